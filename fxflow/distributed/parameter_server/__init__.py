@@ -24,6 +24,7 @@ from fxflow.distributed.parameter_server.server import (
     parameter_server,
 )
 from fxflow.distributed.parameter_server.shards import Sharded
+from fxflow.distributed.parameter_server.simulator import simulate
 
 __all__ = [
     "Metrics",
@@ -44,4 +45,5 @@ __all__ = [
     "place",
     "replan",
     "tensors_of",
+    "simulate",
 ]

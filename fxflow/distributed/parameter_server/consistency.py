@@ -123,8 +123,8 @@ def ssp(
     beyond. It sees its own pushes, all of clocks below c − `staleness`, and any later
     ones that have arrived: each is an update of its own as it comes. With staleness 0
     workers read together, as in `bsp` (where their gradients are averaged into one
-    update). A worker starts at the largest clock which is no other's lead and at
-    which it may read at once.
+    update). A newcomer starts as far ahead of the slowest as it
+    may read at once, but not beyond the fastest so far.
 
     Args:
       staleness: how many clocks a worker may lead the slowest by.
@@ -444,8 +444,8 @@ class Group:
     Attributes:
       version: how many updates were made.
       dropped: how many pushes were dropped.
-      slowest: the smallest clock of an alive worker; if there is none, the last one's.
-      fastest: the largest, likewise.
+      slowest: the smallest clock of an alive worker; if there is none, `fastest`.
+      fastest: the largest clock of a worker so far, alive or not.
       missing: of how many alive workers the round under way still needs a push.
     """
 
@@ -523,7 +523,7 @@ def _with_member(group: Group, worker: int, member: Member | None) -> Group:
         at_clock[clock] = at_clock.get(clock, 0) + 1
         missing += member.ready <= group.version
         slowest = min(slowest, clock) if alive else clock
-        fastest = max(fastest, clock) if alive else clock
+        fastest = max(fastest, clock)
         alive += 1
     if before is not None:
         clock = before.clock
@@ -532,8 +532,6 @@ def _with_member(group: Group, worker: int, member: Member | None) -> Group:
             del at_clock[clock]
             while at_clock and slowest not in at_clock:
                 slowest += 1
-            while at_clock and fastest not in at_clock:
-                fastest -= 1
         missing -= before.ready <= group.version
         alive -= 1
         if not alive:
@@ -663,10 +661,10 @@ def arrive(
 def join(consistency: Consistency, group: Group, worker: int) -> tuple[Group, Decision]:
     """Takes a worker in; one that is in already leaves first, as if it had died.
 
-    It starts at the clock of the fastest worker, or at the largest below it at which
-    it may read at once; in rounds, if pushes wait, with the next round. So a round
-    under way and the fastest workers do not wait for a newcomer. Its clock is
-    `group[worker].clock`.
+    It starts at the largest clock of a worker so far, or at the largest below it at
+    which it may read at once; in rounds, if pushes wait, with the next round. So a
+    round under way and the fastest workers do not wait for a newcomer, and no two
+    pushes that wait have the same worker and clock. Its clock is `group[worker].clock`.
 
     Args:
       consistency: what is wanted.

@@ -1,0 +1,630 @@
+"""A parameter server under a virtual clock: the same decisions, without processes.
+
+Workers read, compute and push; servers are queues that serve one request after the
+other. Who may read and what becomes of a push is decided by the functions of
+`consistency` that servers call, and what each server has to carry by a `Plan`. Compute
+times and the network are distributions and numbers, measured ones where they are to
+predict something. With a `Problem` the gradients are computed as well, so that a loss
+is known at each virtual time.
+
+What is simplified: a push arrives when the last server has it, and is then decided on
+once for all servers; an acknowledgement takes no time of its own; a worker asks for the
+next parameters right behind its push, and computes only when it has them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fxflow.distributed.parameter_server.consistency import (
+    Consistency,
+    Decision,
+    Group,
+    Push,
+    arrive,
+    join,
+    leave,
+    may_read,
+)
+from fxflow.distributed.parameter_server.placement import Plan, Tensor, place
+from fxflow.errors import ArgumentError
+
+# -- what is assumed -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compute:
+    """How long a step takes a worker.
+
+    Attributes:
+      mean: seconds, of a worker that is not slow, without stragglers.
+      kind: "constant"; "exponential"; "lognormal", with `sigma`; "measured": drawn from
+        `samples`, scaled to the mean.
+      sigma: standard deviation of the logarithm.
+      samples: measured times, of any unit.
+      slow: factor of the time of some workers, by number.
+      straggling: probability and factor of a step that takes longer, for any worker.
+    """
+
+    mean: float
+    kind: str = "constant"
+    sigma: float = 0.0
+    samples: tuple[float, ...] = ()
+    slow: Mapping[int, float] = field(default_factory=dict)
+    straggling: tuple[float, float] = (0.0, 1.0)
+    _scale: float = field(default=1.0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kinds = ("constant", "exponential", "lognormal", "measured")
+        if self.kind not in kinds:
+            raise ArgumentError(
+                f"Compute: kind must be one of {', '.join(kinds)}, got {self.kind!r}"
+            )
+        if not 0 <= self.mean < math.inf or self.sigma < 0:
+            raise ArgumentError(
+                f"Compute: mean and sigma must be numbers, 0 or more, got {self}"
+            )
+        if self.kind == "measured":
+            total = math.fsum(self.samples)
+            if not total > 0 or min(self.samples) < 0:
+                raise ArgumentError(
+                    "Compute: 'measured' needs samples, none negative, not all 0"
+                )
+            object.__setattr__(self, "_scale", self.mean * len(self.samples) / total)
+
+    def draw(self, rng: random.Random, worker: int) -> float:
+        """Returns the seconds of one step of a worker."""
+        match self.kind:
+            case "exponential":
+                drawn = self.mean * rng.expovariate(1.0)
+            case "lognormal":
+                drawn = self.mean * rng.lognormvariate(-(self.sigma**2) / 2, self.sigma)
+            case "measured":
+                drawn = self._scale * rng.choice(self.samples)
+            case _:
+                drawn = self.mean
+        probability, factor = self.straggling
+        if probability and rng.random() < probability:
+            drawn *= factor
+        return drawn * self.slow.get(worker, 1.0)
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a message costs.
+
+    Attributes:
+      latency: seconds from a process to another, one way.
+      bandwidth: bytes a second of each process's link, in each direction.
+      request: seconds of a server for each request.
+      apply: seconds of a server for each byte of a push.
+      duplex: whether a server sends and receives at once; if not, it has one queue.
+    """
+
+    latency: float = 50e-6
+    bandwidth: float = 1.25e9
+    request: float = 20e-6
+    apply: float = 0.0
+    duplex: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.latency, self.request, self.apply) < 0 or not self.bandwidth > 0:
+            raise ArgumentError(
+                f"Network: times must not be negative, bandwidth positive, got {self}"
+            )
+
+
+class Fault(NamedTuple):
+    """Something that happens to a process.
+
+    Attributes:
+      time: when, in seconds.
+      kind: "kill" and "stop" end or halt a worker; "join" starts, restarts or resumes
+        one; "server" keeps the servers from serving for `seconds`.
+      worker: its number.
+      seconds: of "server".
+    """
+
+    time: float
+    kind: str
+    worker: int = 0
+    seconds: float = 0.0
+
+
+class Problem(Protocol):
+    """Something to minimize, with NumPy."""
+
+    def init(self) -> np.ndarray[Any, Any]:
+        """Returns the parameters to start from."""
+        ...
+
+    def gradient(
+        self, params: np.ndarray[Any, Any], rng: random.Random
+    ) -> np.ndarray[Any, Any]:
+        """Returns the gradient on a batch drawn by `rng`."""
+        ...
+
+    def loss(self, params: np.ndarray[Any, Any]) -> float:
+        """Returns the loss on everything."""
+        ...
+
+
+class Quadratic:
+    """½ Σ cᵢ xᵢ² with curvatures c from 1/condition to 1, and noisy gradients.
+
+    Args:
+      size: number of parameters.
+      condition: ratio of the largest curvature to the smallest.
+      noise: standard deviation of each gradient's element.
+    """
+
+    def __init__(
+        self, size: int = 20, condition: float = 10.0, noise: float = 0.1
+    ) -> None:
+        self.noise = noise
+        self.curvature = np.geomspace(1 / condition, 1, size)
+
+    def init(self) -> np.ndarray[Any, Any]:
+        """Returns ones."""
+        return np.ones_like(self.curvature)
+
+    def gradient(
+        self, params: np.ndarray[Any, Any], rng: random.Random
+    ) -> np.ndarray[Any, Any]:
+        """Returns the gradient, with noise."""
+        draws = np.random.default_rng(rng.getrandbits(64))
+        noise = self.noise * draws.standard_normal(params.shape)
+        return np.asarray(self.curvature * params + noise)
+
+    def loss(self, params: np.ndarray[Any, Any]) -> float:
+        """Returns the loss without noise."""
+        return float(0.5 * np.sum(self.curvature * params**2))
+
+
+class LogisticRegression:
+    """Two overlapping classes of normally distributed points, in batches.
+
+    Args:
+      examples: number of points.
+      size: number of features.
+      batch: examples in a gradient.
+      seed: of the points.
+    """
+
+    def __init__(
+        self, examples: int = 2000, size: int = 10, batch: int = 16, seed: int = 0
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.batch = batch
+        self.y = rng.integers(0, 2, examples) * 2.0 - 1
+        centre = rng.standard_normal(size)
+        self.x = rng.standard_normal((examples, size)) + self.y[:, None] * centre / 2
+
+    def init(self) -> np.ndarray[Any, Any]:
+        """Returns zeros."""
+        return np.zeros(self.x.shape[1])
+
+    def gradient(
+        self, params: np.ndarray[Any, Any], rng: random.Random
+    ) -> np.ndarray[Any, Any]:
+        """Returns the gradient on a batch of points."""
+        chosen = [rng.randrange(len(self.y)) for _ in range(self.batch)]
+        x, y = self.x[chosen], self.y[chosen]
+        return np.asarray(-(x.T @ (y / (1 + np.exp(y * (x @ params))))) / self.batch)
+
+    def loss(self, params: np.ndarray[Any, Any]) -> float:
+        """Returns the mean loss of all points."""
+        return float(np.mean(np.logaddexp(0, -self.y * (self.x @ params))))
+
+
+# -- what comes out --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a simulation found.
+
+    Attributes:
+      seconds: virtual time at the end.
+      finished: whether all steps were made (False: nobody was left to make them).
+      updates: how many updates a server made.
+      steps: how many steps of workers are part of updates.
+      dropped: how many pushes were dropped.
+      staleness: how many pushes were applied at each staleness.
+      computing: share of the workers' time in which they computed.
+      idle: share of it in which they waited for others; the rest is messages.
+      percentiles: seconds from one push of a worker to its next, by percentile.
+      losses: of a problem: virtual time, updates, loss; else empty.
+    """
+
+    seconds: float
+    finished: bool
+    updates: int
+    steps: int
+    dropped: int
+    staleness: Mapping[int, int]
+    computing: float
+    idle: float
+    percentiles: Mapping[int, float]
+    losses: tuple[tuple[float, int, float], ...]
+
+    @property
+    def throughput(self) -> float:
+        """Steps of workers in a second."""
+        return self.steps / self.seconds if self.seconds else math.inf
+
+    @property
+    def mean_staleness(self) -> float:
+        """Mean staleness of the pushes that were applied."""
+        count = sum(self.staleness.values())
+        return sum(s * n for s, n in self.staleness.items()) / count if count else 0.0
+
+    def __str__(self) -> str:
+        times = ", ".join(f"{p} % {t:.3g} s" for p, t in self.percentiles.items())
+        return (
+            f"{self.steps} steps and {self.updates} updates in {self.seconds:.4g} s: "
+            f"{self.throughput:.4g} steps/s; computing {self.computing:.1%}, idle "
+            f"{self.idle:.1%}; staleness {self.mean_staleness:.2f}, dropped "
+            f"{self.dropped}; a step within {times}"
+        )
+
+
+# -- the simulation --------------------------------------------------------------------
+
+
+def simulate(
+    consistency: Consistency,
+    *,
+    workers: int,
+    servers: int | Plan = 1,
+    compute: Compute | float = 0.0,
+    network: Network | None = None,
+    steps: int = 100,
+    seed: int = 0,
+    faults: Iterable[Fault] = (),
+    detection: float = 1.0,
+    problem: Problem | None = None,
+    learning_rate: float = 0.1,
+) -> Simulation:
+    """Simulates training until as many steps were taken as `steps` of each worker.
+
+    Args:
+      consistency: how far workers may run apart.
+      workers: how many there are at the start: numbers 0, 1, ….
+      servers: where parameters lie: a plan, whose loads are the bytes of a pull and of
+        a push; or a number of servers of which each has to be asked for nothing.
+      compute: how long a step takes; a number is that of every step.
+      network: what messages cost; None is a link of 10 Gbit/s.
+      steps: how many steps of each worker to wait for, whoever makes them; pushes that
+        are dropped do not count.
+      seed: of all that is drawn. Worker w's draws depend on it and on w alone.
+      faults: what happens to processes.
+      detection: seconds until a worker that says nothing more counts as gone.
+      problem: what to train, or None.
+      learning_rate: of the problem's plain gradient steps.
+
+    Returns:
+      A `Simulation`; the same for the same arguments.
+
+    Raises:
+      ArgumentError: no workers or steps, or a fault of unknown kind.
+
+    Example:
+      >>> from fxflow.distributed.parameter_server import asynchronous, bsp
+      >>> slow = Compute(0.01, slow={0: 4.0})
+      >>> for value in (bsp(), asynchronous()):
+      ...     found = simulate(value, workers=4, compute=slow)
+      ...     print(f"{found.throughput:.0f} steps/s, {found.idle:.0%} idle")
+      100 steps/s, 56% idle
+      321 steps/s, 0% idle
+    """
+    for name, number in (("workers", workers), ("steps", steps)):
+        if not isinstance(number, int) or number < 1:
+            raise ArgumentError(f"simulate: {name} must be 1 or more, got {number!r}")
+    if not isinstance(compute, Compute):
+        compute = Compute(float(compute))
+    if not isinstance(servers, Plan):
+        servers = place([Tensor("nothing", (servers, 0))], servers, strategy="rows")
+    run = _Run(consistency, servers, compute, network or Network(), seed, detection)
+    if problem is not None:
+        run.training = _Training(consistency, problem, learning_rate)
+    for worker in range(workers):
+        run.at(0.0, "join", worker)
+    for fault in faults:
+        if fault.kind not in ("kill", "stop", "join", "server"):
+            raise ArgumentError(
+                f"simulate: a fault is 'kill', 'stop', 'join' or 'server', got {fault}"
+            )
+        seconds = fault.seconds
+        run.at(fault.time, fault.kind, fault.worker, seconds)
+    return run.until(workers * steps)
+
+
+@dataclass
+class _Worker:
+    """A worker and what it has been doing since when."""
+
+    rng: random.Random
+    life: int = 0
+    clock: int = 0
+    version: int = 0
+    halted: bool = False
+    alive: bool = False
+    killed: bool = False
+    since: float = 0.0
+    pushed: float | None = None
+    left: list[str] = field(default_factory=list)
+
+
+class _Servers:
+    """Queues. All requests go to all servers, so servers with like loads are like."""
+
+    def __init__(self, plan: Plan, network: Network) -> None:
+        loads = [share.load for share in plan.shares().values() if share.pieces]
+        self.network = network
+        self.whole = sum(loads) / network.bandwidth
+        unique = sorted(set(loads)) or [0.0]
+        self.pull = [network.request + b / network.bandwidth for b in unique]
+        self.push = [t + b * network.apply for t, b in zip(self.pull, unique)]
+        self.sending = [0.0] * len(unique)
+        self.receiving = [0.0] * len(unique) if network.duplex else self.sending
+
+    def served(self, now: float, free: list[float], service: list[float]) -> float:
+        """Returns when the last server has served a request, which comes now."""
+        for i, seconds in enumerate(service):
+            free[i] = max(free[i], now) + seconds
+        return max(now + self.whole, max(free))
+
+    def halt(self, until: float) -> None:
+        for free in (self.sending, self.receiving):
+            free[:] = [max(time, until) for time in free]
+
+
+class _Run:
+    """A simulation under way: the events to come, in order of time."""
+
+    def __init__(
+        self,
+        consistency: Consistency,
+        plan: Plan,
+        compute: Compute,
+        network: Network,
+        seed: int,
+        detection: float,
+    ) -> None:
+        self.consistency, self.compute, self.seed = consistency, compute, seed
+        self.detection, self.latency = detection, network.latency
+        self.servers = _Servers(plan, network)
+        self.training: _Training | None = None
+        self.group = Group()
+        self.workers: dict[int, _Worker] = {}
+        self.blocked: list[int] = []
+        self.events: list[tuple[float, int, str, int, int, float]] = []
+        self.order = itertools.count()
+        self.now, self.taken = 0.0, 0
+        self.staleness: Counter[int] = Counter()
+        self.spent = {"compute": 0.0, "idle": 0.0, "messages": 0.0}
+        self.step_times: list[float] = []
+
+    def at(self, time: float, kind: str, worker: int, seconds: float = 0.0) -> None:
+        life = self.workers[worker].life if worker in self.workers else 0
+        event = (time, next(self.order), kind, worker, life, seconds)
+        heapq.heappush(self.events, event)
+
+    def until(self, pushes: int) -> Simulation:
+        """Runs until so many steps are part of updates, or nothing happens any more."""
+        handlers = {
+            "computed": self.on_computed,
+            "push": self.on_push,
+            "arrived": self.on_arrived,
+            "pulled": self.on_pulled,
+        }
+        while self.events and self.taken < pushes:
+            self.now, _, kind, number, life, seconds = heapq.heappop(self.events)
+            if kind in handlers:
+                worker = self.workers[number]
+                sent = kind in ("push", "arrived")
+                if worker.life != life + (sent and worker.killed):
+                    continue  # of a life that is over; what it sent still arrives
+                if worker.halted and not sent:
+                    worker.left.append(kind)
+                else:
+                    handlers[kind](number, worker)
+            elif kind == "server":
+                self.servers.halt(self.now + seconds)
+            elif kind == "gone":
+                self.on_gone(number, life)
+            else:
+                self.on_fault(kind, number)
+        for number in self.blocked:
+            self.spend("idle", self.workers[number])
+        return self.found(self.taken >= pushes)
+
+    # -- a worker's round --------------------------------------------------------------
+
+    def read(self, number: int, worker: _Worker) -> None:
+        """A pull has come to the servers: it is answered, or waits."""
+        if may_read(self.consistency, self.group, number, worker.clock):
+            worker.version = self.group.version
+            if self.training is not None:
+                self.training.read(number)
+            servers = self.servers
+            served = servers.served(self.now, servers.sending, servers.pull)
+            self.at(served + self.latency, "pulled", number)
+        else:
+            self.blocked.append(number)
+
+    def on_pulled(self, number: int, worker: _Worker) -> None:
+        self.spend("messages", worker)
+        local = range(self.consistency.steps)
+        seconds = sum(self.compute.draw(worker.rng, number) for _ in local)
+        self.at(self.now + seconds, "computed", number)
+
+    def on_computed(self, number: int, worker: _Worker) -> None:
+        self.spend("compute", worker)
+        if self.training is not None:
+            self.training.compute(number, worker.clock, worker.rng)
+        self.at(self.now + self.latency, "push", number)
+
+    def on_push(self, number: int, worker: _Worker) -> None:
+        servers = self.servers
+        served = servers.served(self.now, servers.receiving, servers.push)
+        self.at(served, "arrived", number)
+
+    def on_arrived(self, number: int, worker: _Worker) -> None:
+        if number not in self.group:
+            return
+        self.spend("messages", worker)
+        if worker.pushed is not None:
+            self.step_times.append(self.now - worker.pushed)
+        worker.pushed = self.now
+        push = Push(number, worker.clock, worker.version)
+        worker.clock += 1
+        group, decision = arrive(self.consistency, self.group, push)
+        if decision.drop and self.training is not None:
+            del self.training.pushed[push.worker, push.clock]
+        self.follow(group, decision)
+        if worker.alive:
+            self.read(number, worker)
+
+    def follow(self, group: Group, decision: Decision) -> None:
+        """Goes on with another group: an update is made, who waited may read."""
+        before, self.group = self.group, group
+        for _, _, staleness in decision.apply:
+            self.staleness[staleness] += 1
+        self.taken += len(decision.apply) * self.consistency.steps
+        if self.training is not None:
+            self.training.follow(decision, self.now, group.version)
+        renewed = self.consistency.in_rounds and group.version != before.version
+        if self.blocked and (renewed or group.slowest != before.slowest):
+            waiting, self.blocked = self.blocked, []
+            for number in waiting:
+                worker = self.workers[number]
+                if number in group:
+                    self.spend("idle", worker)
+                    self.read(number, worker)
+
+    def spend(self, how: str, worker: _Worker) -> None:
+        self.spent[how] += self.now - worker.since
+        worker.since = self.now
+
+    # -- faults ------------------------------------------------------------------------
+
+    def on_fault(self, kind: str, number: int) -> None:
+        worker = self.workers.get(number)
+        if worker is None:
+            rng = random.Random(f"{self.seed} {number}")
+            worker = self.workers[number] = _Worker(rng)
+        if kind == "join":
+            if worker.alive and worker.halted:
+                worker.halted = False
+                for event in worker.left:
+                    self.at(self.now, event, number)
+                worker.left = []
+            elif not worker.alive:
+                self.start(number, worker)
+        elif worker.alive:
+            worker.halted = True
+            if kind == "kill":
+                worker.life += 1
+                worker.alive, worker.killed = False, True
+            self.at(self.now + self.detection, "gone", number)
+
+    def start(self, number: int, worker: _Worker) -> None:
+        worker.life += 1
+        worker.alive, worker.killed, worker.halted, worker.left = True, False, False, []
+        worker.since, worker.pushed = self.now, None
+        self.blocked = [other for other in self.blocked if other != number]
+        group, decision = join(self.consistency, self.group, number)
+        worker.clock = group[number].clock
+        if self.training is not None:
+            self.training.forget(number)
+        self.follow(group, decision)
+        self.read(number, worker)
+
+    def on_gone(self, number: int, life: int) -> None:
+        worker = self.workers[number]
+        if worker.life == life and (worker.halted or not worker.alive):
+            worker.life += 1
+            worker.alive, worker.killed, worker.left = False, False, []
+            self.blocked = [other for other in self.blocked if other != number]
+            self.follow(*leave(self.consistency, self.group, number))
+
+    def found(self, finished: bool) -> Simulation:
+        spent = sum(self.spent.values()) or 1.0
+        percentiles = (50, 90, 99)
+        values = np.percentile(self.step_times or [0.0], percentiles)
+        losses = () if self.training is None else tuple(self.training.losses)
+        return Simulation(
+            seconds=self.now,
+            finished=finished,
+            updates=self.group.version,
+            steps=self.taken,
+            dropped=self.group.dropped,
+            staleness=dict(sorted(self.staleness.items())),
+            computing=self.spent["compute"] / spent,
+            idle=self.spent["idle"] / spent,
+            percentiles=dict(zip(percentiles, map(float, values))),
+            losses=losses,
+        )
+
+
+class _Training:
+    """The parameters of a problem on the server, and what workers have of them."""
+
+    def __init__(
+        self, consistency: Consistency, problem: Problem, learning_rate: float
+    ) -> None:
+        self.consistency, self.problem = consistency, problem
+        self.rate = learning_rate
+        self.params = problem.init()
+        self.pulled: dict[int, np.ndarray[Any, Any]] = {}
+        self.own: dict[int, np.ndarray[Any, Any]] = {}
+        self.pushed: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.losses = [(0.0, 0, problem.loss(self.params))]
+
+    def forget(self, worker: int) -> None:
+        self.own.pop(worker, None)
+
+    def read(self, worker: int) -> None:
+        self.pulled[worker] = self.params
+
+    def compute(self, worker: int, clock: int, rng: random.Random) -> None:
+        """Makes what a worker pushes: a gradient, or what it has changed."""
+        start = self.pulled[worker]
+        if self.consistency.pushes == "gradients":
+            self.pushed[worker, clock] = self.problem.gradient(start, rng), start
+            return
+        alpha = self.consistency.alpha
+        x = start if alpha is None else self.own.get(worker, start)
+        for _ in range(self.consistency.steps):
+            x = x - self.rate * self.problem.gradient(x, rng)
+        if alpha is None:
+            change = x - start
+        else:  # both ends of the spring move
+            change = alpha * (x - self.params)
+            self.own[worker] = x - change
+        self.pushed[worker, clock] = change, start
+
+    def follow(self, decision: Decision, now: float, version: int) -> None:
+        if not decision.apply:
+            return
+        total = np.zeros_like(self.params)
+        for push, weight, _ in decision.apply:
+            pushed, start = self.pushed.pop((push.worker, push.clock))
+            if self.consistency.pushes == "gradients":
+                factor = self.consistency.compensation
+                pushed = pushed + factor * pushed**2 * (self.params - start)
+                pushed = -self.rate * pushed
+            total += weight * pushed
+        self.params = self.params + total
+        self.losses.append((now, version, self.problem.loss(self.params)))

@@ -1,0 +1,308 @@
+"""Simulations end, agree with closed forms, and are the same again."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxflow.distributed.parameter_server.consistency import (
+    Consistency,
+    asynchronous,
+    backup,
+    bsp,
+    elastic_averaging,
+    local_sgd,
+    softsync,
+    ssp,
+)
+from fxflow.distributed.parameter_server.placement import Tensor, place
+from fxflow.distributed.parameter_server.simulator import (
+    Compute,
+    Fault,
+    LogisticRegression,
+    Network,
+    Quadratic,
+    Simulation,
+    simulate,
+)
+from fxflow.errors import ArgumentError
+
+#: Messages cost nothing.
+FREE = Network(latency=0, bandwidth=math.inf, request=0)
+VALUES = [
+    bsp(),
+    ssp(0),
+    ssp(3),
+    asynchronous(),
+    backup(3, 2),
+    softsync(2),
+    local_sgd(2),
+    elastic_averaging(2, 0.2),
+]
+
+
+# -- closed forms ----------------------------------------------------------------------
+
+
+def test_rounds_take_as_long_as_the_slowest_of_them() -> None:
+    found = simulate(
+        bsp(), workers=8, compute=Compute(1, "exponential"), network=FREE, steps=400
+    )
+    expected = sum(1 / k for k in range(1, 9))  # the mean of the maximum of 8
+    assert found.updates == 400
+    assert found.seconds / 400 == pytest.approx(expected, rel=0.06)
+    assert found.staleness == {0: 3200}
+    assert found.idle == pytest.approx(1 - 1 / expected, abs=0.03)
+
+
+def test_backup_does_not_wait_for_the_last() -> None:
+    slow = Compute(1, slow={2: 10})
+    found = simulate(backup(2, 1), workers=3, compute=slow, network=FREE, steps=40)
+    assert found.seconds == found.updates == 60
+    assert found.dropped == 6  # after ten steps each
+    some = Compute(1, "exponential")
+    found = simulate(backup(6, 2), workers=8, compute=some, network=FREE, steps=300)
+    # Between the 6th of 8 that start together and the last of 6.
+    times = [sum(1 / k for k in range(n, m)) for n, m in ((3, 9), (1, 7))]
+    assert times[0] < found.seconds / found.updates < times[1]
+    assert set(found.staleness) == {0}
+    assert found.steps == 6 * found.updates
+    assert found.dropped > 0
+
+
+def test_nobody_waits_asynchronously() -> None:
+    compute = Compute(1, "lognormal", sigma=0.5, slow={0: 4, 1: 2})
+    found = simulate(
+        asynchronous(), workers=6, compute=compute, network=FREE, steps=300
+    )
+    assert found.throughput == pytest.approx(4 + 1 / 2 + 1 / 4, rel=0.05)
+    assert found.idle == 0
+    assert found.mean_staleness == pytest.approx(5, rel=0.02)
+
+
+def test_a_server_serves_as_much_as_it_can() -> None:
+    plan = place([Tensor("w", (1000, 1000))], 4, strategy="rows")
+    network = Network(latency=0, bandwidth=1e9, request=1e-3)
+    found = simulate(
+        asynchronous(), workers=50, servers=plan, network=network, steps=20
+    )
+    # Each server gets a request and 1 MB of each push; sending goes on meanwhile.
+    assert found.throughput == pytest.approx(1 / 2e-3, rel=0.05)
+    half = Network(latency=0, bandwidth=1e9, request=1e-3, duplex=False)
+    slower = simulate(asynchronous(), workers=50, servers=plan, network=half, steps=20)
+    assert slower.throughput == pytest.approx(1 / 4e-3, rel=0.05)
+
+
+def test_a_null_step_is_its_messages() -> None:
+    network = Network(latency=1e-3, bandwidth=1e9, request=1e-4)
+    found = simulate(asynchronous(), workers=1, network=network, steps=100)
+    # A push, and the pull right behind it.
+    assert found.percentiles[50] == pytest.approx(2e-3 + 2e-4)
+
+
+def test_ssp_without_staleness_waits_like_bsp() -> None:
+    compute = Compute(1, "lognormal", sigma=0.7, slow={2: 2})
+    both = [simulate(v, workers=5, compute=compute, steps=30) for v in (bsp(), ssp(0))]
+    assert both[0].seconds == both[1].seconds
+    assert both[0].idle == both[1].idle
+
+
+def test_idle_time_falls_with_the_bound() -> None:
+    compute = Compute(1, "lognormal", sigma=0.5)
+    idle = [
+        simulate(ssp(s), workers=8, compute=compute, network=FREE, steps=60).idle
+        for s in (0, 1, 4, 16)
+    ]
+    assert idle == sorted(idle, reverse=True)
+    assert idle[0] > 0.3 and idle[-1] < 0.05
+
+
+def test_local_steps_save_messages() -> None:
+    network = Network(latency=1.0, bandwidth=1e9, request=0)
+    times = [
+        simulate(v, workers=2, compute=1.0, network=network, steps=40).seconds
+        for v in (local_sgd(1), local_sgd(8))
+    ]
+    # The last push is not answered.
+    assert times == [pytest.approx(40 * 3), pytest.approx(5 * (8 + 2))]
+
+
+# -- learning --------------------------------------------------------------------------
+
+
+def test_bsp_is_gradient_descent() -> None:
+    problem = Quadratic(noise=0)
+    found = simulate(
+        bsp(), workers=4, compute=Compute(1, "exponential"), steps=20, problem=problem
+    )
+    for _, version, loss in found.losses:
+        decay = (1 - 0.1 * problem.curvature) ** version
+        assert loss == pytest.approx(0.5 * np.sum(problem.curvature * decay**2))
+    assert len(found.losses) == 21
+
+
+def test_stale_gradients_need_a_smaller_rate() -> None:
+    problem = Quadratic(noise=0.01)
+
+    def last(value: Consistency) -> float:
+        found = simulate(
+            value, workers=30, compute=Compute(1, "lognormal", sigma=0.2), steps=40,
+            problem=problem, learning_rate=1.0,
+        )  # fmt: skip
+        return found.losses[-1][2]
+
+    assert last(asynchronous(rate="fixed")) > 1e3
+    assert last(asynchronous()) < 0.1
+    assert last(softsync(1)) < 0.1
+
+
+@pytest.mark.parametrize(
+    "value", [*VALUES, asynchronous(rate="fixed", compensation=0.5)], ids=repr
+)
+def test_everything_learns(value: Consistency) -> None:
+    compute = Compute(1, "lognormal", sigma=0.3)
+    problem = LogisticRegression(examples=200)
+    found = simulate(value, workers=4, compute=compute, steps=60, problem=problem)
+    assert found.losses[0][2] == pytest.approx(math.log(2))
+    assert found.losses[-1][2] < 0.45
+    times = [time for time, _, _ in found.losses]
+    assert times == sorted(times) and times[-1] <= found.seconds
+
+
+# -- faults ----------------------------------------------------------------------------
+
+
+def test_who_dies_is_waited_for_until_it_is_noticed() -> None:
+    faults = [Fault(4.5, "kill", 0)]
+    found = simulate(
+        bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
+        detection=2.0,
+    )  # fmt: skip
+    # Rounds end at 1, 2, 3, 4, then at 6.5 (two pushes waited), then each second.
+    assert found.finished
+    assert found.updates == 13
+    assert found.seconds == pytest.approx(6.5 + 8)
+
+
+def test_who_is_stopped_goes_on_with_what_it_had() -> None:
+    faults = [Fault(4.5, "stop", 0), Fault(6.0, "join", 0)]
+    found = simulate(
+        bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
+        detection=2.0,
+    )  # fmt: skip
+    assert found.updates == 10
+    assert found.seconds == pytest.approx(11)
+
+
+def test_nobody_left() -> None:
+    faults = [Fault(2.5, "kill", w) for w in range(3)]
+    found = simulate(ssp(1), workers=3, compute=1.0, network=FREE, faults=faults)
+    assert not found.finished
+    assert found.steps == 6
+    resumed = [*faults, Fault(100.0, "join", 1)]
+    found = simulate(
+        ssp(1), workers=3, compute=1.0, network=FREE, faults=resumed, steps=5
+    )
+    assert found.finished and found.seconds == pytest.approx(109)
+
+
+def test_servers_that_halt_delay_everybody() -> None:
+    faults = [Fault(0.5, "server", seconds=3.0)]
+    found = simulate(
+        bsp(), workers=2, compute=1.0, network=FREE, steps=4, faults=faults
+    )
+    assert found.seconds == pytest.approx(6.5)
+
+
+def schedule(value: Consistency, seed: int, workers: int) -> Simulation:
+    """A run with deaths, stops and returns; all that die for good are few."""
+    rng = random.Random(seed)
+    faults = []
+    for _ in range(rng.randrange(12)):
+        who, when = rng.randrange(2 * workers), rng.uniform(0, 20)
+        faults.append(Fault(when, rng.choice(["kill", "stop", "join"]), who))
+        faults.append(Fault(when + rng.uniform(0, 6), "join", who))
+    compute = Compute(1, "lognormal", sigma=1.0, straggling=(0.05, 5.0))
+    return simulate(
+        value, workers=workers, compute=compute, network=Network(latency=0.01),
+        steps=12, seed=seed, faults=faults, detection=rng.uniform(0.1, 3.0),
+        problem=Quadratic(4),
+    )  # fmt: skip
+
+
+values = st.sampled_from(VALUES)
+
+
+@settings(max_examples=60)
+@given(values, st.integers(0, 2**32), st.integers(1, 6))
+def test_every_schedule_ends(value: Consistency, seed: int, workers: int) -> None:
+    found = schedule(value, seed, workers)
+    assert found.finished
+    assert sum(found.staleness.values()) * value.steps == found.steps
+    assert not value.in_rounds or set(found.staleness) == {0}
+
+
+@pytest.mark.soak
+@settings(max_examples=3000)
+@given(values, st.integers(0, 2**32), st.integers(1, 12))
+def test_thousands_of_schedules_end(
+    value: Consistency, seed: int, workers: int
+) -> None:
+    assert schedule(value, seed, workers).finished
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_the_same_again(value: Consistency) -> None:
+    assert schedule(value, 7, 4) == schedule(value, 7, 4)
+    assert schedule(value, 7, 4) != schedule(value, 8, 4)
+
+
+@pytest.mark.soak
+def test_ten_thousand_workers() -> None:
+    plan = place([Tensor("w", (100_000, 250))], 500)
+    compute = Compute(2, "lognormal", sigma=0.2)
+    for value in (bsp(), ssp(4), asynchronous(), backup(9500, 500)):
+        found = simulate(value, workers=10_000, servers=plan, compute=compute, steps=4)
+        assert found.finished
+
+
+# -- what is given ---------------------------------------------------------------------
+
+
+def test_measured_times_are_scaled_to_their_mean() -> None:
+    compute = Compute(2, "measured", samples=(1, 1, 4))
+    rng = random.Random(0)
+    drawn = [compute.draw(rng, 0) for _ in range(3000)]
+    assert set(drawn) == {1.0, 4.0}
+    assert np.mean(drawn) == pytest.approx(2, rel=0.05)
+
+
+def test_it_prints() -> None:
+    found = simulate(bsp(), workers=2, compute=1.0, network=FREE, steps=3)
+    assert str(found) == (
+        "6 steps and 3 updates in 3 s: 2 steps/s; computing 100.0%, idle 0.0%; "
+        "staleness 0.00, dropped 0; a step within 50 % 1 s, 90 % 1 s, 99 % 1 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: simulate(bsp(), workers=0), "workers must be 1 or more"),
+        (lambda: simulate(bsp(), workers=1, steps=0), "steps must be 1 or more"),
+        (lambda: simulate(bsp(), workers=1, faults=[Fault(0, "fire")]), "got Fault"),
+        (lambda: Compute(1, "gamma"), "kind must be one of constant"),
+        (lambda: Compute(-1), "mean and sigma must be"),
+        (lambda: Compute(1, "measured"), "needs samples"),
+        (lambda: Network(bandwidth=0), "bandwidth positive"),
+    ],
+)
+def test_wrong_assumptions_are_refused(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        make()
