@@ -74,6 +74,7 @@ _MARK = b"fxps"
 _HEAD = struct.Struct("!4sBBQQQI")
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
 _DTYPES = {dtype.name: dtype for dtype in dtypes.ALL}
+_DTYPE_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 #: NumPy can have more axes, XLA's programs have not.
 _MOST_AXES = 32
 #: Levels of lists and dictionaries in the text.
@@ -225,12 +226,13 @@ def _frames(arrays: Any, chunk: int) -> Iterator[bytes | memoryview]:
 
 
 def _name_of(name: str, array: Array) -> str:
-    dtype = array.dtype
-    if _DTYPES.get(dtype.name) != dtype:
+    found = _DTYPE_NAMES.get(array.dtype)
+    if found is None:
         raise BadMessage(
-            "arrays", f"array {name!r} has dtype {dtype}, which XLA does not have"
+            "arrays",
+            f"array {name!r} has dtype {array.dtype}, which XLA does not have",
         )
-    return str(dtype.name)
+    return found
 
 
 # -- back ------------------------------------------------------------------------------
@@ -383,45 +385,62 @@ def _plan(described: list[Any], limits: Limits) -> list[_Part]:
             raise BadMessage(
                 "arrays", f"array {name!r:.80} has no dtype of XLA: {dtype_name!r:.80}"
             )
-        if (
-            type(shape) is not list
-            or len(shape) > _MOST_AXES
-            or any(type(n) is not int or n < 0 for n in shape)
-            # Without the axes of length 0, which NumPy multiplies so too.
-            or math.prod(n for n in shape if n) > _MOST_ELEMENTS
-        ):
+        count = _count(shape)
+        if count is None:
             raise BadMessage(
                 "arrays", f"array {name!r:.80} has no shape: {shape!r:.80}"
             )
-        nbytes = math.prod(shape) * dtype.itemsize
-        plan.append(_Part(name, dtype, tuple(shape), nbytes))
+        plan.append(_Part(name, dtype, tuple(shape), count * dtype.itemsize))
     return plan
+
+
+def _count(shape: Any) -> int | None:
+    """Returns how many elements an array of a shape has; None if it is no shape."""
+    if type(shape) is not list or len(shape) > _MOST_AXES:
+        return None
+    count, bound = 1, 1
+    for length in shape:
+        if type(length) is not int or length < 0:
+            return None
+        count *= length
+        # Without the axes of length 0: NumPy multiplies the others, too.
+        bound *= length or 1
+        if bound > _MOST_ELEMENTS:
+            return None
+    return count
 
 
 def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, Array]:
     arrays = {}
     index, offset = 0, 0  # what is taken next
     for name, dtype, shape, nbytes in plan:
-        alone = offset == 0 and nbytes > SMALL and nbytes == len(body[index])
-        flat = np.frombuffer(body[index], np.uint8) if alone else None
-        if flat is not None and flat.ctypes.data % dtype.alignment == 0:
-            index += 1
-        else:
+        left = len(body[index]) - offset if nbytes else 0
+        if nbytes > left:
             flat = aligned_empty((nbytes,), np.uint8)
             start = 0
             while start < nbytes:
                 frame = body[index]
                 count = min(nbytes - start, len(frame) - offset)
-                flat[start : start + count] = np.frombuffer(
-                    frame, np.uint8, count, offset
-                )
+                chunk = np.frombuffer(frame, np.uint8, count, offset)
+                flat[start : start + count] = chunk
                 start += count
                 offset += count
                 if offset == len(frame):
                     index, offset = index + 1, 0
-        if dtype == np.bool_ and nbytes and flat.max() > 1:
+            array = flat.view(dtype)
+        elif nbytes:
+            array = np.frombuffer(body[index], dtype, nbytes // dtype.itemsize, offset)
+            if nbytes <= SMALL or offset or nbytes < left or not array.flags.aligned:
+                # A copy is aligned, and keeps no larger frame alive.
+                array = array.copy()
+            offset += nbytes
+            if nbytes == left:
+                index, offset = index + 1, 0
+        else:
+            array = np.empty(0, dtype)
+        if dtype is dtypes.bool_ and nbytes and array.view(np.uint8).max() > 1:
             raise BadMessage("arrays", f"array {name!r:.80}: a boolean is 0 or 1")
-        array = flat.view(dtype).reshape(shape)
+        array = array.reshape(shape)
         array.flags.writeable = False
         arrays[name] = array
     return arrays

@@ -60,6 +60,8 @@ _RETRY, _LONGEST_RETRY = 0.02, 1.0
 _MOST_AT_ONCE = 64
 
 _NOBODY = "nobody answers there yet"
+# ZMQ_DONTWAIT and ZMQ_SNDMORE of zmq.h: pyzmq's are enumerations, slow to combine.
+_NOBLOCK, _SNDMORE = 1, 2
 _ZAP = "inproc://zeromq.zap.01"  # RFC 27 of ZeroMQ
 _DOMAIN = b"fxflow"
 
@@ -240,13 +242,13 @@ class _End:
         if large and waiting.size() + sum(sizes) > _MOST_WAITING and waiting:
             self.traffic.dropped["slow"] += 1
             return False
-        flags = zmq.NOBLOCK | zmq.SNDMORE
+        flags = _NOBLOCK | _SNDMORE
         last = len(frames) - 1
         try:
             for part in to:
                 self._socket.send(part, flags)
             for i, frame in enumerate(frames):
-                more = flags if i < last else zmq.NOBLOCK
+                more = flags if i < last else _NOBLOCK
                 if sizes[i] < _UNCOPIED:
                     self._socket.send(frame, more)
                 elif i == large[-1]:
@@ -269,12 +271,13 @@ class _End:
 
     def _frames(self) -> list[Any] | None:
         """Returns the frames of what came, or None if nothing did."""
+        receive = self._socket.recv
         try:
-            frames: list[Any] = self._socket.recv_multipart(
-                self._zmq.NOBLOCK, copy=False
-            )
+            frames = [receive(_NOBLOCK, copy=False)]
         except self._zmq.Again:
             return None
+        while frames[-1].more:
+            frames.append(receive(_NOBLOCK, copy=False))
         return frames
 
     def _decode(self, frames: list[Any]) -> Message:
