@@ -1,6 +1,12 @@
 """Tables of rows that are made when they are first touched."""
 
-from fxflow.distributed.parameter_server.tables.gradients import sum_rows
+from fxflow.distributed.parameter_server.tables.cache import CacheCounts, RowCache
+from fxflow.distributed.parameter_server.tables.gradients import (
+    pad_rows,
+    real_ids,
+    sum_rows,
+    unique_rows,
+)
 from fxflow.distributed.parameter_server.tables.row_programs import (
     BLOCKS,
     Field,
@@ -19,15 +25,20 @@ from fxflow.distributed.parameter_server.tables.store import (
 
 __all__ = [
     "BLOCKS",
+    "CacheCounts",
     "Field",
     "RowBlock",
+    "RowCache",
     "RowFunctions",
     "RowPrograms",
     "Table",
     "TableCounts",
     "TableSpec",
     "TableState",
+    "pad_rows",
+    "real_ids",
     "row_functions",
     "row_programs",
     "sum_rows",
+    "unique_rows",
 ]

@@ -1,4 +1,22 @@
-"""Gradients with respect to the rows of a table that a batch uses."""
+"""Gradients with respect to the rows of a table that a batch uses.
+
+A batch names rows by ids, several times the same. The loss is a function of the
+distinct rows, which are few, and not of the table:
+
+    distinct, inverse = unique_rows(batch.words)
+    rows = pad_rows(table.pull(real_ids(distinct)), len(distinct))
+
+    def loss(params, rows, inverse, batch):
+        words = rows[inverse]                  # f32[*batch.words.shape, width]
+        ...
+
+    value, (of_params, of_rows) = value_and_grad(loss, (0, 1))(params, rows, ...)
+    table.push(real_ids(distinct), of_rows[: len(real_ids(distinct))])
+
+`rows` and `inverse` are arrays like others, so `jit`, `vmap` and `scan` know nothing of
+tables. The number of distinct ids is padded to a power of two, so that `jit` compiles a
+program for few of them; nothing reads the rows that pad, and their gradients are zero.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +25,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fxflow.distributed.parameter_server.tables.index import Ids
+from fxflow import numpy as fnp
+from fxflow.core.arrays import dtypes
+from fxflow.core.ir.trace import Tracer
+from fxflow.distributed.parameter_server.tables.index import NONE, Ids
+from fxflow.errors import ArgumentError, OutOfRangeError, ShapeError
 
+# Fewer than these would not make a program quicker.
+_LEAST = 32
 # Rounds with fewer ids, or fewer than one in so many, cost more than these one by one.
 _FEW, _MANY = 8, 1024
 
@@ -47,3 +71,95 @@ def sum_rows(ids: Ids, gradients: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[An
         # Not `sum`, which adds in pairs.
         sums[i] = np.add.accumulate(np.concatenate([sums[i : i + 1], rest]))[-1]
     return ids[starts], sums
+
+
+def unique_rows(ids: Any, size: int | None = None) -> tuple[Any, Any]:
+    """Returns the distinct ids of a batch, and for each id which of them it is.
+
+    Args:
+      ids: integers, of any shape. On the host of up to 64 bits.
+      size: how many distinct ids to return; must be given where `ids` is traced. None:
+        the least power of two ≥ 32 that suffices.
+
+    Returns:
+      `(distinct, inverse)`: int64[size], from small to large and then −1 (under `jit`
+      in the dtype of `ids`); int32, of the shape of `ids`, with
+      `distinct[inverse] == ids`.
+
+    Raises:
+      ArgumentError: `ids` are not integers, or traced without `size`.
+      OutOfRangeError: there are more distinct ids than `size`. Not under `jit`: there
+        the largest are left out, as by `fnp.unique`.
+
+    Example:
+      >>> distinct, inverse = unique_rows([[7, 2], [7, 9]], size=4)
+      >>> distinct.tolist(), inverse.tolist()
+      ([2, 7, 9, -1], [[1, 0], [1, 2]])
+    """
+    if isinstance(ids, Tracer):
+        if size is None:
+            raise ArgumentError(
+                "unique_rows: under jit the number of distinct ids must be known: give "
+                "size="
+            )
+        distinct, inverse = fnp.unique(
+            ids, return_inverse=True, size=size, fill_value=NONE
+        )
+        return distinct, inverse.astype(dtypes.int32)
+    given = np.asarray(ids)
+    if given.dtype.kind not in "iu" and given.size:
+        raise ArgumentError(
+            f"unique_rows: ids must be integers, got {dtypes.short_name(given.dtype)}"
+        )
+    found, inverse = np.unique(given.astype(np.int64), return_inverse=True)
+    if size is None:
+        size = max(_LEAST, 1 << (len(found) - 1).bit_length())
+    if len(found) > size:
+        raise OutOfRangeError(
+            f"unique_rows: {len(found)} distinct ids are more than size={size}"
+        )
+    distinct = np.full(size, NONE, np.int64)
+    distinct[: len(found)] = found
+    return distinct, inverse.reshape(given.shape).astype(np.int32)
+
+
+def real_ids(distinct: Any) -> Ids:
+    """Returns the ids that `unique_rows` found, without what pads them.
+
+    Args:
+      distinct: of `unique_rows`.
+
+    Returns:
+      int64[n].
+
+    Example:
+      >>> real_ids(unique_rows([5, 3, 5])[0]).tolist()
+      [3, 5]
+    """
+    ids = np.asarray(distinct).astype(np.int64, copy=False)
+    real: Ids = ids[ids != NONE]
+    return real
+
+
+def pad_rows(rows: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Returns rows followed by zeros.
+
+    Args:
+      rows: `[n, ...]`.
+      size: length of the result.
+
+    Returns:
+      `[size, ...]`.
+
+    Raises:
+      ShapeError: there are more rows.
+
+    Example:
+      >>> pad_rows(np.ones((1, 2)), 2).tolist()
+      [[1.0, 1.0], [0.0, 0.0]]
+    """
+    if len(rows) > size:
+        raise ShapeError(f"pad_rows: {len(rows)} rows are more than size={size}")
+    padded = np.zeros((size, *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    return padded

@@ -113,6 +113,12 @@ class Table:
         with self._lock:
             return self._counts._replace(rows=len(self), in_memory=len(self._memory))
 
+    @property
+    def bytes_on_disk(self) -> int:
+        """Bytes that rows take on disk."""
+        with self._lock:
+            return 0 if self._disk is None else self._disk.nbytes
+
     def close(self) -> None:
         """Closes and removes what is on disk; rows in memory are forgotten."""
         with self._lock:

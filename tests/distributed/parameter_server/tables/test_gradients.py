@@ -1,9 +1,20 @@
-"""Sums of duplicates, in order."""
+"""Sums of duplicates, in order; gradients with respect to the rows of a batch."""
 
 import numpy as np
 import pytest
 
-from fxflow.distributed.parameter_server.tables import sum_rows
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import optim
+from fxflow.distributed.parameter_server.tables import (
+    Table,
+    TableSpec,
+    pad_rows,
+    real_ids,
+    sum_rows,
+    unique_rows,
+)
+from fxflow.errors import ArgumentError, OutOfRangeError, ShapeError
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 300, 5000])
@@ -19,3 +30,59 @@ def test_sums_are_in_the_order_given(count) -> None:
     assert sums.dtype == np.float32
     for i, total in zip(distinct.tolist(), sums):
         assert np.array_equal(total, expected[i])
+
+
+def test_gradients_are_those_of_the_whole_table() -> None:
+    table = Table(TableSpec("t", 3, optim.sgd(1.0)))
+    whole = fnp.asarray(table.pull(np.arange(20)))
+    traces = []
+
+    def loss(weights, words):
+        return fnp.sum(fnp.tanh(words @ weights) ** 2)
+
+    @fxflow.jit
+    def step(weights, rows, inverse):
+        traces.append(rows.shape)
+        per_example = fxflow.vmap(
+            fxflow.grad(lambda rows, inverse: loss(weights, rows[inverse])),
+            in_axes=(None, 0),
+        )
+        return fnp.sum(per_example(rows, inverse), axis=0)
+
+    weights = fnp.arange(3.0)
+    for ids in ([[7, 2], [7, 9]], [[1, 1], [1, 1]], [[19, 0], [4, 5]]):
+        ids = np.array(ids)
+        distinct, inverse = unique_rows(ids)
+        real = real_ids(distinct)
+        assert np.array_equal(distinct[inverse], ids)
+        rows = pad_rows(np.asarray(whole)[real], len(distinct))
+        found = np.asarray(step(weights, rows, inverse))
+        of_whole = fxflow.grad(lambda whole, ids: loss(weights, whole[ids]))
+        expected = of_whole(whole, ids)
+        assert np.allclose(found[: len(real)], expected[real], atol=1e-6)
+        assert not found[len(real) :].any()
+        table.push(real, found[: len(real)])
+    assert traces == [(32, 3)]
+
+
+def test_unique_rows_under_jit() -> None:
+    ids = np.array([[5, 3], [5, 8]], np.int32)
+    distinct, inverse = fxflow.jit(lambda ids: unique_rows(ids, size=4))(ids)
+    assert distinct.tolist() == [3, 5, 8, -1] and inverse.tolist() == [[1, 0], [1, 2]]
+    assert real_ids(distinct).tolist() == [3, 5, 8]
+    with pytest.raises(ArgumentError, match="give size="):
+        fxflow.jit(unique_rows)(ids)
+
+
+def test_unique_rows_on_the_host() -> None:
+    distinct, inverse = unique_rows([])
+    assert len(distinct) == 32 and inverse.shape == (0,)
+    assert real_ids(distinct).tolist() == []
+    assert len(unique_rows(np.arange(33) + 2**62)[0]) == 64
+    assert len(unique_rows(np.arange(64))[0]) == 64
+    with pytest.raises(OutOfRangeError, match="3 distinct ids are more than size=2"):
+        unique_rows([1, 2, 3], size=2)
+    with pytest.raises(ArgumentError, match="must be integers, got f64"):
+        unique_rows([1.5])
+    with pytest.raises(ShapeError, match="3 rows are more than size=2"):
+        pad_rows(np.zeros((3, 1)), 2)

@@ -1,0 +1,100 @@
+"""What pulls and pushes of a table cost, over sizes of the table.
+
+    python benchmarks/parameter_server/tables.py  # in memory: 10 MB, 1 GB, 8 GB
+    python benchmarks/parameter_server/tables.py --disk /tmp/rows --rows 1e6 1e7
+
+Sizes count rows and optimizer state (Adagrad, 64 columns: 512 bytes a row). Times are
+in µs: the median and, since others may use the machine, the first decile. The rows
+asked for are drawn from all there are. With `--disk`, a tenth of them may be in memory.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from fxflow import optim
+from fxflow.distributed.parameter_server.tables import (
+    RowBlock,
+    RowPrograms,
+    Table,
+    TableSpec,
+    row_programs,
+)
+
+WIDTH = 64
+ROW = 2 * 4 * WIDTH
+BLOCK = 65536
+
+
+def microseconds(calls: list[Callable[[], object]]) -> tuple[float, float]:
+    times = []
+    for call in calls:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    decile = statistics.quantiles(times, n=10)[0]
+    return round(statistics.median(times) * 1e6, 1), round(decile * 1e6, 1)
+
+
+def filled(spec: TableSpec, programs: RowPrograms, rows: int) -> tuple[Table, float]:
+    """Returns a table of rows with ids spread over 10⁹, and seconds to write them."""
+    table = Table(spec, programs)
+    values = np.random.default_rng(0).normal(size=(BLOCK, WIDTH)).astype(np.float32)
+    start = time.perf_counter()
+    for first in range(0, rows, BLOCK):
+        ids = np.arange(first, min(first + BLOCK, rows)) * 7919 % 1_000_000_007
+        table.put(RowBlock(ids, values[: len(ids)], (values[: len(ids)] ** 2,)))
+    return table, time.perf_counter() - start
+
+
+def measured(table: Table, rows: int, batch: int, rounds: int) -> dict[str, object]:
+    """Returns the times of a pull and a push of a batch of distinct rows."""
+    generator = np.random.default_rng(1)
+    gradients = np.ones((batch, WIDTH), np.float32)
+    batches = [
+        np.sort(generator.integers(0, rows, batch) * 7919 % 1_000_000_007)
+        for _ in range(2 * rounds)
+    ]
+    pulls = [lambda ids=ids: table.pull(ids) for ids in batches]
+    pushes = [lambda ids=ids: table.push(ids, gradients) for ids in batches]
+    microseconds(pulls[:rounds] + pushes[:rounds])  # warm
+    return {
+        "pull": microseconds(pulls[rounds:]),
+        "push": microseconds(pushes[rounds:]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bytes", type=float, nargs="*", default=[1e7, 1e9, 8e9])
+    parser.add_argument("--disk", help="a folder for rows that are not in memory")
+    parser.add_argument("--rows", type=float, nargs="*", default=[1e6])
+    options = parser.parse_args()
+    programs = row_programs(TableSpec("t", WIDTH, optim.adagrad(0.1)))
+    sizes = options.rows if options.disk else [size / ROW for size in options.bytes]
+    for rows in map(int, sizes):
+        limit = {}
+        if options.disk:
+            limit = {"rows_in_memory": rows // 10, "folder": options.disk}
+        spec = TableSpec("t", WIDTH, optim.adagrad(0.1), **limit)
+        table, seconds = filled(spec, programs, rows)
+        with table:
+            found = {
+                "MB": round(rows * ROW / 1e6),
+                "rows": rows,
+                "fill us/row": round(seconds / rows * 1e6, 2),
+                "32 rows": measured(table, rows, 32, 300),
+                "10000 rows": measured(table, rows, 10_000, 10),
+            }
+            if options.disk:
+                found["MB on disk"] = round(table.bytes_on_disk / 1e6)
+                found["loaded"] = table.counts.loaded
+            print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Rows that a worker keeps for a while, rather than pull them in every step.
+
+A clock counts the worker's steps. A row that was pulled at clock c may be used up to
+clock c + bound; then it is pulled again. What the next batches will need can be
+announced, and be on its way while this one is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fxflow.distributed.parameter_server.tables.index import Ids
+from fxflow.distributed.parameter_server.tables.memory import Memory
+from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.errors import ArgumentError, ShapeError
+
+_ROWS, _CLOCKS = range(2)
+
+
+class CacheCounts(NamedTuple):
+    """What a cache did, in rows.
+
+    Attributes:
+      hits: found.
+      misses: not found, or too old.
+      stale: of the misses, those too old.
+      announced: to be requested early, as `announce` said.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    stale: int = 0
+    announced: int = 0
+
+
+class RowCache:
+    """Rows by id, each with the clock at which it was pulled.
+
+    Args:
+      shape: of a row.
+      dtype: of a row.
+      bound: for how many clocks after its pull a row may be used; 0: in that step only.
+      rows: the most rows there may be; the least recently used go.
+
+    Raises:
+      ArgumentError: the bound is negative, or there is room for no row.
+
+    Example:
+      >>> cache = RowCache((2,), np.float32, bound=1, rows=100)
+      >>> cache.put(np.array([3, 8]), np.ones((2, 2), np.float32), clock=5)
+      >>> rows, here = cache.lookup(np.array([8, 9]), clock=6)
+      >>> here.tolist(), rows[0].tolist()
+      ([True, False], [1.0, 1.0])
+      >>> cache.lookup(np.array([8]), clock=7)[1].tolist()
+      [False]
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, *, bound: int, rows: int
+    ) -> None:
+        if bound < 0 or rows < 1:
+            raise ArgumentError(
+                f"RowCache: needs bound ≥ 0 and rows ≥ 1, got {bound} and {rows}"
+            )
+        self._fields = (Field(shape, np.dtype(dtype)), Field((), np.dtype(np.int64)))
+        self._memory = Memory(self._fields, rows)
+        self._bound = bound
+        self._coming: Ids = np.empty(0, np.int64)
+        self.counts = CacheCounts()
+
+    def __len__(self) -> int:
+        return len(self._memory)
+
+    def lookup(
+        self, ids: Ids, clock: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Returns the rows that are here and fresh enough.
+
+        Args:
+          ids: int64[n].
+          clock: now.
+
+        Returns:
+          `[n, *shape]`, zeros where there is no such row; bool[n], whether there is.
+        """
+        memory = self._memory
+        slots = memory.find(ids)
+        known = slots >= 0
+        here = known.copy()
+        pulled = memory.fields[_CLOCKS][slots[known]]
+        here[known] = pulled + self._bound >= clock
+        memory.tick()
+        memory.touch(slots[here])
+        field = self._fields[_ROWS]
+        rows = np.zeros((len(ids), *field.shape), field.dtype)
+        rows[here] = memory.fields[_ROWS][slots[here]]
+        hits = int(here.sum())
+        self._count(hits=hits, misses=len(ids) - hits, stale=int(known.sum()) - hits)
+        return rows, here
+
+    def put(self, ids: Ids, rows: npt.NDArray[Any], clock: int) -> None:
+        """Keeps rows that were pulled.
+
+        Args:
+          ids: int64[n], distinct.
+          rows: `[n, *shape]`.
+          clock: at which they were pulled. What is here and younger stays.
+
+        Raises:
+          ShapeError: there is not one row of the shape for each id.
+        """
+        if rows.shape != (len(ids), *self._fields[_ROWS].shape):
+            raise ShapeError(
+                f"RowCache: expected {len(ids)} rows of shape "
+                f"{self._fields[_ROWS].shape}, got an array of shape {rows.shape}"
+            )
+        self._coming = np.setdiff1d(self._coming, ids)
+        memory = self._memory
+        ids, rows = ids[-memory.capacity :], rows[-memory.capacity :]
+        slots = memory.find(ids)
+        memory.tick()
+        memory.touch(slots[slots >= 0])
+        new = slots < 0
+        excess = len(memory) + int(new.sum()) - memory.capacity
+        if excess > 0:
+            memory.remove(memory.coldest(excess, frequency=False))
+        slots[new] = memory.add(ids[new])
+        memory.fields[_CLOCKS][slots[new]] = clock
+        newest = memory.fields[_CLOCKS][slots] <= clock
+        clocks = np.full(int(newest.sum()), clock)
+        memory.write(slots[newest], [rows[newest], clocks])
+
+    def drop(self, ids: Ids) -> None:
+        """Forgets rows, such as those that this worker has just pushed to.
+
+        Args:
+          ids: int64[n]; those that are not here are ignored.
+        """
+        slots = self._memory.find(np.unique(ids))
+        self._memory.remove(slots[slots >= 0])
+
+    def announce(self, ids: Ids, clock: int, at: int) -> Ids:
+        """Returns which rows to request now, for a batch that comes later.
+
+        A row is named once, until it was put. One that would be too old by then is not.
+
+        Args:
+          ids: int64[n], what the batch needs.
+          clock: now.
+          at: the clock of that batch.
+
+        Returns:
+          int64[m], distinct, from small to large.
+        """
+        if at > clock + self._bound:
+            return np.empty(0, np.int64)
+        wanted = np.setdiff1d(ids, self._coming)
+        slots = self._memory.find(wanted)
+        known = slots >= 0
+        fresh = known.copy()
+        pulled = self._memory.fields[_CLOCKS][slots[known]]
+        fresh[known] = pulled + self._bound >= at
+        wanted = wanted[~fresh]
+        self._coming = np.union1d(self._coming, wanted)
+        self._count(announced=len(wanted))
+        return wanted
+
+    def clear(self) -> None:
+        """Forgets all, also what was announced: the servers may have changed."""
+        self._memory.clear()
+        self._coming = self._coming[:0]
+
+    def _count(self, **more: int) -> None:
+        now = self.counts
+        self.counts = now._replace(**{k: getattr(now, k) + n for k, n in more.items()})
