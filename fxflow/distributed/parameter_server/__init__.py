@@ -1,5 +1,11 @@
-"""The parameter server: parameters and optimizer state shared out over the devices."""
+"""The parameter server: of devices in step, and of processes at their own pace.
 
+`parameter_server(loss, optimizer)` shares parameters and optimizer state out over the
+devices of one program. With a `consistency` (`bsp`, `ssp`, `asynchronous`, ...) servers
+are processes, workers push gradients at their own pace, and any of them may die.
+"""
+
+from fxflow.distributed.parameter_server.api import parameter_server
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
     asynchronous,
@@ -10,6 +16,7 @@ from fxflow.distributed.parameter_server.consistency import (
     softsync,
     ssp,
 )
+from fxflow.distributed.parameter_server.filters import Filter
 from fxflow.distributed.parameter_server.placement import (
     Plan,
     Tensor,
@@ -17,33 +24,40 @@ from fxflow.distributed.parameter_server.placement import (
     replan,
     tensors_of,
 )
-from fxflow.distributed.parameter_server.server import (
+from fxflow.distributed.parameter_server.running import Cluster, LocalServers
+from fxflow.distributed.parameter_server.synchronous.server import (
     Metrics,
     ParameterServer,
     ServerState,
-    parameter_server,
 )
-from fxflow.distributed.parameter_server.shards import Sharded
-from fxflow.distributed.parameter_server.simulator import simulate
+from fxflow.distributed.parameter_server.synchronous.shards import Sharded
+from fxflow.distributed.parameter_server.worker.training import (
+    AsynchronousServer,
+    WorkerState,
+)
 
 __all__ = [
+    "AsynchronousServer",
+    "Cluster",
+    "Consistency",
+    "Filter",
+    "LocalServers",
     "Metrics",
     "ParameterServer",
+    "Plan",
     "ServerState",
     "Sharded",
-    "parameter_server",
-    "Consistency",
+    "Tensor",
+    "WorkerState",
     "asynchronous",
     "backup",
     "bsp",
     "elastic_averaging",
     "local_sgd",
-    "softsync",
-    "ssp",
-    "Plan",
-    "Tensor",
+    "parameter_server",
     "place",
     "replan",
+    "softsync",
+    "ssp",
     "tensors_of",
-    "simulate",
 ]

@@ -6,7 +6,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P
-from fxflow.distributed.parameter_server.shards import (
+from fxflow.distributed.parameter_server.synchronous.shards import (
     Servers,
     Sharded,
     by_dtype,

@@ -8,8 +8,12 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, lax
-from fxflow.distributed.parameter_server.sharded_call import sharded_call
-from fxflow.distributed.parameter_server.shards import Servers, Sharded, is_sharded
+from fxflow.distributed.parameter_server.synchronous.sharded_call import sharded_call
+from fxflow.distributed.parameter_server.synchronous.shards import (
+    Servers,
+    Sharded,
+    is_sharded,
+)
 
 COUNT = 4
 SERVERS = Servers("s", COUNT)

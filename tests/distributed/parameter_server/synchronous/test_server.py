@@ -301,7 +301,7 @@ import numpy as np
 import fxflow
 
 fxflow.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
-from tests.distributed.parameter_server import test_server as here
+from tests.distributed.parameter_server.synchronous import test_server as here
 
 mine = 8 * fxflow.process_index()
 batch = [x[mine : mine + 8] for x in here.BATCH]
@@ -321,7 +321,7 @@ def test_two_processes_train_as_one() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     environment = {**os.environ, "FXFLOW_NUM_CPU_DEVICES": "2", "PYTHONPATH": str(root)}
     environment.pop("XLA_FLAGS", None)
     started = [

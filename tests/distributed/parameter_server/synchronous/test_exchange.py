@@ -9,8 +9,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import P
 from fxflow.distributed import compression
-from fxflow.distributed.parameter_server import exchange
-from fxflow.distributed.parameter_server.shards import Servers
+from fxflow.distributed.parameter_server.synchronous import exchange
+from fxflow.distributed.parameter_server.synchronous.shards import Servers
 from fxflow.errors import ArgumentError
 
 COUNT = 4

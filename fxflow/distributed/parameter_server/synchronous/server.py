@@ -15,13 +15,12 @@ from fxflow.devices import clients
 from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, make_mesh
 from fxflow.devices.shardings import NamedSharding
 from fxflow.distributed.compression import Code
-from fxflow.distributed.parameter_server import exchange as exchanging
-from fxflow.distributed.parameter_server.sharded_call import sharded_call
-from fxflow.distributed.parameter_server.shards import Servers, is_sharded
+from fxflow.distributed.parameter_server.synchronous import exchange as exchanging
+from fxflow.distributed.parameter_server.synchronous.sharded_call import sharded_call
+from fxflow.distributed.parameter_server.synchronous.shards import Servers, is_sharded
 from fxflow.errors import ArgumentError
 from fxflow.lax.global_arrays import make_array_from_process_local_data
 from fxflow.lax.pytree_transfer import device_put
-from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 from fxflow.transforms.shard_map import shard_map
@@ -53,63 +52,17 @@ class Metrics(NamedTuple):
     aux: Any
 
 
-def parameter_server(
+def make_synchronous(
     loss_fn: Callable[..., Any],
     optimizer: Any,
     *,
-    mesh: Mesh | None = None,
-    axis_name: Any = "server",
-    exchange: str | Code = "f32",
-    has_aux: bool = False,
-    combine: str = "mean",
+    mesh: Mesh | None,
+    axis_name: Any,
+    exchange: str | Code,
+    has_aux: bool,
+    combine: str,
 ) -> ParameterServer:
-    """Makes a synchronous parameter server: every device serves a share of everything.
-
-    Each device keeps a piece of every parameter and of the optimizer's state, so that
-    they take a fraction of the memory each. In a step it gathers the parameters,
-    computes the gradients of its part of the batch, gets the sum of its piece of them
-    (a reduce-scatter), and updates its piece. The update is that of one device with
-    the whole batch, for any optimizer: one that looks at all gradients (their norm,
-    say) sees all.
-
-    Args:
-      loss_fn: `loss_fn(params, batch, *shared) -> loss`, or `(loss, aux)`: of one
-        device's part of the batch. It may use collectives over `axis_name`.
-      optimizer: `init(params)` and `update(gradients, state, params)`, as those of
-        `fxflow.optim`.
-      mesh: the devices; None is the current mesh if it has the axis, else all devices.
-        Axes besides `axis_name` are left to the compiler.
-      axis_name: of the axis along which parameters and batches are divided.
-      exchange: how gradients travel: "f32" (in the dtype of the parameters if that is
-        wider), or coded: "bf16", "int8" or a `Code` of `distributed.compression`, which
-        send a half or a quarter and remember what they lost for the next step.
-      has_aux: whether `loss_fn` returns `(loss, aux)`.
-      combine: how loss, gradients and aux of the whole batch follow from those of its
-        parts: "mean" (the loss is a mean over examples) or "sum".
-
-    Returns:
-      A `ParameterServer`: functions only, its state is the caller's.
-
-    Raises:
-      ArgumentError: an option is none of those above, or the mesh has no such axis.
-
-    Reference: Li et al. 2014, "Scaling distributed machine learning with the parameter
-    server"; Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training
-    trillion parameter models".
-
-    Example:
-      >>> from fxflow.distributed.parameter_server import parameter_server
-      >>> def loss(w, batch):
-      ...     x, y = batch
-      ...     return fnp.mean((x @ w - y) ** 2)
-      >>> server = parameter_server(loss, optim.sgd(0.5))
-      >>> state = server.init(fnp.zeros(2))
-      >>> batch = fnp.ones((8, 2)), fnp.ones(8)
-      >>> state, metrics = server.step(state, batch)
-      >>> float(metrics.loss), server.params(state).tolist()
-      (1.0, [1.0, 1.0])
-    """
-    require_callable(loss_fn, "parameter_server")
+    """Makes a `ParameterServer`; arguments as for `parameter_server`."""
     if combine not in ("mean", "sum"):
         raise ArgumentError(
             f"parameter_server: combine must be 'mean' or 'sum', got {combine!r}"

@@ -27,7 +27,7 @@ from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Node, interpret
 from fxflow.core.ir.staging import trace_flat
-from fxflow.distributed.parameter_server.shards import (
+from fxflow.distributed.parameter_server.synchronous.shards import (
     Servers,
     Sharded,
     is_sharded,

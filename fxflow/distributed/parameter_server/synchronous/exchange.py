@@ -16,7 +16,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.distributed.compression import Code, as_code
-from fxflow.distributed.parameter_server.shards import (
+from fxflow.distributed.parameter_server.synchronous.shards import (
     Servers,
     Sharded,
     by_dtype,

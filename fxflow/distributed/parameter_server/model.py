@@ -1,0 +1,209 @@
+"""What workers train, as servers know it: types, programs and first values.
+
+A worker makes a `Model` of its parameters, optimizer and consistency, one part for each
+shard of the plan, and offers it. The first offer is taken. All others must have its
+fingerprint, for a worker with another model would spoil the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow import optim
+from fxflow.core.arrays import Aval, typeof
+from fxflow.distributed.parameter_server.consistency import Consistency
+from fxflow.distributed.parameter_server.filters import Filter, exact
+from fxflow.distributed.parameter_server.programs import (
+    ProgramText,
+    type_of_text,
+    type_text,
+    write,
+)
+from fxflow.distributed.serialization import HostLeaf
+
+
+class Model(NamedTuple):
+    """One shard's part of what is trained.
+
+    Attributes:
+      consistency: of the run.
+      names: of the pieces of parameters that lie here.
+      params: their types.
+      state: types of the optimizer's state for them.
+      coded: types of a gradient as it travels.
+      programs: `init`: from params to state; `begin`: from (weight, coded, params,
+        seen) to a weighted gradient; `add`: the same to a gradient, which comes first;
+        `update`: from (params, state, gradient) to params and state; `apply`: `begin`
+        and `update` in one.
+    """
+
+    consistency: Consistency
+    names: list[str]
+    params: list[Aval]
+    state: list[Aval]
+    coded: list[Aval]
+    programs: dict[str, ProgramText]
+
+    @property
+    def fingerprint(self) -> str:
+        """What two models share if and only if they train the same in the same way."""
+        digests = {name: p.digest for name, p in sorted(self.programs.items())}
+        text = json.dumps([self.consistency.to_json(), self.names, digests])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the parameters."""
+        return sum(aval.size * aval.dtype.itemsize for aval in self.params)
+
+    def to_message(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+        """Returns it as JSON and arrays, for a message."""
+        arrays: dict[str, np.ndarray[Any, Any]] = {}
+        programs = {}
+        for name, program in self.programs.items():
+            arrays[f"text/{name}"] = np.frombuffer(program.text.encode(), np.uint8)
+            for i, leaf in enumerate(program.constants):
+                arrays[f"constant/{name}/{i}"] = np.ascontiguousarray(leaf.data)
+            programs[name] = {
+                "name": program.name,
+                "constants": [leaf.key for leaf in program.constants],
+                "inputs": [type_text(a) for a in program.inputs],
+                "outputs": [type_text(a) for a in program.outputs],
+            }
+        fields = {
+            "consistency": self.consistency.to_json(),
+            "names": self.names,
+            "params": [type_text(a) for a in self.params],
+            "state": [type_text(a) for a in self.state],
+            "coded": [type_text(a) for a in self.coded],
+            "programs": programs,
+        }
+        return fields, arrays
+
+    @staticmethod
+    def from_message(
+        fields: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]
+    ) -> Model:
+        """Returns what `to_message` was called on.
+
+        Raises:
+          ValueError: the fields are not those of a model.
+        """
+        try:
+            programs = {}
+            for name, given in fields["programs"].items():
+                constants = [
+                    HostLeaf(arrays[f"constant/{name}/{i}"], key)
+                    for i, key in enumerate(given["constants"])
+                ]
+                programs[name] = ProgramText(
+                    given["name"],
+                    bytes(arrays[f"text/{name}"]).decode(),
+                    constants,
+                    [type_of_text(t) for t in given["inputs"]],
+                    [type_of_text(t) for t in given["outputs"]],
+                )
+            return Model(
+                Consistency.from_json(fields["consistency"]),
+                list(fields["names"]),
+                [type_of_text(t) for t in fields["params"]],
+                [type_of_text(t) for t in fields["state"]],
+                [type_of_text(t) for t in fields["coded"]],
+                programs,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a model: {error!r}") from error
+
+
+def make_model(
+    names: Sequence[str],
+    params: Sequence[Any],
+    optimizer: Any,
+    consistency: Consistency,
+    *,
+    code: Filter | None = None,
+    platform: str = "cpu",
+) -> Model:
+    """Makes the part of a model that one server has.
+
+    Args:
+      names: of its pieces, in order of the alphabet: that of a pytree's leaves.
+      params: the pieces, or their types.
+      optimizer: of `fxflow.optim`: sees this server's pieces and no others.
+      consistency: of the run.
+      code: how gradients travel; None: as they are.
+      platform: of the server.
+
+    Raises:
+      DistributedError: the optimizer calls Python, or a library that is not XLA's.
+    """
+    types = [typeof(p) for p in params]
+    trained = dict(zip(names, types, strict=True))
+    code = code or exact()
+    coded_types, coded_tree = _types_of(
+        lambda gradient: code.encode(gradient, code.init(gradient))[0], types
+    )
+    strength = consistency.compensation
+
+    def gradient_of(weight: Any, coded: Any, params: Any, seen: Any) -> list[Any]:
+        gradient = code.decode(coded_tree.unflatten(coded), list(params.values()))
+        if strength:
+            gradient = [
+                g + strength * g * g * (now - then)
+                for g, now, then in zip(gradient, params.values(), seen.values())
+            ]
+        return [(g * weight).astype(t.dtype) for g, t in zip(gradient, types)]
+
+    def add(total: Any, weight: Any, coded: Any, params: Any, seen: Any) -> list[Any]:
+        more = gradient_of(weight, coded, params, seen)
+        return [a + b for a, b in zip(total, more, strict=True)]
+
+    def update(params: Any, state: Any, gradient: Any) -> tuple[Any, Any]:
+        if consistency.pushes == "changes":
+            return {n: p + g for (n, p), g in zip(params.items(), gradient)}, state
+        named = dict(zip(params, gradient, strict=True))
+        updates, state = optimizer.update(named, state, params)
+        return optim.apply_updates(params, updates), state
+
+    def init(params: Any) -> Any:
+        return () if consistency.pushes == "changes" else optimizer.init(params)
+
+    def apply(
+        params: Any, state: Any, weight: Any, coded: Any, seen: Any
+    ) -> tuple[Any, Any]:
+        return update(params, state, gradient_of(weight, coded, params, seen))
+
+    state_types, state_tree = _types_of(init, trained)
+    state = state_tree.unflatten(state_types)
+    weight = Aval((), np.dtype(np.float32))
+    coded = list(coded_types)
+    written: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "init": (init, (trained,)),
+        "begin": (gradient_of, (weight, coded, trained, trained)),
+        "add": (add, (types, weight, coded, trained, trained)),
+        "update": (update, (trained, state, types)),
+        "apply": (apply, (trained, state, weight, coded, trained)),
+    }
+    programs = {
+        name: write(function, *args, name=f"parameter_server.{name}", platform=platform)
+        for name, (function, args) in written.items()
+    }
+    return Model(
+        consistency,
+        list(names),
+        types,
+        state_types,
+        coded_types,
+        {name: program for name, (program, _) in programs.items()},
+    )
+
+
+def _types_of(function: Any, *args: Any) -> tuple[list[Aval], Any]:
+    """Returns the types of a function's results, and their structure."""
+    program, treedef = write(function, *args, name="types")
+    return program.outputs, treedef

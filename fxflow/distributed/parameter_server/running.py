@@ -1,0 +1,167 @@
+"""Where the servers of a run are: within this process, or wherever a cluster says."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fxflow.distributed.parameter_server.keys import Keys, keys_of
+from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.parameter_server.views import first_view
+from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.errors import ArgumentError
+
+#: What `fxflow launch --ps` sets.
+SERVERS, TASK, REPLICATION = "FXFLOW_PS_SERVERS", "FXFLOW_PS_TASK", "FXFLOW_PS_COPIES"
+JOBS = ("ps", "worker", "chief", "evaluator")
+
+_runs = itertools.count()
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """The processes of a run.
+
+    Attributes:
+      servers: addresses of the jobs `ps`, ``host:port``.
+      job: of this process: `ps`, `worker`, `chief` or `evaluator`.
+      index: of this process among those of its job.
+      keys: of the run; None on the loopback.
+      replication: on how many servers each parameter lies.
+    """
+
+    servers: tuple[str, ...]
+    job: str = "worker"
+    index: int = 0
+    keys: Keys | None = None
+    replication: int = 1
+
+
+def cluster_of(
+    given: Cluster | Mapping[str, Any] | str | None,
+    environment: Mapping[str, str] | None = None,
+) -> Cluster | None:
+    """Returns the cluster of an argument `cluster`.
+
+    Args:
+      given: a `Cluster`; ``{"ps": ["host:port", ...], "worker": [...]}`` or the path of
+        a JSON file with that; None: what the environment says.
+      environment: None is this process's.
+
+    Returns:
+      The cluster; None if neither says anything.
+
+    Raises:
+      ArgumentError: it has no servers, names one twice, or cannot be read.
+    """
+    env = os.environ if environment is None else environment
+    keys = keys_of(env)
+    if isinstance(given, Cluster):
+        return given
+    if isinstance(given, str):
+        try:
+            given = json.loads(Path(given).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ArgumentError(
+                f"parameter_server: the cluster {given!r} cannot be read: {error}"
+            ) from None
+    task = env.get(TASK, "")
+    copies = int(env.get(REPLICATION, "1"))
+    if given is None and env.get(SERVERS):
+        given = {"ps": env[SERVERS].split(",")}
+    if given is None and env.get("TF_CONFIG"):
+        config = json.loads(env["TF_CONFIG"])
+        given = config.get("cluster")
+        place = config.get("task") or {}
+        task = task or f"{place.get('type', 'worker')}:{place.get('index', 0)}"
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not given.get("ps"):
+        raise ArgumentError(
+            "parameter_server: a cluster names its servers, "
+            f"{{'ps': ['host:port', ...], 'worker': [...]}}; got {given!r}"
+        )
+    for job, addresses in given.items():
+        if job not in JOBS or not isinstance(addresses, Sequence):
+            raise ArgumentError(
+                f"parameter_server: the jobs of a cluster are {', '.join(JOBS)}, each "
+                f"with a list of addresses; got {job!r}: {addresses!r}"
+            )
+        for address in addresses:
+            if not address or addresses.count(address) > 1:
+                raise ArgumentError(
+                    f"parameter_server: the cluster's {job} {list(addresses)} have "
+                    f"{'a gap' if not address else f'{address!r} twice'}"
+                )
+    job, _, index = task.partition(":")
+    return Cluster(tuple(given["ps"]), job or "worker", int(index or 0), keys, copies)
+
+
+class LocalServers:
+    """Servers in threads of this process.
+
+    Args:
+      count: how many.
+      replication: on how many of them each parameter lies.
+    """
+
+    def __init__(self, count: int = 1, replication: int = 1) -> None:
+        run = next(_runs)
+        addresses = [f"inproc://fxflow-server-{run}-{i}" for i in range(count)]
+        self.cluster = Cluster(tuple(addresses), replication=replication)
+        view = first_view(addresses, replication)
+        self.servers: list[Server] = []
+        self._threads: list[threading.Thread] = []
+        for number, address in enumerate(addresses):
+            hub = Hub()
+            server = Server(hub, hub.listen(address), number, view)
+            self.servers.append(server)
+            name = f"fxflow-parameter-server-{number}"
+            thread = threading.Thread(target=server.serve, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def close(self) -> None:
+        """Ends the servers."""
+        for server in self.servers:
+            server.stop()
+        for thread in self._threads:
+            thread.join(10)
+
+
+def connect(
+    cluster: Cluster | None, deadline: float
+) -> tuple[Client, Callable[[], None]]:
+    """Connects a worker.
+
+    Args:
+      cluster: where the servers are; None: one within this process.
+      deadline: seconds after which a wait fails.
+
+    Returns:
+      The connection, and what ends it.
+    """
+    if cluster is None:
+        local = LocalServers()
+        client = _client(local.cluster, deadline)
+
+        def finish() -> None:
+            client.close()
+            local.close()
+
+        return client, finish
+    client = _client(cluster, deadline)
+    return client, client.close
+
+
+def _client(cluster: Cluster, deadline: float) -> Client:
+    view = first_view(cluster.servers, cluster.replication)
+    name = f"{cluster.job} {cluster.index}"
+    return Client(view, keys=cluster.keys, name=name, deadline=deadline)

@@ -1,0 +1,1 @@
+"""A server process: what it holds, and how that outlives it."""

@@ -1,0 +1,365 @@
+"""A server: answers workers, one message after another, in one thread."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fxflow.devices import clients
+from fxflow.distributed.parameter_server.ledger import Turn
+from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
+from fxflow.distributed.parameter_server.server import log as logs
+from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.distributed.parameter_server.transport import Hub, Listener
+from fxflow.distributed.parameter_server.views import View
+from fxflow.errors import DistributedError
+
+#: How often a server looks after those who wait, in seconds.
+_TICK = 0.05
+
+
+@dataclasses.dataclass
+class _Reader:
+    """A pull that is not answered yet."""
+
+    peer: bytes
+    worker: int
+    shard: int
+    clock: int
+    seen: int
+    request: int
+    end: float
+
+
+class Server:
+    """One server of a view.
+
+    Args:
+      hub: of the thread that calls `serve`, which closes it.
+      listener: of the hub: where workers and other servers reach this one.
+      number: of this server.
+      view: to begin with.
+      folder: for the log of what was acknowledged; None keeps none.
+      lost_after: seconds after which a silent worker is taken for lost.
+      limits: of a message.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        listener: Listener,
+        number: int,
+        view: View,
+        *,
+        folder: Path | None = None,
+        lost_after: float = 10.0,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._hub, self.listener = hub, listener
+        self.number, self.view = number, view
+        self._lost_after, self._limits = lost_after, limits
+        #: Another process under the same address has another one.
+        self.incarnation = secrets.randbits(62)
+        self.shards: dict[int, Shard] = {}
+        self._logs: dict[int, logs.Log] = {}
+        self._readers: list[_Reader] = []
+        #: Worker → who it is for people, its peer, when it was last heard.
+        self._workers: dict[int, tuple[str, bytes, float]] = {}
+        self._end = threading.Event()
+        for shard in view.held_by(number):
+            self._open(shard, folder)
+
+    def _open(self, number: int, folder: Path | None) -> None:
+        """Makes a shard of what its log says."""
+        shard = self.shards[number] = Shard()
+        if folder is None:
+            return
+        path = folder / f"shard-{number:04}.log"
+        for entry in logs.read(path, limits=self._limits):
+            shard.apply(entry)
+        self._logs[number] = logs.Log(path)
+
+    # -- the loop ----------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Answers until `stop` is called (from anywhere)."""
+        try:
+            while not self._end.is_set():
+                self._hub.wait(_TICK)
+                for peer, message in self.listener.receive():
+                    self.handle(peer, message)
+                self._look_after()
+        finally:
+            self.close()
+
+    def stop(self) -> None:
+        """Makes `serve` return."""
+        self._end.set()
+        self._hub.wake()
+
+    def close(self) -> None:
+        """Closes what is open."""
+        for log in self._logs.values():
+            log.close()
+        self._hub.close()
+
+    def handle(self, peer: bytes, message: Message) -> None:
+        """Answers one message; what is wrong with it is told its sender."""
+        if message.worker:
+            name, _, _ = self._workers.get(message.worker, ("", b"", 0.0))
+            name = str(message.fields.get("name", "")) or name
+            self._workers[message.worker] = (name, peer, time.monotonic())
+        answer: Callable[[bytes, Message], None] | None
+        answer = getattr(self, f"_on_{message.kind}", None)
+        try:
+            if answer is None:
+                raise DistributedError(f"a server takes no message {message.kind!r}")
+            answer(peer, message)
+        except (DistributedError, ValueError, KeyError, TypeError) as error:
+            why = str(error) if isinstance(error, DistributedError) else repr(error)
+            self._reply(peer, message, "error", {"why": why})
+
+    def _reply(
+        self,
+        peer: bytes,
+        message: Message,
+        kind: str,
+        fields: dict[str, Any],
+        arrays: dict[str, np.ndarray[Any, Any]] | None = None,
+    ) -> None:
+        """Answers a request: under its numbers, about its shard."""
+        asked = message.fields
+        same: dict[str, Any] = {
+            key: asked[key] for key in ("shard", "request") if key in asked
+        }
+        reply = Message(
+            kind,
+            worker=message.worker,
+            sequence=message.sequence,
+            epoch=self.view.epoch,
+            fields={**same, **fields},
+            arrays=arrays or {},
+        )
+        self.listener.send(peer, reply)
+
+    def _look_after(self) -> None:
+        """Lets go of workers that are silent, and of reads that took too long."""
+        now = time.monotonic()
+        for worker, (_, _, heard) in list(self._workers.items()):
+            if now - heard > self._lost_after:
+                self._let_go(worker, "silent")
+        if not any(reader.end <= now for reader in self._readers):
+            return
+        late = [reader for reader in self._readers if reader.end <= now]
+        self._readers = [reader for reader in self._readers if reader.end > now]
+        for reader in late:
+            shard = self.shards[reader.shard]
+            names = [self._name(w) for w in shard.late(reader.worker, reader.clock)]
+            fields = {"shard": reader.shard, "request": reader.request, "late": names}
+            why = f"waits for {', '.join(names) or 'a push of its own'}"
+            self.listener.send(
+                reader.peer,
+                Message("error", worker=reader.worker, fields={**fields, "why": why}),
+            )
+
+    def _name(self, worker: int) -> str:
+        name, _, heard = self._workers.get(worker, ("", b"", 0.0))
+        ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
+        return f"{name or f'worker {worker}'}{ago}"
+
+    def _let_go(self, worker: int, why: str) -> None:
+        self._workers.pop(worker, None)
+        self._readers = [r for r in self._readers if r.worker != worker]
+        for number, shard in self.shards.items():
+            if worker in shard.group:
+                entry = Message(
+                    "leave", worker=worker, fields={"shard": number, "why": why}
+                )
+                self._commit(number, entry)
+
+    # -- entries -----------------------------------------------------------------------
+
+    def _served(self, message: Message) -> tuple[int, Shard]:
+        """Returns the shard that a request is about."""
+        number = int(message.fields["shard"])
+        if self.view.primary(number) != self.number:
+            raise DistributedError(
+                f"server {self.number} does not serve shard {number}; server "
+                f"{self.view.primary(number)} does"
+            )
+        return number, self.shards[number]
+
+    def _commit(self, number: int, entry: Message) -> str:
+        """Writes down and applies an entry that is due; answers who waited for it."""
+        log = self._logs.get(number)
+        if log is not None:
+            log.append(entry, limits=self._limits)
+        dropped = self.shards[number].apply(entry)
+        self._answer_readers(number)
+        return dropped
+
+    def _answer_readers(self, number: int) -> None:
+        shard = self.shards[number]
+        ready = [
+            r
+            for r in self._readers
+            if r.shard == number and shard.may_read(r.worker, r.clock)
+        ]
+        if not ready:
+            return
+        self._readers = [r for r in self._readers if r not in ready]
+        for reader in ready:
+            self._answer(reader)
+
+    def _answer(self, reader: _Reader) -> None:
+        shard = self.shards[reader.shard]
+        assert shard.model is not None
+        version = shard.group.version
+        if shard.model.consistency.compensation:
+            self._commit_read(reader)
+        arrays = {}
+        if version != reader.seen:
+            arrays = {str(i): np.asarray(p) for i, p in enumerate(shard.params)}
+        reply = Message(
+            "params",
+            worker=reader.worker,
+            epoch=self.view.epoch,
+            fields={
+                "shard": reader.shard,
+                "request": reader.request,
+                "version": version,
+                "same": version == reader.seen,
+            },
+            arrays=arrays,
+        )
+        self.listener.send(reader.peer, reply)
+
+    def _commit_read(self, reader: _Reader) -> None:
+        entry = Message("read", worker=reader.worker, fields={"shard": reader.shard})
+        log = self._logs.get(reader.shard)
+        if log is not None:
+            log.append(entry, limits=self._limits)
+        self.shards[reader.shard].apply(entry)
+
+    # -- messages ----------------------------------------------------------------------
+
+    def _on_hello(self, peer: bytes, message: Message) -> None:
+        shards = {}
+        for number in self.view.served_by(self.number):
+            model = self.shards[number].model
+            shards[str(number)] = model.fingerprint if model else ""
+        fields = {
+            "view": self.view.to_json(),
+            "server": self.number,
+            "incarnation": self.incarnation,
+            "platform": clients.default_backend(),
+            "shards": shards,
+            "pid": os.getpid(),
+        }
+        self._reply(peer, message, "welcome", fields)
+
+    def _on_heartbeat(self, peer: bytes, message: Message) -> None:
+        self._reply(peer, message, "pong", {"incarnation": self.incarnation})
+
+    def _on_model(self, peer: bytes, message: Message) -> None:
+        number, shard = self._served(message)
+        if shard.turn(message) is Turn.NEXT:
+            self._commit(number, message)
+        assert shard.model is not None
+        fields = {"fingerprint": shard.model.fingerprint}
+        self._reply(peer, message, "model_ok", fields)
+
+    def _on_join(self, peer: bytes, message: Message) -> None:
+        number, shard = self._served(message)
+        shard.require_same(str(message.fields["fingerprint"]), message.worker)
+        self._commit(number, message)
+        fields = {
+            "clock": shard.group[message.worker].clock,
+            "version": shard.group.version,
+            "last": shard.ledger.last(message.worker),
+        }
+        self._reply(peer, message, "joined", fields)
+
+    def _on_pull(self, peer: bytes, message: Message) -> None:
+        number, _ = self._served(message)
+        self._read(peer, message, number, int(message.fields["clock"]))
+
+    def _read(self, peer: bytes, message: Message, number: int, clock: int) -> None:
+        fields = message.fields
+        shard = self.shards[number]
+        reader = _Reader(
+            peer,
+            message.worker,
+            number,
+            clock,
+            int(fields.get("have", -1)),
+            int(fields["request"]),
+            time.monotonic() + float(fields["deadline"]),
+        )
+        if shard.may_read(message.worker, clock):
+            self._answer(reader)
+            return
+        # What a worker asks for again, it no longer waits for.
+        others = [
+            r for r in self._readers if (r.worker, r.shard) != (message.worker, number)
+        ]
+        self._readers = [*others, reader]
+
+    def _on_push(self, peer: bytes, message: Message) -> None:
+        number, shard = self._served(message)
+        turn = shard.turn(message)
+        dropped = ""
+        if turn is Turn.NEXT:
+            if message.worker not in shard.group:
+                self._reply(peer, message, "refuse", {"why": "join"})
+                return
+            dropped = self._commit(number, message)
+        elif turn is Turn.EARLY:
+            fields = {"why": "early", "last": shard.ledger.last(message.worker)}
+            self._reply(peer, message, "refuse", fields)
+            return
+        fields = {"version": shard.group.version, "dropped": dropped}
+        self._reply(peer, message, "ack", fields)
+        if message.fields.get("pull"):
+            self._read(peer, message, number, int(message.fields["clock"]) + 1)
+
+    def _on_leave(self, peer: bytes, message: Message) -> None:
+        self._let_go(message.worker, "done")
+        self._reply(peer, message, "ack", {})
+
+    def _on_stats(self, peer: bytes, message: Message) -> None:
+        self._reply(peer, message, "stats_ok", {"stats": self.stats()})
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what this server did and knows, as JSON."""
+        now = time.monotonic()
+        shards = {}
+        for number, shard in self.shards.items():
+            shards[str(number)] = {
+                "bytes": shard.model.nbytes if shard.model else 0,
+                "index": shard.index,
+                "version": shard.group.version,
+                "serves": self.view.primary(number) == self.number,
+                **dataclasses.asdict(shard.counts),
+                "clocks": {str(w): shard.group[w].clock for w in shard.group},
+            }
+        workers = {
+            str(worker): {"name": name, "heard": now - heard}
+            for worker, (name, _, heard) in self._workers.items()
+        }
+        return {
+            "server": self.number,
+            "epoch": self.view.epoch,
+            "shards": shards,
+            "workers": workers,
+            "waiting": len(self._readers),
+            "traffic": self.listener.traffic.to_dict(),
+        }

@@ -1,0 +1,349 @@
+"""What one server serves, as a machine that entries of a log drive.
+
+All that changes a shard is an entry: a model, a worker that joins or leaves, a push,
+and (where delays are compensated) a read. The same entries give the same bits: replicas
+apply those of the primary, a restarted server those on its disk. What waits for an
+answer is not part of it, nor is the network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.distributed.parameter_server import consistency as deciding
+from fxflow.distributed.parameter_server.consistency import Decision, Group, Push
+from fxflow.distributed.parameter_server.ledger import Ledger, Turn
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.model import Model
+from fxflow.distributed.parameter_server.programs import Runner
+from fxflow.distributed.serialization import HostLeaf, from_host, to_host
+from fxflow.errors import DistributedError
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclasses.dataclass
+class Counts:
+    """What a shard has done, for people.
+
+    Attributes:
+      pushes: gradients that were taken.
+      updates: that were made of them.
+      dropped: gradients that were not used, by reason.
+      repeated: pushes that had been taken before.
+      staleness: how many pushes of each staleness were applied.
+    """
+
+    pushes: int = 0
+    updates: int = 0
+    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    repeated: int = 0
+    staleness: dict[int, int] = dataclasses.field(default_factory=dict)
+
+
+class Shard:
+    """Parameters, optimizer state and what is known of the workers."""
+
+    def __init__(self) -> None:
+        self.model: Model | None = None
+        self.params: list[Array] = []
+        self.optimizer: list[Array] = []
+        self.group = Group()
+        self.ledger = Ledger()
+        self.counts = Counts()
+        #: How many entries were applied.
+        self.index = 0
+        self._runners: dict[str, Runner] = {}
+        self._waiting: dict[Push, list[Any]] = {}
+        #: Version → the parameters that some worker computes on.
+        self._seen: dict[int, list[Array]] = {}
+        self._reads: dict[int, int] = {}
+
+    # -- entries -----------------------------------------------------------------------
+
+    def turn(self, entry: Message) -> Turn:
+        """Returns whether an entry is due, checked against all that is known.
+
+        Args:
+          entry: of kind `model`, `join`, `leave`, `read` or `push`.
+
+        Returns:
+          `NEXT` if `apply` takes it; another if it changes nothing.
+
+        Raises:
+          DistributedError: it never will fit: another model, other types, or a push
+            before the model.
+        """
+        if entry.kind == "model":
+            model = Model.from_message(entry.fields, entry.arrays)
+            if self.model is not None:
+                self.require_same(model.fingerprint, entry.worker)
+                return Turn.SEEN
+            _check_types(entry, "param/", model.names, model.params)
+            return Turn.NEXT
+        model = self._required(entry)
+        if entry.kind != "push":
+            return Turn.NEXT
+        turn = self.ledger.turn(entry.worker, entry.sequence)
+        if turn is Turn.NEXT and entry.arrays:
+            parts = [str(i) for i in range(len(model.coded))]
+            _check_types(entry, "", parts, model.coded)
+        self.counts.repeated += turn is Turn.SEEN
+        return turn
+
+    def apply(self, entry: Message) -> str:
+        """Applies an entry that is due.
+
+        Args:
+          entry: for which `turn` is `NEXT`.
+
+        Returns:
+          Why a push was not used; empty if it was, or will be.
+        """
+        dropped = str(getattr(self, f"_apply_{entry.kind}")(entry) or "")
+        self.index += 1
+        return dropped
+
+    def _apply_model(self, entry: Message) -> None:
+        self.model = Model.from_message(entry.fields, entry.arrays)
+        values = [entry.arrays[f"param/{n}"] for n in self.model.names]
+        self.params = [fnp.array(p) for p in values]
+        self.optimizer = self._runner("init")(self.params)
+
+    def require_same(self, fingerprint: str, worker: int) -> None:
+        """Checks that a worker trains what is trained here.
+
+        Raises:
+          DistributedError: it does not.
+        """
+        if self.model is None or self.model.fingerprint != fingerprint:
+            raise DistributedError(
+                f"worker {worker} has another model than the run: its parameters, "
+                "optimizer, consistency or filters differ from those of the worker "
+                "that came first. Start all workers with the same program and options"
+            )
+
+    def _apply_join(self, entry: Message) -> None:
+        model = self._required(entry)
+        self.group, decision = deciding.join(
+            model.consistency, self.group, entry.worker
+        )
+        self._follow(decision)
+
+    def _apply_leave(self, entry: Message) -> None:
+        model = self._required(entry)
+        self.group, decision = deciding.leave(
+            model.consistency, self.group, entry.worker
+        )
+        self._forget_read(entry.worker)
+        self._follow(decision)
+
+    def _apply_read(self, entry: Message) -> None:
+        self._forget_read(entry.worker)
+        self._reads[entry.worker] = self.group.version
+        self._seen[self.group.version] = self.params
+
+    def _apply_push(self, entry: Message) -> str:
+        model = self._required(entry)
+        self.ledger.note(entry.worker, entry.sequence)
+        push = Push(entry.worker, int(entry.fields["clock"]), int(entry.fields["seen"]))
+        self.group, decision = deciding.arrive(model.consistency, self.group, push)
+        self.counts.pushes += 1
+        dropped = decision.drop
+        if entry.arrays and not dropped:
+            self._waiting[push] = [
+                entry.arrays[str(i)] for i in range(len(model.coded))
+            ]
+        elif model.coded:
+            dropped = dropped or str(entry.fields.get("why", "empty"))
+            kind = dropped.partition(":")[0]
+            self.counts.dropped[kind] = self.counts.dropped.get(kind, 0) + 1
+        self._follow(decision)
+        return dropped
+
+    def _required(self, entry: Message) -> Model:
+        if self.model is None:
+            raise DistributedError(
+                f"a {entry.kind} of worker {entry.worker} came before any model"
+            )
+        return self.model
+
+    # -- gradients ---------------------------------------------------------------------
+
+    def _follow(self, decision: Decision) -> None:
+        """Makes the update that a decision asks for."""
+        assert self.model is not None
+        given = [
+            (w, self._waiting.pop(w.push))
+            for w in decision.apply
+            if w.push in self._waiting
+        ]
+        for weighted in decision.apply:
+            of_staleness = self.counts.staleness
+            so_far = of_staleness.get(weighted.staleness, 0)
+            of_staleness[weighted.staleness] = so_far + 1
+        if not given:
+            return
+        self.counts.updates += 1
+        if len(given) == 1:
+            ((weighted, coded),) = given
+            seen = self._seen_by(weighted.push)
+            outs = self._runner("apply")(
+                [*self.params, *self.optimizer, _number(weighted.weight), *coded, *seen]
+            )
+        else:
+            # In one order on all replicas, whoever came first.
+            total: list[Any] = []
+            for weighted, coded in sorted(given, key=lambda item: item[0].push):
+                seen = self._seen_by(weighted.push)
+                weight = _number(weighted.weight)
+                program = "add" if total else "begin"
+                total = self._runner(program)(
+                    [*total, weight, *coded, *self.params, *seen]
+                )
+            outs = self._runner("update")([*self.params, *self.optimizer, *total])
+        count = len(self.params)
+        self.params, self.optimizer = outs[:count], outs[count:]
+
+    def _seen_by(self, push: Push) -> list[Array]:
+        """Returns the parameters that a gradient was computed from."""
+        return self._seen.get(push.version, self.params)
+
+    def _forget_read(self, worker: int) -> None:
+        version = self._reads.pop(worker, None)
+        if version is not None and version not in self._reads.values():
+            self._seen.pop(version, None)
+
+    def _runner(self, name: str) -> Runner:
+        """Returns a program, compiled at its first use."""
+        assert self.model is not None
+        runner = self._runners.get(name)
+        if runner is None:
+            runner = self._runners[name] = Runner(self.model.programs[name])
+        return runner
+
+    # -- the whole of it ---------------------------------------------------------------
+
+    def may_read(self, worker: int, clock: int) -> bool:
+        """Returns whether a pull of a worker at a clock may be answered now."""
+        return (
+            self.model is not None
+            and worker in self.group
+            and deciding.may_read(self.model.consistency, self.group, worker, clock)
+        )
+
+    def late(self, worker: int, clock: int) -> tuple[int, ...]:
+        """Returns the workers that a pull waits for."""
+        if self.model is None or worker not in self.group:
+            return ()
+        return deciding.late(self.model.consistency, self.group, worker, clock)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns all of it as JSON and arrays; the arrays are not copied."""
+        model, arrays = ({}, {}) if self.model is None else self.model.to_message()
+        values: dict[str, Any] = dict(arrays)
+        kinds = {}
+
+        def keep(name: str, leaves: Sequence[Any]) -> None:
+            hosts = [_host(leaf) for leaf in leaves]
+            kinds[name] = [leaf.key for leaf in hosts]
+            for i, leaf in enumerate(hosts):
+                values[f"{name}/{i}"] = leaf.data
+
+        keep("params", self.params)
+        keep("optimizer", self.optimizer)
+        for version, params in self._seen.items():
+            keep(f"seen/{version}", params)
+        waiting = list(self._waiting.items())
+        for i, (_, coded) in enumerate(waiting):
+            keep(f"waiting/{i}", coded)
+        fields = {
+            "model": model,
+            "group": self.group.to_json(),
+            "ledger": self.ledger.items(),
+            "index": self.index,
+            "waiting": [list(push) for push, _ in waiting],
+            "reads": sorted(self._reads.items()),
+            "seen": sorted(self._seen),
+            "kinds": kinds,
+            "counts": dataclasses.asdict(self.counts),
+        }
+        return fields, values
+
+    @staticmethod
+    def of_state(fields: Mapping[str, Any], arrays: Arrays) -> Shard:
+        """Returns the shard that `state` was called on.
+
+        Raises:
+          ValueError: these are not its fields.
+        """
+        shard = Shard()
+        try:
+            if fields["model"]:
+                shard.model = Model.from_message(fields["model"], arrays)
+            kinds = fields["kinds"]
+
+            def kept(name: str) -> list[Any]:
+                return [
+                    from_host(HostLeaf(arrays[f"{name}/{i}"], key))
+                    for i, key in enumerate(kinds[name])
+                ]
+
+            shard.params = [fnp.array(x) for x in kept("params")]
+            shard.optimizer = [fnp.asarray(x) for x in kept("optimizer")]
+            shard.group = Group.from_json(fields["group"])
+            shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
+            shard.index = int(fields["index"])
+            for i, push in enumerate(fields["waiting"]):
+                shard._waiting[Push(*push)] = kept(f"waiting/{i}")
+            shard._reads = {int(w): int(v) for w, v in fields["reads"]}
+            for version in fields["seen"]:
+                seen = [fnp.array(x) for x in kept(f"seen/{version}")]
+                shard._seen[int(version)] = seen
+            counts = dict(fields["counts"])
+            staleness = counts.pop("staleness")
+            shard.counts = Counts(**counts)
+            shard.counts.staleness = {int(k): n for k, n in staleness.items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not the state of a shard: {error!r}") from error
+        return shard
+
+
+def _host(leaf: Any) -> HostLeaf:
+    """Returns a leaf in host memory; not a copy, for arrays never change."""
+    if isinstance(leaf, Array) and dtypes.is_key(leaf.dtype):
+        return to_host(leaf)
+    return HostLeaf(np.asarray(leaf))
+
+
+def _check_types(
+    entry: Message,
+    prefix: str,
+    names: Sequence[str],
+    avals: Sequence[Aval],
+) -> None:
+    for name, aval in zip(names, avals, strict=True):
+        value = entry.arrays.get(f"{prefix}{name}")
+        physical = aval.physical
+        if (
+            value is None
+            or value.shape != physical.shape
+            or value.dtype != physical.dtype
+        ):
+            was = "nothing" if value is None else str(typeof(value))
+            what = "the first value of" if entry.kind == "model" else "part"
+            raise DistributedError(
+                f"worker {entry.worker} sent {was} as {what} {name}, where the model "
+                f"has {aval}: its parameters have another structure or dtype than "
+                "those the run began with"
+            )
+
+
+def _number(weight: float) -> np.ndarray[Any, Any]:
+    return np.asarray(weight, np.float32)

@@ -1,0 +1,1 @@
+"""The synchronous plane: one program over all devices, collectives, no messages."""

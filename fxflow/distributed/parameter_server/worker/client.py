@@ -1,0 +1,516 @@
+"""What a worker says to the servers, from a thread of its own.
+
+The thread keeps one conversation for each shard: it finds out who serves it, offers the
+model or checks that it is the run's, joins, sends what is pushed, and sends it again to
+whoever serves next until it is acknowledged. The caller hands over pushes and waits for
+what it reads.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import queue
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
+from fxflow.distributed.parameter_server.model import Model
+from fxflow.distributed.parameter_server.transport import Deadline, Dialer, Hub
+from fxflow.distributed.parameter_server.views import View
+from fxflow.errors import DistributedError
+
+HostArray = np.ndarray[Any, Any]
+#: How often servers hear of this worker, and how long one is asked again after, in
+#: seconds.
+_BEAT = 0.5
+_AGAIN = 5.0
+
+
+class Pulled(NamedTuple):
+    """What a shard answered to a pull.
+
+    Attributes:
+      version: of the parameters.
+      params: its pieces.
+    """
+
+    version: int
+    params: list[HostArray]
+
+
+class Ticket:
+    """A pull that is under way."""
+
+    def __init__(self, shards: Sequence[int], deadline: Deadline) -> None:
+        self.deadline = deadline
+        self._missing = set(shards)
+        self._found: dict[int, Pulled] = {}
+        self._done = threading.Event()
+        self._error: Exception | None = None
+
+    def give(self, shard: int, pulled: Pulled) -> None:
+        """Takes what a shard answered."""
+        self._found[shard] = pulled
+        self._missing.discard(shard)
+        if not self._missing:
+            self._done.set()
+
+    def fail(self, error: Exception) -> None:
+        """Ends the wait."""
+        self._error = self._error or error
+        self._done.set()
+
+    @property
+    def missing(self) -> list[int]:
+        """The shards that have not answered yet."""
+        return sorted(self._missing)
+
+    def result(self, who: Any) -> list[Pulled]:
+        """Waits for all shards.
+
+        Args:
+          who: names who is late, from the shards that miss.
+
+        Raises:
+          DistributedError: they did not answer in time, or the run has failed.
+        """
+        if not self._done.wait(self.deadline.left):
+            raise self.deadline.error(who(self.missing))
+        if self._error is not None:
+            raise self._error
+        return [self._found[shard] for shard in sorted(self._found)]
+
+
+@dataclasses.dataclass
+class _Shard:
+    """The conversation about one shard."""
+
+    number: int
+    model: Model
+    values: list[HostArray]
+    phase: str = "hello"
+    asked: float = 0.0
+    clock: int = 0
+    have: Pulled = dataclasses.field(default_factory=lambda: Pulled(-1, []))
+    unacked: collections.deque[Message] = dataclasses.field(
+        default_factory=collections.deque
+    )
+    request: int = 0
+    ticket: Ticket | None = None
+    incarnation: int = 0
+
+
+class Client:
+    """A worker's connection to the servers.
+
+    Args:
+      view: of the run, as far as is known.
+      keys: of the run; None on the loopback.
+      name: of this worker, for messages.
+      deadline: seconds after which a wait fails.
+      limits: of a message.
+
+    Attributes:
+      number: by which servers know this worker; another process has another.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        *,
+        keys: Keys | None = None,
+        name: str = "worker",
+        deadline: float = 60.0,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.view, self.name, self.seconds = view, name, deadline
+        self.number = secrets.randbits(62) or 1
+        self.dropped: collections.Counter[str] = collections.Counter()
+        self._keys, self._limits = keys, limits
+        self._sequence = 0
+        self._shards: dict[int, _Shard] = {}
+        self._dialers: dict[int, Dialer] = {}
+        self._incarnations: dict[int, int] = {}
+        self._heard: dict[int, float] = {}
+        self._replies: dict[int, queue.SimpleQueue[Message]] = {}
+        self._requests = 0
+        self._error: Exception | None = None
+        self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._end = threading.Event()
+        self._hub = Hub(keys, limits=limits)
+        self._thread = threading.Thread(
+            target=self._run, name="fxflow-parameter-server", daemon=True
+        )
+        self._thread.start()
+
+    # -- the caller's side -------------------------------------------------------------
+
+    def begin(self, models: Sequence[Model], values: Sequence[Sequence[Any]]) -> Ticket:
+        """Offers a model, joins, and pulls.
+
+        Args:
+          models: one for each shard.
+          values: first values of each one's pieces.
+
+        Returns:
+          The first pull; the model's values if they were the first.
+        """
+        shards = [
+            _Shard(i, model, [np.asarray(v) for v in given])
+            for i, (model, given) in enumerate(zip(models, values, strict=True))
+        ]
+        ticket = self._ticket(range(len(shards)))
+        self._order("begin", shards, ticket)
+        return ticket
+
+    def push(
+        self,
+        parts: Sequence[Sequence[HostArray]] | None,
+        why: str = "",
+    ) -> Ticket:
+        """Pushes a gradient, and pulls what follows.
+
+        Args:
+          parts: for each shard the arrays of its coded part; None: nothing, but the
+            step counts.
+          why: there is nothing, for the servers' counts.
+
+        Returns:
+          The pull.
+        """
+        ticket = self._ticket(self._shards)
+        self._order("push", parts, why, ticket)
+        return ticket
+
+    def pull(self) -> Ticket:
+        """Pulls what there is now."""
+        ticket = self._ticket(self._shards)
+        self._order("pull", ticket)
+        return ticket
+
+    def wait(self, ticket: Ticket) -> list[Pulled]:
+        """Returns what was pulled, by shard.
+
+        Raises:
+          DistributedError: a server did not answer in time, or refused.
+        """
+        return ticket.result(self._late)
+
+    def ask(self, server: int, kind: str, **fields: Any) -> Message:
+        """Asks one server and waits for its answer.
+
+        Raises:
+          DistributedError: it did not answer in time.
+        """
+        self._requests += 1
+        request = -self._requests
+        box = self._replies[request] = queue.SimpleQueue()
+        self._order("ask", server, kind, {**fields, "request": request})
+        try:
+            reply = box.get(timeout=self.seconds)
+        except queue.Empty:
+            deadline = Deadline(self.seconds, f"an answer to {kind!r}")
+            raise deadline.error(self._server(server)) from None
+        finally:
+            del self._replies[request]
+        if reply.kind == "error":
+            raise DistributedError(f"{self._server(server)}: {reply.fields['why']}")
+        return reply
+
+    def close(self) -> None:
+        """Leaves the run; waits until what was pushed is acknowledged."""
+        if self._thread.is_alive():
+            self._order("leave", Deadline(self.seconds, "the last acknowledgements"))
+            self._thread.join(self.seconds + 1)
+
+    def _order(self, *order: Any) -> None:
+        if self._error is not None:
+            raise self._error
+        self._orders.put(order)
+        self._hub.wake()
+
+    def _ticket(self, shards: Any) -> Ticket:
+        return Ticket(list(shards), Deadline(self.seconds, "parameters"))
+
+    def _server(self, number: int) -> str:
+        dialer = self._dialers.get(number)
+        address = self.view.addresses[number]
+        problem = f": {dialer.problem}" if dialer is not None and dialer.problem else ""
+        heard = self._heard.get(number)
+        ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
+        return f"server {number} at {address}{ago}{problem}"
+
+    def _late(self, shards: Sequence[int]) -> str:
+        servers = sorted({self.view.primary(s) for s in shards})
+        return ", ".join(map(self._server, servers))
+
+    # -- the thread --------------------------------------------------------------------
+
+    def _run(self) -> None:
+        beat = 0.0
+        leaving: Deadline | None = None
+        try:
+            while not self._end.is_set():
+                self._hub.wait(_BEAT / 4)
+                while not self._orders.empty():
+                    order, *args = self._orders.get()
+                    if order == "leave":
+                        (leaving,) = args
+                    else:
+                        getattr(self, f"_do_{order}")(*args)
+                for number, dialer in list(self._dialers.items()):
+                    for message in dialer.receive():
+                        self._heard[number] = time.monotonic()
+                        self._on(number, message)
+                now = time.monotonic()
+                if now - beat >= _BEAT:
+                    beat = now
+                    self._beat(now)
+                if leaving is not None and self._may_leave(leaving):
+                    return
+        except Exception as error:
+            self._fail(error)
+        finally:
+            for dialer in self._dialers.values():
+                dialer.close(linger=1.0)
+            self._hub.close()
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        for shard in self._shards.values():
+            if shard.ticket is not None:
+                shard.ticket.fail(error)
+        for box in self._replies.values():
+            box.put(Message("error", fields={"why": str(error)}))
+
+    def _may_leave(self, deadline: Deadline) -> bool:
+        """Says goodbye once everything is acknowledged; returns whether it is said."""
+        if (
+            any(shard.unacked for shard in self._shards.values())
+            and not deadline.passed
+        ):
+            return False
+        for number in self._dialers:
+            self._send(number, Message("leave", worker=self.number))
+        return True
+
+    def _dialer(self, server: int) -> Dialer:
+        dialer = self._dialers.get(server)
+        if dialer is None:
+            identity = self.number.to_bytes(8, "big")
+            address = self.view.addresses[server]
+            dialer = self._dialers[server] = self._hub.dial(address, b"w" + identity)
+        return dialer
+
+    def _send(self, server: int, message: Message) -> None:
+        self._dialer(server).send(dataclasses.replace(message, epoch=self.view.epoch))
+
+    def _tell(self, shard: _Shard, kind: str, **fields: Any) -> None:
+        """Sends a message about a shard to who serves it."""
+        arrays = fields.pop("arrays", {})
+        message = Message(
+            kind,
+            worker=self.number,
+            fields={"shard": shard.number, **fields},
+            arrays=arrays,
+        )
+        self._send(self.view.primary(shard.number), message)
+
+    def _beat(self, now: float) -> None:
+        for server in list(self._dialers):
+            self._send(server, Message("heartbeat", worker=self.number))
+        for shard in self._shards.values():
+            waits = shard.phase != "joined" or shard.unacked or shard.ticket is not None
+            if waits and now - shard.asked > _AGAIN and shard.phase != "joined":
+                self._say(shard)
+
+    # -- a conversation ----------------------------------------------------------------
+
+    def _say(self, shard: _Shard) -> None:
+        """Says what a shard's phase asks for."""
+        shard.asked = time.monotonic()
+        if shard.phase == "hello":
+            server = self.view.primary(shard.number)
+            fields = {"shard": shard.number, "name": self.name}
+            self._send(server, Message("hello", worker=self.number, fields=fields))
+        elif shard.phase == "model":
+            fields, arrays = shard.model.to_message()
+            named = zip(shard.model.names, shard.values, strict=True)
+            values = {f"param/{name}": value for name, value in named}
+            self._tell(shard, "model", arrays={**arrays, **values}, **fields)
+        elif shard.phase == "join":
+            self._tell(
+                shard, "join", fingerprint=shard.model.fingerprint, name=self.name
+            )
+
+    def _enter(self, shard: _Shard, phase: str) -> None:
+        shard.phase = phase
+        self._say(shard)
+
+    def _on(self, server: int, message: Message) -> None:
+        """Takes one message of a server."""
+        request = message.fields.get("request")
+        if isinstance(request, int) and request < 0:
+            box = self._replies.get(request)
+            if box is not None:
+                box.put(message)
+            return
+        if message.kind in ("pong", "welcome"):
+            self._note_incarnation(server, int(message.fields["incarnation"]))
+        number = message.fields.get("shard")
+        shard = self._shards.get(number) if isinstance(number, int) else None
+        if shard is not None:
+            getattr(self, f"_on_{message.kind}", self._on_other)(shard, message)
+
+    def _on_other(self, shard: _Shard, message: Message) -> None:
+        """Ignores a message that nobody waits for."""
+
+    def _note_incarnation(self, server: int, incarnation: int) -> None:
+        """Begins again with a server that is another process than before."""
+        before = self._incarnations.get(server)
+        self._incarnations[server] = incarnation
+        if before in (None, incarnation):
+            return
+        for shard in self._shards.values():
+            if self.view.primary(shard.number) == server and shard.phase != "hello":
+                self._enter(shard, "hello")
+
+    def _on_welcome(self, shard: _Shard, message: Message) -> None:
+        if shard.phase != "hello":
+            return
+        fingerprint = message.fields["shards"].get(str(shard.number))
+        if fingerprint:
+            self._enter(shard, "join")
+        elif shard.unacked or shard.have.version > 0:
+            raise DistributedError(
+                f"{self._server(self.view.primary(shard.number))} came back without "
+                f"shard {shard.number}: what it held is lost. Keep a log (folder=) or "
+                "copies (replication=2) of it, and start again from a checkpoint"
+            )
+        else:
+            self._enter(shard, "model")
+
+    def _on_model_ok(self, shard: _Shard, message: Message) -> None:
+        if shard.phase == "model":
+            self._enter(shard, "join")
+
+    def _on_joined(self, shard: _Shard, message: Message) -> None:
+        if shard.phase != "join":
+            return
+        shard.phase = "joined"
+        last, clock = int(message.fields["last"]), int(message.fields["clock"])
+        while shard.unacked and shard.unacked[0].sequence <= last:
+            shard.unacked.popleft()
+        first = shard.unacked[0].sequence if shard.unacked else self._sequence + 1
+        if last + 1 < first:
+            raise DistributedError(
+                f"{self._server(self.view.primary(shard.number))} has lost pushes "
+                f"{last + 1} to {first - 1} of {self.name}, which were acknowledged"
+            )
+        again = list(shard.unacked)
+        shard.unacked.clear()
+        for message in again:
+            fields = {**message.fields, "clock": clock}
+            shard.unacked.append(dataclasses.replace(message, fields=fields))
+            self._send(self.view.primary(shard.number), shard.unacked[-1])
+            clock += 1
+        shard.clock = clock
+        if shard.ticket is not None:
+            self._ask_params(shard)
+
+    def _on_refuse(self, shard: _Shard, message: Message) -> None:
+        why = message.fields.get("why")
+        if why in ("join", "early") and shard.phase == "joined":
+            self._enter(shard, "join")
+
+    def _on_ack(self, shard: _Shard, message: Message) -> None:
+        while shard.unacked and shard.unacked[0].sequence <= message.sequence:
+            shard.unacked.popleft()
+        dropped = message.fields.get("dropped")
+        if dropped:
+            self.dropped[str(dropped).partition(":")[0]] += 1
+
+    def _on_params(self, shard: _Shard, message: Message) -> None:
+        if message.fields.get("request") != shard.request or shard.ticket is None:
+            return
+        if not message.fields["same"]:
+            params = [message.arrays[str(i)] for i in range(len(shard.model.params))]
+            shard.have = Pulled(int(message.fields["version"]), params)
+        ticket, shard.ticket = shard.ticket, None
+        ticket.give(shard.number, shard.have)
+
+    def _on_error(self, shard: _Shard, message: Message) -> None:
+        server = self._server(self.view.primary(shard.number))
+        error = DistributedError(f"{server}: {message.fields['why']}")
+        if shard.ticket is None:
+            raise error
+        ticket, shard.ticket = shard.ticket, None
+        ticket.fail(error)
+
+    def _ask_params(self, shard: _Shard) -> None:
+        assert shard.ticket is not None
+        self._requests += 1
+        shard.request = self._requests
+        self._tell(
+            shard,
+            "pull",
+            clock=shard.clock,
+            have=shard.have.version,
+            request=shard.request,
+            deadline=max(0.0, shard.ticket.deadline.left - 0.5),
+        )
+
+    # -- orders ------------------------------------------------------------------------
+
+    def _do_begin(self, shards: Sequence[_Shard], ticket: Ticket) -> None:
+        for shard in shards:
+            self._shards[shard.number] = shard
+            shard.ticket = ticket
+            self._say(shard)
+
+    def _do_pull(self, ticket: Ticket) -> None:
+        for shard in self._shards.values():
+            shard.ticket = ticket
+            if shard.phase == "joined":
+                self._ask_params(shard)
+
+    def _do_push(
+        self, parts: Sequence[Sequence[HostArray]] | None, why: str, ticket: Ticket
+    ) -> None:
+        self._sequence += 1
+        for i, shard in self._shards.items():
+            self._requests += 1
+            shard.request, shard.ticket = self._requests, ticket
+            arrays: Mapping[str, HostArray] = {}
+            if parts is not None:
+                arrays = {str(j): x for j, x in enumerate(parts[i])}
+            message = Message(
+                "push",
+                worker=self.number,
+                sequence=self._sequence,
+                fields={
+                    "shard": i,
+                    "clock": shard.clock,
+                    "seen": shard.have.version,
+                    "have": shard.have.version,
+                    "pull": True,
+                    "request": shard.request,
+                    "deadline": max(0.0, ticket.deadline.left - 0.5),
+                    **({"why": why} if why else {}),
+                },
+                arrays=dict(arrays),
+            )
+            shard.unacked.append(message)
+            if shard.phase == "joined":
+                shard.clock += 1
+                self._send(self.view.primary(i), message)
+
+    def _do_ask(self, server: int, kind: str, fields: dict[str, Any]) -> None:
+        self._send(server, Message(kind, worker=self.number, fields=fields))

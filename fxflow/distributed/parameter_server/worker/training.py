@@ -1,0 +1,320 @@
+"""The step of a worker: gradients at its own pace, updates by the servers."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow import numpy as fnp
+from fxflow import optim
+from fxflow.core import tree
+from fxflow.core.arrays import as_array
+from fxflow.distributed.parameter_server.consistency import Consistency
+from fxflow.distributed.parameter_server.filters import Filter
+from fxflow.distributed.parameter_server.model import make_model
+from fxflow.distributed.parameter_server.placement import Plan, place, tensors_of
+from fxflow.distributed.parameter_server.running import Cluster, connect
+from fxflow.distributed.parameter_server.synchronous.server import Metrics
+from fxflow.distributed.parameter_server.worker.client import Client, Pulled, Ticket
+from fxflow.distributed.parameter_server.worker.pieces import Cutter
+from fxflow.errors import ArgumentError, NonFiniteError
+from fxflow.transforms.grad import value_and_grad
+from fxflow.transforms.jit import jit
+
+NON_FINITE = ("reject", "skip", "apply")
+
+
+class WorkerState(NamedTuple):
+    """What one step of a worker hands to the next.
+
+    Attributes:
+      number: of the step. The parameters are with the servers: a state is used once.
+      own: where workers make steps by themselves, their parameters, their optimizer's
+        memory, and the servers' parameters they began with; else None.
+      residual: what the filter lost so far.
+    """
+
+    number: int
+    own: Any
+    residual: Any
+
+
+class _Shape(NamedTuple):
+    """What is known once the parameters are: their structure and where they lie."""
+
+    treedef: Any
+    cutter: Cutter
+
+    def parts(self, values: Any) -> list[list[Any]]:
+        """Returns the pieces of a pytree like the parameters, by server."""
+        names = [tensor.name for tensor in self.cutter.plan.tensors]
+        return self.cutter.cut(dict(zip(names, self.treedef.flatten_up_to(values))))
+
+    def whole(self, parts: Any) -> Any:
+        """Returns the pytree of parameters that pieces make."""
+        tensors = self.cutter.join(parts)
+        names = [tensor.name for tensor in self.cutter.plan.tensors]
+        return self.treedef.unflatten([tensors[name] for name in names])
+
+
+class AsynchronousServer:
+    """Functions of a worker's state. Made by `parameter_server(consistency=...)`.
+
+    Every worker of a cluster makes one and calls the same functions, each with its own
+    batches, at its own pace. Only numbers and residuals are in the state: parameters
+    and the optimizer's memory lie with the servers.
+    """
+
+    def __init__(
+        self,
+        loss_fn: Callable[..., Any],
+        optimizer: Any,
+        *,
+        consistency: Consistency,
+        cluster: Cluster | None,
+        code: Filter,
+        has_aux: bool,
+        non_finite: str,
+        deadline: float,
+    ) -> None:
+        if non_finite not in NON_FINITE:
+            raise ArgumentError(
+                "parameter_server: non_finite must be one of "
+                f"{', '.join(map(repr, NON_FINITE))}, got {non_finite!r}"
+            )
+        self.consistency = consistency
+        self._loss_fn, self._optimizer, self._has_aux = loss_fn, optimizer, has_aux
+        self._code, self._non_finite = code, non_finite
+        self._cluster, self._deadline = cluster, deadline
+        self._client: Client | None = None
+        self._shape: _Shape | None = None
+        self._ticket: tuple[int, Ticket] | None = None
+        self._now: list[Pulled] = []
+        #: Steps whose gradient was not finite and was left out.
+        self.skipped = 0
+
+    def __repr__(self) -> str:
+        optimizer = type(self._optimizer).__name__
+        return f"<parameter server of {optimizer}, {self.consistency}>"
+
+    # -- public ------------------------------------------------------------------------
+
+    def init(self, params: Any) -> WorkerState:
+        """Joins the run: the first worker's parameters are those of all.
+
+        Args:
+          params: pytree of float arrays.
+
+        Returns:
+          The state for the first step.
+
+        Raises:
+          DistributedError: a server does not answer in time, or trains another model.
+        """
+        self.close()
+        params = tree.map(as_array, params)
+        client, self._finish = connect(self._cluster, self._deadline)
+        weakref.finalize(self, self._finish)
+        plan = place(tensors_of(params), len(client.view.holders))
+        self._shape = shape = _Shape(tree.structure(params), Cutter(plan))
+        parts = shape.parts(params)
+        models = [
+            make_model(
+                names, values, self._optimizer, self.consistency, code=self._code
+            )
+            for names, values in zip(shape.cutter.names, parts, strict=True)
+        ]
+        self._client = client
+        ticket = client.begin(models, parts)
+        residual = [self._code.init(values) for values in parts]
+        own = None
+        if self.consistency.pushes == "changes":
+            self._now = client.wait(ticket)
+            start = self._joined([p.params for p in self._now])
+            own = start, jit(self._optimizer.init)(start), start
+        self._ticket = 0, ticket
+        return WorkerState(0, own, residual)
+
+    def step(
+        self, state: WorkerState, batch: Any, *shared: Any
+    ) -> tuple[WorkerState, Metrics]:
+        """Trains one step: waits for parameters, pushes a gradient.
+
+        Args:
+          state: as `init` or `step` gave it.
+          batch: this worker's, for the loss function.
+          *shared: more arguments of the loss function, such as a random key.
+
+        Returns:
+          The next state, and loss and aux of the batch, before the step.
+
+        Raises:
+          DistributedError: the parameters did not come in time; it names who is late.
+          NonFiniteError: the gradient is not finite, and that is to be an error.
+        """
+        if self.consistency.pushes == "changes":
+            return self._own_step(state, batch, shared)
+        parts = [p.params for p in self._pulled(state)]
+        (loss, aux), coded, finite, residual = self._gradient(
+            parts, state.residual, batch, shared
+        )
+        sent = self._sent(state, coded, finite, loss)
+        if sent is None:
+            residual = state.residual
+        return self._pushed(state, sent, None, residual), Metrics(loss, aux)
+
+    def params(self, state: WorkerState) -> Any:
+        """Returns the parameters that the state's next step begins with.
+
+        Args:
+          state: as `init` or `step` gave it.
+        """
+        if state.own is not None:
+            return state.own[0]
+        return self._joined([p.params for p in self._pulled(state)])
+
+    @property
+    def plan(self) -> Plan:
+        """Which rows of which tensor lie on which server; known after `init`."""
+        return self._known.cutter.plan
+
+    def close(self) -> None:
+        """Leaves the run; servers within this process end."""
+        if self._client is not None:
+            self._client = self._shape = self._ticket = None
+            self._finish()
+
+    # -- waiting -----------------------------------------------------------------------
+
+    @property
+    def _known(self) -> _Shape:
+        if self._shape is None:
+            raise ArgumentError("parameter_server: call init(params) first")
+        return self._shape
+
+    def _pulled(self, state: WorkerState) -> list[Pulled]:
+        """Waits for what the last step asked for."""
+        client, ticket = self._client, self._ticket
+        if client is None or ticket is None:
+            raise ArgumentError("parameter_server: call init(params) first")
+        if state.number != ticket[0]:
+            raise ArgumentError(
+                f"parameter_server: this is the state after step {state.number}, but "
+                f"step {ticket[0]} has been pushed: the servers have gone on, and no "
+                "state can be used twice"
+            )
+        self._now = client.wait(ticket[1])
+        return self._now
+
+    def _pushed(
+        self, state: WorkerState, sent: Any, own: Any, residual: Any
+    ) -> WorkerState:
+        assert self._client is not None
+        why = "" if sent is not None else "non-finite"
+        number = state.number + 1
+        self._ticket = number, self._client.push(sent, why)
+        return WorkerState(number, own, residual)
+
+    def _sent(self, state: WorkerState, coded: Any, finite: Any, loss: Any) -> Any:
+        """Returns what is pushed, on the host; None if it is to be left out."""
+        if self._non_finite != "apply" and not bool(finite):
+            if self._non_finite == "reject":
+                raise NonFiniteError(
+                    f"parameter_server: the gradient of step {state.number} is not "
+                    f"finite (loss {float(loss):g}); it was not pushed. "
+                    "non_finite='skip' leaves such steps out and counts them"
+                )
+            self.skipped += 1
+            return None
+        return [[np.asarray(x) for x in part] for part in coded]
+
+    # -- programs ----------------------------------------------------------------------
+
+    @functools.cached_property
+    def _joined(self) -> Any:
+        return jit(self._known.whole)
+
+    @functools.cached_property
+    def _gradient(self) -> Any:
+        """From (pieces, residual, batch, shared) to told, coded, finite, residual."""
+
+        def gradient(parts: Any, residual: Any, batch: Any, shared: Any) -> Any:
+            params = self._known.whole(parts)
+            function = value_and_grad(self._loss_fn, has_aux=self._has_aux)
+            told, slopes = function(params, batch, *shared)
+            told = told if self._has_aux else (told, None)
+            coded, residual = self._coded(self._known.parts(slopes), residual)
+            return told, coded, _all_finite(slopes), residual
+
+        return jit(gradient)
+
+    def _coded(self, parts: Any, residual: Any) -> tuple[Any, Any]:
+        pairs = [self._code.encode(p, r) for p, r in zip(parts, residual, strict=True)]
+        return [tree.leaves(code) for code, _ in pairs], [rest for _, rest in pairs]
+
+    # -- workers that make steps of their own ------------------------------------------
+
+    def _own_step(
+        self, state: WorkerState, batch: Any, shared: Sequence[Any]
+    ) -> tuple[WorkerState, Metrics]:
+        """Makes a step of this worker alone; every so many, exchanges what changed."""
+        rule = self.consistency
+        params, memory, base = state.own
+        if rule.in_rounds and state.number and state.number % rule.steps == 0:
+            params = base = self._joined([p.params for p in self._pulled(state)])
+        params, memory, (loss, aux), finite = self._alone(params, memory, batch, shared)
+        client, ticket = self._client, self._ticket
+        if client is None or ticket is None:
+            raise ArgumentError("parameter_server: call init(params) first")
+        number = state.number + 1
+        residual = state.residual
+        if number % rule.steps:
+            self._ticket = number, ticket[1]
+        else:
+            if not rule.in_rounds:
+                self._now = client.wait(client.pull())
+                base = self._joined([p.params for p in self._now])
+            params, coded, fine, residual = self._change(params, base, residual)
+            sent = self._sent(state, coded, fnp.logical_and(finite, fine), loss)
+            self._pushed(state, sent, None, residual)
+        own = params, memory, base
+        return WorkerState(number, own, residual), Metrics(loss, aux)
+
+    @functools.cached_property
+    def _alone(self) -> Any:
+        def step(params: Any, memory: Any, batch: Any, shared: Any) -> Any:
+            function = value_and_grad(self._loss_fn, has_aux=self._has_aux)
+            told, slopes = function(params, batch, *shared)
+            updates, memory = self._optimizer.update(slopes, memory, params)
+            finite = _all_finite(slopes)
+            told = told if self._has_aux else (told, None)
+            return optim.apply_updates(params, updates), memory, told, finite
+
+        return jit(step)
+
+    @functools.cached_property
+    def _change(self) -> Any:
+        """From (own parameters, the servers', residual) to own, coded, finite, rest."""
+        alpha = self.consistency.alpha
+
+        def change(params: Any, base: Any, residual: Any) -> Any:
+            apart = tree.map(lambda x, y: x - y, params, base)
+            if alpha is not None:
+                apart = tree.map(lambda d: alpha * d, apart)
+                params = tree.map(lambda x, d: x - d, params, apart)
+            coded, residual = self._coded(self._known.parts(apart), residual)
+            return params, coded, _all_finite(apart), residual
+
+        return jit(change)
+
+
+def _all_finite(values: Any) -> Any:
+    """Returns whether all of a pytree is finite, as bool[]."""
+    finite = fnp.array(True)
+    for leaf in tree.leaves(values):
+        finite = fnp.logical_and(finite, fnp.all(fnp.isfinite(leaf)))
+    return finite
