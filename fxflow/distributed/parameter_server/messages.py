@@ -63,6 +63,9 @@ KINDS = (
     "snapshot_ok",
     "fetch_state",
     "state",
+    "join",
+    "joined",
+    "read",
 )
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.

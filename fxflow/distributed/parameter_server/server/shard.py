@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import numpy as fnp
-from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.distributed.parameter_server import consistency as deciding
 from fxflow.distributed.parameter_server.consistency import Decision, Group, Push
 from fxflow.distributed.parameter_server.ledger import Ledger, Turn
@@ -336,7 +336,7 @@ def _check_types(
             or value.shape != physical.shape
             or value.dtype != physical.dtype
         ):
-            was = "nothing" if value is None else str(typeof(value))
+            was = "nothing" if value is None else Aval(value.shape, value.dtype)
             what = "the first value of" if entry.kind == "model" else "part"
             raise DistributedError(
                 f"worker {entry.worker} sent {was} as {what} {name}, where the model "

@@ -132,8 +132,9 @@ class AsynchronousServer:
         ticket = client.begin(models, parts)
         residual = [self._code.init(values) for values in parts]
         own = None
+        # Here, so that what is wrong with the model is told where it was given.
+        self._now = client.wait(ticket)
         if self.consistency.pushes == "changes":
-            self._now = client.wait(ticket)
             start = self._joined([p.params for p in self._now])
             own = start, jit(self._optimizer.init)(start), start
         self._ticket = 0, ticket

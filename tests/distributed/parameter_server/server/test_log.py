@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fxflow.distributed.parameter_server.messages import LIMITS, Message
+from fxflow.distributed.parameter_server.server.log import Log, read
+
+
+def entries(count: int) -> list[Message]:
+    big = np.arange(700_000, dtype=np.float32)  # several frames
+    return [
+        Message(
+            "push", worker=1, sequence=i, fields={"clock": i}, arrays={"0": big + i}
+        )
+        for i in range(count)
+    ]
+
+
+def numbers(path: Path) -> list[int]:
+    found = []
+    for entry in read(path, limits=LIMITS):
+        np.testing.assert_array_equal(
+            entry.arrays["0"][:3], np.arange(3) + entry.sequence
+        )
+        found.append(entry.sequence)
+    return found
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "log"
+    assert list(read(path, limits=LIMITS)) == []
+    for sync in (False, True):
+        log = Log(path, sync=sync)
+        for entry in entries(2):
+            log.append(entry, limits=LIMITS)
+        log.close()
+    assert numbers(path) == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 100, 2_799_990])
+def test_what_was_half_written_is_cut_off(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "log"
+    log = Log(path)
+    for entry in entries(2):
+        log.append(entry, limits=LIMITS)
+    log.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(size - cut)
+    assert numbers(path) == [0]
+    assert path.stat().st_size == size // 2
+    log = Log(path)
+    log.append(entries(2)[1], limits=LIMITS)
+    log.close()
+    assert numbers(path) == [0, 1]
+
+
+def test_a_flipped_byte_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = Log(path)
+    for entry in entries(3):
+        log.append(entry, limits=LIMITS)
+    log.close()
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert numbers(path) == [0]

@@ -1,0 +1,202 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow import optim, tree
+from fxflow.distributed.parameter_server.consistency import (
+    Consistency,
+    asynchronous,
+    backup,
+    bsp,
+    softsync,
+    ssp,
+)
+from fxflow.distributed.parameter_server.ledger import Turn
+from fxflow.distributed.parameter_server.messages import Message, decode, encode
+from fxflow.distributed.parameter_server.model import Model, make_model
+from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.errors import DistributedError
+
+VALUES = {"b": np.arange(2, dtype=np.float32), "w": np.ones((2, 2), np.float32)}
+NAMES = sorted(VALUES)
+
+
+def model_of(consistency: Consistency, rate: float = 0.5) -> Model:
+    values = [VALUES[name] for name in NAMES]
+    return make_model(NAMES, values, optim.sgd(rate, momentum=0.9), consistency)
+
+
+def offer(model: Model) -> Message:
+    fields, arrays = model.to_message()
+    values = {f"param/{name}": VALUES[name] for name in NAMES}
+    message = Message("model", worker=1, fields=fields, arrays={**arrays, **values})
+    return decode([bytes(frame) for frame in encode(message)])
+
+
+def started(consistency: Consistency, workers: int = 2) -> Shard:
+    shard = Shard()
+    give(shard, offer(model_of(consistency)))
+    for worker in range(1, workers + 1):
+        give(shard, Message("join", worker=worker))
+    return shard
+
+
+def give(shard: Shard, entry: Message) -> str:
+    assert shard.turn(entry) is Turn.NEXT
+    return shard.apply(entry)
+
+
+def push(
+    shard: Shard, worker: int, size: float = 1.0, seen: int | None = None
+) -> Message:
+    return Message(
+        "push",
+        worker=worker,
+        sequence=shard.ledger.last(worker) + 1,
+        fields={
+            "clock": shard.group[worker].clock,
+            "seen": shard.group.version if seen is None else seen,
+        },
+        arrays={
+            str(i): np.full_like(VALUES[name], size) for i, name in enumerate(NAMES)
+        },
+    )
+
+
+def values(shard: Shard) -> list[Any]:
+    return [np.asarray(p) for p in shard.params]
+
+
+def alone(gradients: list[float]) -> list[Any]:
+    """What one device makes of the same gradients."""
+    optimizer = optim.sgd(0.5, momentum=0.9)
+    params: Any = {name: np.array(value) for name, value in VALUES.items()}
+    state = optimizer.init(params)
+    for size in gradients:
+        slopes = tree.map(lambda p, s=size: np.full_like(p, s), VALUES)
+        updates, state = optimizer.update(slopes, state, params)
+        params = optim.apply_updates(params, updates)
+    return [np.asarray(params[name]) for name in NAMES]
+
+
+def same(found: list[Any], expected: list[Any]) -> None:
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
+def test_bsp_is_one_device_with_the_mean() -> None:
+    shard = started(bsp())
+    for sizes in ((1.0, 3.0), (2.0, 0.0)):
+        give(shard, push(shard, 1, sizes[0]))
+        assert not shard.may_read(1, shard.group[1].clock)
+        assert shard.late(1, shard.group[1].clock) == (2,)
+        give(shard, push(shard, 2, sizes[1]))
+        assert shard.may_read(1, shard.group[1].clock)
+    same(values(shard), alone([2.0, 1.0]))
+    assert (shard.counts.pushes, shard.counts.updates) == (4, 2)
+
+
+def test_who_leaves_is_not_waited_for() -> None:
+    shard = started(bsp(), workers=3)
+    give(shard, push(shard, 1, 1.0))
+    give(shard, push(shard, 2, 2.0))
+    give(shard, Message("leave", worker=3))
+    same(values(shard), alone([1.5]))
+
+
+def test_staleness_divides_the_rate() -> None:
+    shard = started(asynchronous())
+    give(shard, push(shard, 1, 1.0))
+    give(shard, push(shard, 1, 1.0))
+    give(shard, push(shard, 2, 1.0, seen=0))  # two updates late
+    same(values(shard), alone([1.0, 1.0, 0.5]))
+    assert shard.counts.staleness == {0: 2, 2: 1}
+
+
+def test_delay_compensation_uses_what_the_worker_saw() -> None:
+    shard = started(asynchronous(rate="fixed", compensation=0.5))
+    for worker in (1, 2):
+        give(shard, Message("read", worker=worker))
+    give(shard, push(shard, 1, 1.0))
+    before = values(shard)
+    give(shard, push(shard, 2, 2.0, seen=0))
+    moved = before[0] - VALUES["b"]
+    slope = 2.0 + 0.5 * 4.0 * moved
+    velocity = 0.9 * 1.0 + slope
+    np.testing.assert_allclose(values(shard)[0], before[0] - 0.5 * velocity, rtol=1e-6)
+
+
+def test_a_late_gradient_is_dropped_and_counted() -> None:
+    shard = started(backup(1, 1))
+    give(shard, push(shard, 1, 1.0))
+    assert "late" in give(shard, push(shard, 2, 100.0, seen=0))
+    same(values(shard), alone([1.0]))
+    assert shard.counts.dropped == {"late": 1}
+
+
+def test_an_empty_push_counts_as_a_step() -> None:
+    shard = started(bsp())
+    empty = push(shard, 1)
+    give(shard, Message("push", 1, 1, 0, {**empty.fields, "why": "non-finite"}))
+    give(shard, push(shard, 2, 4.0))
+    same(values(shard), alone([2.0]))
+    assert shard.counts.dropped == {"non-finite": 1}
+
+
+def test_nothing_is_applied_twice_or_too_early() -> None:
+    shard = started(asynchronous())
+    first = push(shard, 1, 1.0)
+    give(shard, first)
+    assert shard.turn(first) is Turn.SEEN
+    second = push(shard, 1, 1.0)
+    third = Message("push", 1, second.sequence + 1, 0, second.fields, second.arrays)
+    assert shard.turn(third) is Turn.EARLY
+    give(shard, second)
+    same(values(shard), alone([1.0, 1.0]))
+    assert shard.counts.repeated == 1
+
+
+@pytest.mark.parametrize(
+    "consistency", [bsp(), ssp(2), softsync(1), asynchronous(compensation=0.1)], ids=str
+)
+def test_a_copy_of_the_state_goes_on_to_the_same_bits(consistency: Consistency) -> None:
+    shard = started(consistency)
+    give(shard, Message("read", worker=2))
+    for worker, size in ((1, 1.0), (2, 3.0), (1, 0.3)):
+        give(shard, push(shard, worker, size))
+    fields, arrays = shard.state()
+    hosts = {name: np.asarray(x) for name, x in arrays.items()}
+    copy = Shard.of_state(json.loads(json.dumps(fields)), hosts)
+    assert copy.index == shard.index
+    for worker, size in ((2, 0.7), (1, 1.1), (2, 0.1)):
+        entry = push(shard, worker, size)
+        give(shard, entry)
+        give(copy, entry)
+    for x, y in zip(values(shard), values(copy), strict=True):
+        assert x.tobytes() == y.tobytes()
+    assert shard.counts == copy.counts
+    assert shard.ledger == copy.ledger
+
+
+def test_another_model_is_refused_and_named() -> None:
+    shard = started(bsp())
+    with pytest.raises(DistributedError, match="worker 1 has another model"):
+        shard.turn(offer(model_of(bsp(), rate=0.1)))
+    assert shard.turn(offer(model_of(bsp()))) is Turn.SEEN
+
+
+def test_changed_types_are_refused_and_named() -> None:
+    shard = started(bsp())
+    wrong = push(shard, 1)
+    wrong.arrays["1"] = np.ones((3, 2), np.float32)
+    with pytest.raises(
+        DistributedError, match=r"worker 1 sent f32\[3,2\] as part 1.*f32\[2,2\]"
+    ):
+        shard.turn(wrong)
+    wrong.arrays["1"] = np.ones((2, 2), np.float64)
+    with pytest.raises(DistributedError, match="f64"):
+        shard.turn(wrong)
+    with pytest.raises(DistributedError, match="came before any model"):
+        Shard().turn(push(shard, 1))

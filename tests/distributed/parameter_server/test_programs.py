@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import random, tree
+from fxflow.core.arrays import Aval, dtypes
+from fxflow.distributed.parameter_server.programs import (
+    ProgramText,
+    Runner,
+    type_of_text,
+    type_text,
+    write,
+)
+from fxflow.errors import DistributedError
+
+CAPTURED = fnp.arange(3.0)
+
+
+def of_many(params: dict, key: fxflow.Array) -> tuple:
+    total = params["a"].sum() + (CAPTURED * params["b"]).sum()
+    return {"sum": total, "q": fnp.linalg.qr(params["a"])[0]}, random.fold_in(key, 1)
+
+
+def test_a_program_gives_what_its_function_gives() -> None:
+    params = {"a": fnp.arange(4.0).reshape(2, 2), "b": fnp.ones(3)}
+    key = random.key(0)
+    program, treedef = write(of_many, params, key, name="of_many")
+    # As it travels: text, numbers and types.
+    types = [type_of_text(type_text(aval)) for aval in program.inputs]
+    program = ProgramText(
+        program.name, str(program.text), program.constants, types, program.outputs
+    )
+    found = treedef.unflatten(Runner(program)(tree.leaves((params, key))))
+    expected = of_many(params, key)
+    for x, y in zip(tree.leaves(found), tree.leaves(expected), strict=True):
+        if dtypes.is_key(x.dtype):
+            x, y = random.key_data(x), random.key_data(y)
+        np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
+def test_digests_differ_where_programs_do() -> None:
+    def scaled(by: float) -> ProgramText:
+        factor = np.full(3, by, np.float32)
+        return write(lambda x: x * factor, fnp.ones(3), name="scaled")[0]
+
+    assert scaled(2.0).digest == scaled(2.0).digest
+    assert scaled(2.0).digest != scaled(3.0).digest
+
+
+def test_programs_do_not_reach_python() -> None:
+    def callback(x: fxflow.Array) -> fxflow.Array:
+        fxflow.debug.print("{}", x)
+        return x
+
+    with pytest.raises(DistributedError, match="'told' calls 'xla_ffi_python"):
+        write(callback, fnp.ones(2), name="told")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'stablehlo.custom_call @"foreign"(%a0)',
+        '"stablehlo.custom_call"(%a0) {call_target_name = "foreign"}',
+        "stablehlo.custom_call // a remark\n @foreign(%a0)",
+        'stablehlo.custom_call @"fo\\72eign"(%a0)',
+    ],
+)
+def test_text_of_others_is_looked_at_too(call: str) -> None:
+    text = (
+        "module @m {\nfunc.func public @main(%a0: tensor<f32>) -> tensor<f32> {\n"
+        f"%0 = {call} : (tensor<f32>) -> tensor<f32>\n"
+        "return %0 : tensor<f32>\n}\n}\n"
+    )
+    aval = Aval((), np.dtype(np.float32))
+    with pytest.raises(DistributedError, match="calls 'foreign'"):
+        Runner(ProgramText("sent", text, [], [aval], [aval]))
+
+
+@pytest.mark.parametrize("bad", [["f32", [-1]], ["f32", [1.5]], ["nothing", []], 3])
+def test_types_are_checked(bad: object) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        type_of_text(bad)

@@ -1,0 +1,217 @@
+"""Workers in threads, servers in threads, one process."""
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import optim, tree
+from fxflow.distributed.parameter_server import (
+    AsynchronousServer,
+    Consistency,
+    LocalServers,
+    WorkerState,
+    asynchronous,
+    backup,
+    bsp,
+    elastic_averaging,
+    local_sgd,
+    parameter_server,
+    softsync,
+    ssp,
+)
+from fxflow.errors import ArgumentError, DistributedError, NonFiniteError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(64, 6)).astype(np.float32)
+Y = (X @ np.arange(6) * 0.1).astype(np.float32)
+PARAMS = {"b": np.zeros((), np.float32), "w": np.zeros(6, np.float32)}
+RULES = [
+    bsp(),
+    ssp(1),
+    asynchronous(),
+    asynchronous(compensation=0.1),
+    backup(1, 1),
+    softsync(1),
+    local_sgd(3),
+    elastic_averaging(3, 0.4),
+]
+
+
+def loss(params: Any, batch: Any) -> Any:
+    x, y = batch
+    return fnp.mean((x @ params["w"] + params["b"] - y) ** 2)
+
+
+def part(worker: int, workers: int) -> Any:
+    return X[worker::workers], Y[worker::workers]
+
+
+def together(
+    consistency: Consistency,
+    work: Callable[[AsynchronousServer, int], Any],
+    workers: int = 2,
+    servers: int = 2,
+    **options: Any,
+) -> list[Any]:
+    """Runs workers at once; returns what each returned."""
+    local = LocalServers(servers)
+    found: list[Any] = [None] * workers
+
+    def run(i: int) -> None:
+        server = parameter_server(
+            loss,
+            optim.sgd(0.1),
+            consistency=consistency,
+            cluster=dataclasses.replace(local.cluster, index=i),
+            deadline=30,
+            **options,
+        )
+        try:
+            found[i] = work(server, i)
+        except Exception as error:
+            found[i] = error
+        finally:
+            server.close()
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    local.close()
+    for result in found:
+        if isinstance(result, Exception):
+            raise result
+    return found
+
+
+def steps(count: int, workers: int = 2) -> Callable[[AsynchronousServer, int], Any]:
+    def work(server: AsynchronousServer, i: int) -> Any:
+        state = server.init(PARAMS)
+        losses = []
+        for _ in range(count):
+            state, metrics = server.step(state, part(i, workers))
+            losses.append(float(metrics.loss))
+        return losses, fxflow.device_get(server.params(state))
+
+    return work
+
+
+def alone(count: int) -> Any:
+    params: Any = PARAMS
+    for _ in range(count):
+        slopes = fxflow.grad(loss)(params, (X, Y))
+        params = tree.map(lambda p, g: p - 0.1 * g, params, slopes)
+    return params
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_every_consistency_learns(rule: Consistency) -> None:
+    # With one worker that is through, nobody waits for it.
+    found = together(rule, steps(24))
+    for losses, _ in found:
+        assert losses[-1] < 0.5 * losses[0]
+
+
+def test_bsp_is_one_device() -> None:
+    found = together(bsp(), steps(5))
+    for _, params in found:
+        tree.map(
+            lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
+            params,
+            fxflow.device_get(alone(5)),
+        )
+
+
+def test_one_worker_with_its_own_server() -> None:
+    server = parameter_server(loss, optim.sgd(0.1), consistency=asynchronous())
+    state = server.init(PARAMS)
+    for _ in range(4):
+        state, _ = server.step(state, (X, Y))
+    tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
+        fxflow.device_get(server.params(state)),
+        fxflow.device_get(alone(4)),
+    )
+    server.close()
+    server.close()
+
+
+@pytest.mark.parametrize("exchange", ["bf16", "int8"])
+def test_coded_gradients(exchange: str) -> None:
+    ((_, found),) = together(asynchronous(), steps(12, 1), 1, exchange=exchange)
+    expected = fxflow.device_get(alone(12))
+    np.testing.assert_allclose(found["w"], expected["w"], atol=2e-3)
+
+
+def test_a_state_is_used_once() -> None:
+    server = parameter_server(loss, optim.sgd(0.1), consistency=asynchronous())
+    with pytest.raises(ArgumentError, match="call init"):
+        server.step(WorkerState(0, None, []), (X, Y))
+    first = server.init(PARAMS)
+    server.step(first, (X, Y))
+    with pytest.raises(ArgumentError, match="after step 0, but step 1"):
+        server.step(first, (X, Y))
+    server.close()
+
+
+def test_gradients_that_are_not_finite() -> None:
+    bad = (X, Y * np.float32(np.inf))
+
+    def rejected(server: AsynchronousServer, i: int) -> None:
+        state = server.init(PARAMS)
+        with pytest.raises(NonFiniteError, match=r"step 0 is not finite \(loss inf\)"):
+            server.step(state, bad)
+        state, _ = server.step(state, (X, Y))
+        assert np.isfinite(server.params(state)["w"]).all()
+
+    def skipped(server: AsynchronousServer, i: int) -> None:
+        state, _ = server.step(server.init(PARAMS), bad)
+        np.testing.assert_array_equal(server.params(state)["w"], PARAMS["w"])
+        assert server.skipped == 1
+
+    def applied(server: AsynchronousServer, i: int) -> None:
+        state, _ = server.step(server.init(PARAMS), bad)
+        assert not np.isfinite(server.params(state)["w"]).any()
+
+    together(asynchronous(), rejected, 1)
+    together(asynchronous(), skipped, 1, non_finite="skip")
+    together(asynchronous(), applied, 1, non_finite="apply")
+
+
+def test_another_model_is_refused_and_the_others_go_on() -> None:
+    there = threading.Event()
+
+    def work(server: AsynchronousServer, i: int) -> Any:
+        if i == 0:
+            state = server.init(PARAMS)
+            there.set()
+            for _ in range(10):
+                state, metrics = server.step(state, (X, Y))
+            return float(metrics.loss)
+        there.wait(30)
+        with pytest.raises(DistributedError, match="another model than the run"):
+            server.init({**PARAMS, "w": np.zeros(7, np.float32)})
+        return None
+
+    assert together(asynchronous(), work)[0] < 1
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    pytest.importorskip("zmq")
+    server = parameter_server(
+        loss,
+        optim.sgd(0.1),
+        consistency=asynchronous(),
+        cluster={"ps": ["127.0.0.1:9"]},
+        deadline=0.5,
+    )
+    with pytest.raises(DistributedError, match=r"server 0 at .*127.0.0.1:9.*0\.5 s"):
+        server.step(server.init(PARAMS), (X, Y))
+    server.close()
