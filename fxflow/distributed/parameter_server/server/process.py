@@ -190,6 +190,10 @@ class Server:
     def _served(self, message: Message) -> tuple[int, Shard]:
         """Returns the shard that a request is about."""
         number = int(message.fields["shard"])
+        if not 0 <= number < len(self.view.holders):
+            raise DistributedError(
+                f"there is no shard {number}: the run has {len(self.view.holders)}"
+            )
         if self.view.primary(number) != self.number:
             raise DistributedError(
                 f"server {self.number} does not serve shard {number}; server "
@@ -267,7 +271,10 @@ class Server:
         self._reply(peer, message, "welcome", fields)
 
     def _on_heartbeat(self, peer: bytes, message: Message) -> None:
-        self._reply(peer, message, "pong", {"incarnation": self.incarnation})
+        worker = message.worker
+        inside = [n for n, shard in self.shards.items() if worker in shard.group]
+        fields = {"incarnation": self.incarnation, "inside": inside}
+        self._reply(peer, message, "pong", fields)
 
     def _on_model(self, peer: bytes, message: Message) -> None:
         number, shard = self._served(message)
@@ -315,6 +322,9 @@ class Server:
 
     def _on_push(self, peer: bytes, message: Message) -> None:
         number, shard = self._served(message)
+        if shard.model is None:
+            self._reply(peer, message, "refuse", {"why": "empty"})
+            return
         turn = shard.turn(message)
         dropped = ""
         if turn is Turn.NEXT:

@@ -364,6 +364,8 @@ class Client:
             return
         if message.kind in ("pong", "welcome"):
             self._note_incarnation(server, int(message.fields["incarnation"]))
+        if message.kind == "pong":
+            self._note_absence(server, message.fields["inside"])
         number = message.fields.get("shard")
         shard = self._shards.get(number) if isinstance(number, int) else None
         if shard is not None:
@@ -380,6 +382,13 @@ class Client:
             return
         for shard in self._shards.values():
             if self.view.primary(shard.number) == server and shard.phase != "hello":
+                self._enter(shard, "hello")
+
+    def _note_absence(self, server: int, inside: Sequence[int]) -> None:
+        """Joins again where a server has taken this worker for lost."""
+        for shard in self._shards.values():
+            served = self.view.primary(shard.number) == server
+            if served and shard.phase == "joined" and shard.number not in inside:
                 self._enter(shard, "hello")
 
     def _on_welcome(self, shard: _Shard, message: Message) -> None:
@@ -426,9 +435,9 @@ class Client:
             self._ask_params(shard)
 
     def _on_refuse(self, shard: _Shard, message: Message) -> None:
-        why = message.fields.get("why")
-        if why in ("join", "early") and shard.phase == "joined":
-            self._enter(shard, "join")
+        """Begins again: the server has not what this end thinks it has."""
+        if shard.phase == "joined":
+            self._enter(shard, "hello")
 
     def _on_ack(self, shard: _Shard, message: Message) -> None:
         while shard.unacked and shard.unacked[0].sequence <= message.sequence:

@@ -1,0 +1,139 @@
+"""A server without a network: messages in, messages out."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow import optim
+from fxflow.distributed.parameter_server.consistency import Consistency, bsp
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.model import make_model
+from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.views import first_view
+
+W = np.zeros(2, np.float32)
+
+
+class Wire:
+    """Stands in for hub and listener: keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[bytes, Message]] = []
+
+    def send(self, peer: bytes, message: Message) -> bool:
+        self.sent.append((peer, message))
+        return True
+
+    def kinds(self) -> list[str]:
+        found = [message.kind for _, message in self.sent]
+        self.sent.clear()
+        return found
+
+
+def server_of(
+    workers: int, consistency: Consistency | None = None
+) -> tuple[Server, Wire, str]:
+    wire: Any = Wire()
+    server = Server(wire, wire, 0, first_view(["a:1"]), lost_after=5.0)
+    model = make_model(["w"], [W], optim.sgd(1.0), consistency or bsp())
+    fields, arrays = model.to_message()
+    offered = {**arrays, "param/w": W}
+    server.handle(b"1", Message("model", 1, 0, 1, {"shard": 0, **fields}, offered))
+    for worker in range(1, workers + 1):
+        fields = {"shard": 0, "fingerprint": model.fingerprint, "name": f"w{worker}"}
+        server.handle(b"%d" % worker, Message("join", worker, 0, 1, fields))
+    wire.kinds()
+    return server, wire, model.fingerprint
+
+
+def push(worker: int, number: int = 1, **more: Any) -> Message:
+    fields = {
+        "shard": 0,
+        "clock": number - 1,
+        "seen": number - 1,
+        "have": number - 1,
+        "pull": True,
+        "request": 1,
+        "deadline": 10.0,
+        **more,
+    }
+    return Message("push", worker, number, 1, fields, {"0": np.ones(2, np.float32)})
+
+
+def test_a_pull_waits_for_the_round() -> None:
+    server, wire, _ = server_of(2)
+    server.handle(b"1", push(1))
+    assert wire.kinds() == ["ack"]
+    server.handle(b"2", push(2))
+    kinds = {(peer, message.kind) for peer, message in wire.sent}
+    assert kinds == {(b"2", "ack"), (b"1", "params"), (b"2", "params")}
+    params = [m for _, m in wire.sent if m.kind == "params"]
+    assert all(m.arrays["0"].tolist() == [-1.0, -1.0] for m in params)
+
+
+def test_what_comes_twice_is_acknowledged_twice_and_applied_once() -> None:
+    server, wire, _ = server_of(1)
+    for _ in range(3):
+        server.handle(b"1", push(1))
+    assert wire.kinds() == ["ack", "params"] * 3
+    assert server.shards[0].group.version == 1
+
+
+def test_what_comes_too_early_or_from_strangers_is_refused() -> None:
+    server, wire, _ = server_of(1)
+    server.handle(b"1", push(1, number=2))
+    assert wire.sent[-1][1].fields["why"] == "early"
+    server.handle(b"9", push(9))
+    assert wire.sent[-1][1].fields["why"] == "join"
+    assert server.shards[0].counts.pushes == 0
+
+
+def test_nothing_is_sent_that_is_there_already() -> None:
+    server, wire, _ = server_of(1)
+    pull = Message(
+        "pull",
+        1,
+        0,
+        1,
+        {"shard": 0, "clock": 0, "have": 0, "request": 3, "deadline": 1.0},
+    )
+    server.handle(b"1", pull)
+    ((_, answer),) = wire.sent
+    assert (answer.fields["same"], answer.arrays) == (True, {})
+
+
+def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, wire, _ = server_of(2)
+    server.handle(b"1", push(1, deadline=2.0))
+    wire.kinds()
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
+    server._look_after()
+    ((peer, error),) = wire.sent
+    assert (peer, error.kind) == (b"1", "error")
+    assert "waits for w2, heard 3." in error.fields["why"]
+    monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
+    server._look_after()  # both have been silent too long
+    assert len(server.shards[0].group) == 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("pull", 1, 0, 1, {"shard": 7, "clock": 0}),
+        Message("pull", 1, 0, 1, {"shard": "x"}),
+        Message("push", 1, 1, 1, {"shard": 0, "clock": "x", "seen": 0}),
+        Message("join", 1, 0, 1, {"shard": 0}),
+        Message("model", 1, 0, 1, {"shard": 0, "programs": 3}),
+        Message("vote", 1),
+    ],
+    ids=lambda m: m.kind,
+)
+def test_nonsense_is_answered_and_changes_nothing(message: Message) -> None:
+    server, wire, _ = server_of(1)
+    before = server.shards[0].index
+    server.handle(b"1", message)
+    assert wire.kinds() == ["error"]
+    assert server.shards[0].index == before

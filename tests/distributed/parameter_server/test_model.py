@@ -1,0 +1,44 @@
+import json
+
+import numpy as np
+import pytest
+
+from fxflow import optim
+from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
+from fxflow.distributed.parameter_server.filters import filter_of
+from fxflow.distributed.parameter_server.model import Model, make_model
+
+PARAMS = [np.zeros(3, np.float32), np.zeros((2, 2), np.float32)]
+
+
+def model(**options: object) -> Model:
+    given = {"optimizer": optim.adam(0.1), "consistency": bsp(), **options}
+    return make_model(["a", "b"], PARAMS, given.pop("optimizer"), **given)
+
+
+def test_it_travels_as_a_message() -> None:
+    made = model()
+    fields, arrays = made.to_message()
+    found = Model.from_message(json.loads(json.dumps(fields)), arrays)
+    assert found.fingerprint == made.fingerprint
+    assert found.params == made.params
+    assert found.state == made.state
+    assert found.nbytes == 28
+
+
+def test_fingerprints_tell_models_apart() -> None:
+    others = [
+        model(optimizer=optim.adam(0.2)),
+        model(optimizer=optim.sgd(0.1)),
+        model(consistency=asynchronous()),
+        model(code=filter_of("int8")),
+        make_model(["a", "c"], PARAMS, optim.adam(0.1), bsp()),
+    ]
+    assert len({m.fingerprint for m in [model(), *others]}) == 6
+    assert model().fingerprint == model().fingerprint
+
+
+@pytest.mark.parametrize("fields", [{}, {"consistency": {"kind": "bsp"}}])
+def test_other_messages_are_refused(fields: dict) -> None:
+    with pytest.raises(ValueError, match="not a model"):
+        Model.from_message({"programs": {}, **fields}, {})
