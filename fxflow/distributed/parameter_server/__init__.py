@@ -25,6 +25,7 @@ from fxflow.distributed.parameter_server.placement import (
     tensors_of,
 )
 from fxflow.distributed.parameter_server.running import Cluster, LocalServers
+from fxflow.distributed.parameter_server.simulator import simulate
 from fxflow.distributed.parameter_server.synchronous.server import (
     Metrics,
     ParameterServer,
@@ -57,6 +58,7 @@ __all__ = [
     "parameter_server",
     "place",
     "replan",
+    "simulate",
     "softsync",
     "ssp",
     "tensors_of",
