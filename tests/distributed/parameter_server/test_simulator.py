@@ -200,6 +200,25 @@ def test_who_is_stopped_goes_on_with_what_it_had() -> None:
     assert found.seconds == pytest.approx(11)
 
 
+def test_what_the_dead_had_sent_arrives() -> None:
+    network = Network(latency=1.0, bandwidth=math.inf, request=0)
+    faults = [Fault(2.5, "kill", 0)]  # its push is sent at 2, and there at 3
+    found = simulate(
+        asynchronous(), workers=1, compute=1.0, network=network, faults=faults
+    )
+    assert not found.finished and found.steps == 1
+
+
+def test_who_died_waiting_comes_back_once() -> None:
+    faults = [Fault(2.0, "kill", 0), Fault(3.0, "join", 0)]
+    compute = Compute(1.0, slow={1: 5.0})
+    found = simulate(
+        bsp(), workers=2, compute=compute, network=FREE, steps=4, faults=faults,
+        detection=10.0,
+    )  # fmt: skip
+    assert (found.updates, found.dropped, found.seconds) == (4, 0, 20)
+
+
 def test_nobody_left() -> None:
     faults = [Fault(2.5, "kill", w) for w in range(3)]
     found = simulate(ssp(1), workers=3, compute=1.0, network=FREE, faults=faults)
