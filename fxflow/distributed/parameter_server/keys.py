@@ -75,7 +75,7 @@ class Keys:
           DistributedError: it is not that.
         """
         parts = text.strip().split(",")
-        if len(parts) != len(Keys.__slots__):
+        if len(parts) != 4:
             raise DistributedError(
                 f"{source} does not hold the keys of a run: 4 of them in one line, "
                 f"with commas between, are expected; got {len(parts)} part(s)"

@@ -377,10 +377,12 @@ class Listener(_End):
         """
         waiting = self._waiting.get(peer)
         if waiting is None:
-            waiting = self._waiting[peer] = _Waiting()
+            waiting = _Waiting()
         sent = self._send([peer], message, waiting)
-        if not waiting:
-            del self._waiting[peer]
+        if waiting and peer not in self._waiting:
+            # Peers that left are forgotten when others come.
+            self._waiting = {p: w for p, w in self._waiting.items() if w.size()}
+            self._waiting[peer] = waiting
         return sent
 
     def receive(self, most: int = _MOST_AT_ONCE) -> list[tuple[bytes, Message]]:

@@ -405,6 +405,18 @@ def test_a_peer_that_does_not_read(
     assert_talks(listener, other, server, client)
 
 
+def test_peers_that_left_are_forgotten(hubs: Callable[..., Hub]) -> None:
+    server, client = hubs(), hubs()
+    listener = server.listen(LOOPBACK)
+    for i in range(5):
+        dialer = client.dial(listener.address, b"w%d" % i)
+        assert_talks(listener, dialer, server, client)
+        assert listener.send(b"w%d" % i, Message("rows", arrays={"w": np.ones(9**5)}))
+        assert heard(dialer, client).kind == "rows"
+        dialer.close()
+    assert len(listener._waiting) < 5
+
+
 def test_a_server_that_does_not_read(
     hubs: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
