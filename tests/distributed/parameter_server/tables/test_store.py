@@ -1,5 +1,8 @@
 """A table against a dictionary of rows; what is evicted, copied, refused."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -258,3 +261,56 @@ def test_more_ids_than_fit(tmp_path) -> None:
         assert np.array_equal(rows, [expected[i][0] for i in ids])
         table.push(ids, np.ones((100, WIDTH), np.float32))
         assert np.array_equal(table.pull(ids), rows - 1)
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from fxflow.distributed.parameter_server.tables import (
+    Field, RowPrograms, Table, TableSpec,
+)
+from fxflow.errors import OutOfMemoryError
+
+WIDTH, ROWS, LIMIT = 256, 60_000, 40 << 20  # 61 MB of rows
+field = Field((WIDTH,), np.dtype(np.float32))
+programs = RowPrograms(
+    (field,),
+    lambda halves: [np.repeat(halves[:, 1:], WIDTH, 1)],
+    lambda fields, gradients, scale: [fields[0] - gradients],
+)
+with open("/proc/self/status") as status:
+    (used,) = [int(line.split()[1]) for line in status if line.startswith("VmData")]
+limit = used * 1024 + LIMIT
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+options = {} if sys.argv[1] == "" else {"folder": sys.argv[1], "rows_in_memory": 8000}
+blocks = np.random.default_rng(0).permutation(ROWS).reshape(-1, 2000)
+try:
+    with Table(TableSpec("t", WIDTH, **options), programs) as table:
+        for _ in range(2):
+            for ids in blocks:
+                table.push(ids, np.ones((len(ids), WIDTH), np.float32))
+        for ids in blocks[::3]:
+            assert np.array_equal(table.pull(ids)[:, 5], ids - 2)
+        print(len(table), table.counts.in_memory <= 8000)
+except OutOfMemoryError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux counts them")
+def test_a_table_larger_than_the_memory_limit(tmp_path) -> None:
+    pytest.importorskip("lmdb")
+
+    def run(folder: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run(
+            [sys.executable, "-c", LIMITED, folder],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        ).stdout
+
+    assert run(str(tmp_path)) == "60000 True\n"
+    assert "rows_in_memory=" in run("")
