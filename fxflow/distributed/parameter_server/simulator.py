@@ -433,7 +433,7 @@ class _Run:
             if kind in handlers:
                 worker = self.workers[number]
                 sent = kind in ("push", "arrived")
-                if worker.life != life + (sent and worker.killed):
+                if life < worker.life - (sent and worker.killed):
                     continue  # of a life that is over; what it sent still arrives
                 if worker.halted and not sent:
                     worker.left.append(kind)
