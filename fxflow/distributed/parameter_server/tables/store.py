@@ -122,6 +122,8 @@ class Table:
     def close(self) -> None:
         """Closes and removes what is on disk; rows in memory are forgotten."""
         with self._lock:
+            if self._cut is not None:
+                self._end(self._cut)
             self._memory.clear()
             if self._disk is not None:
                 self._disk.close()
@@ -194,11 +196,7 @@ class Table:
           ArgumentError: another one is not read to the end.
         """
         with self._lock:
-            if self._cut is not None:
-                raise ArgumentError(
-                    f"{self.spec}: a state is being read: read it to the end, or close "
-                    "it"
-                )
+            self._require_no_reading()
             self._cut = Cut(self._memory, self._disk)
             return TableState(self, self._cut)
 
@@ -209,10 +207,12 @@ class Table:
           blocks: what `state` returned, of any table with the same fields.
 
         Raises:
+          ArgumentError: a `state` of this table is not read to the end.
           ShapeError: a block has other fields.
           DtypeError: a block has other dtypes.
         """
         with self._lock:
+            self._require_no_reading()
             self._memory.clear()
             self._both = 0
             if self._disk is not None:
@@ -239,6 +239,12 @@ class Table:
                 self._change(slots, [f[piece] for f in fields])
 
     # -- checks ------------------------------------------------------------------------
+
+    def _require_no_reading(self) -> None:
+        if self._cut is not None:
+            raise ArgumentError(
+                f"{self.spec}: a state is being read: read it to the end, or close it"
+            )
 
     def _ids(self, ids: npt.ArrayLike) -> Ids:
         given = np.asarray(ids)

@@ -160,6 +160,8 @@ def test_refusals_name_the_table() -> None:
     reading = table.state()
     with pytest.raises(ArgumentError, match="table 't': a state is being read"):
         table.state()
+    with pytest.raises(ArgumentError, match="table 't': a state is being read"):
+        table.load([])
     reading.close()
     del reading
     forgotten = table.state()
@@ -251,6 +253,14 @@ def test_rows_only_read_are_written_once(tmp_path) -> None:
         table.pull([1, 2])
         table.pull([3, 4])
         assert written == [2, 0]
+
+
+def test_closing_ends_a_reading(tmp_path) -> None:
+    table = on_disk(tmp_path, 2)
+    table.pull([1, 2, 3])
+    reading = table.state()
+    table.close()
+    assert list(reading) == [] and list(tmp_path.iterdir()) == []
 
 
 def test_more_ids_than_fit(tmp_path) -> None:
