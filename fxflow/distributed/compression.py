@@ -44,16 +44,18 @@ class Code(NamedTuple):
 
     Attributes:
       encode: `(f32[..., block_size], key or None) -> tuple of arrays` with the same
-        leading axes.
+        leading axes. A block may be shorter by a multiple of 8.
       decode: the way back: `tuple of arrays -> f32[..., block_size]`.
       block_size: how many numbers are coded together.
       stochastic: whether `encode` needs a key.
+      name: with its arguments; for people and reports.
     """
 
     encode: Callable[[Any, Any], tuple[Any, ...]]
     decode: Callable[[tuple[Any, ...]], Any]
     block_size: int
     stochastic: bool
+    name: str = "code"
 
 
 def _rounding(rounding: str, what: str) -> bool:
@@ -64,6 +66,22 @@ def _rounding(rounding: str, what: str) -> bool:
     return rounding == "stochastic"
 
 
+def _block_size(block_size: int, what: str) -> None:
+    if block_size < 1:
+        raise ArgumentError(f"{what}: block_size must be at least 1, got {block_size}")
+
+
+def _name(what: str, block_size: int, stochastic: bool) -> str:
+    given = [str(block_size)] if block_size > 1 else []
+    return f"{what}({', '.join(given + ['stochastic'] * stochastic)})"
+
+
+def _narrowed(x: Any, dtype: Any) -> Any:
+    """Rounds to nearest; what is finite stays finite."""
+    largest = float(dtypes.finfo(dtype).max)
+    return fnp.where(fnp.isfinite(x), fnp.clip(x, -largest, largest), x).astype(dtype)
+
+
 def bf16(rounding: str = "nearest") -> Code:
     """Returns the code that keeps the upper 16 bits of each number.
 
@@ -72,7 +90,8 @@ def bf16(rounding: str = "nearest") -> Code:
         is the number.
 
     Returns:
-      The code; its step is 2⁻⁸ of the number.
+      The code; its step is 2⁻⁸ of the number. Numbers beyond the largest, 3.39e38,
+      arrive as that.
 
     Raises:
       ArgumentError: `rounding` is another word.
@@ -93,12 +112,32 @@ def bf16(rounding: str = "nearest") -> Code:
             kept = lax.bitwise_and(bits + lower, fnp.uint32(0xFFFF0000))
             rounded = lax.bitcast_convert_type(kept, dtypes.float32)
             x = fnp.where(fnp.isfinite(x), rounded, x)
-        return (x.astype(dtypes.bfloat16),)
+        return (_narrowed(x, dtypes.bfloat16),)
 
-    def decode(code: tuple[Any, ...]) -> Any:
-        return code[0].astype(dtypes.float32)
+    return Code(encode, _widened, 1, stochastic, _name("bf16", 1, stochastic))
 
-    return Code(encode, decode, 1, stochastic)
+
+def f16() -> Code:
+    """Returns the code of IEEE's 16-bit numbers, rounded to nearest.
+
+    Returns:
+      The code; its step is 2⁻¹¹ of the number, at least 2⁻²⁴. Numbers beyond the
+      largest, 65504, arrive as that.
+
+    Example:
+      >>> code = f16()
+      >>> code.decode(code.encode(fnp.array([1.001, 1e6]), None)).tolist()
+      [1.0009765625, 65504.0]
+    """
+
+    def encode(x: Any, key: Any) -> tuple[Any, ...]:
+        return (_narrowed(x, dtypes.float16),)
+
+    return Code(encode, _widened, 1, False, _name("f16", 1, False))
+
+
+def _widened(code: tuple[Any, ...]) -> Any:
+    return code[0].astype(dtypes.float32)
 
 
 def int8(block_size: int = BLOCK, rounding: str = "nearest") -> Code:
@@ -122,8 +161,7 @@ def int8(block_size: int = BLOCK, rounding: str = "nearest") -> Code:
       [127, -64, 0, 32]
     """
     stochastic = _rounding(rounding, "int8")
-    if block_size < 1:
-        raise ArgumentError(f"int8: block_size must be at least 1, got {block_size}")
+    _block_size(block_size, "int8")
 
     def encode(x: Any, key: Any) -> tuple[Any, ...]:
         scale = fnp.max(fnp.abs(x), axis=-1, keepdims=True) / _LARGEST
@@ -143,14 +181,60 @@ def int8(block_size: int = BLOCK, rounding: str = "nearest") -> Code:
         steps, scale = code
         return steps.astype(dtypes.float32) * scale
 
-    return Code(encode, decode, block_size, stochastic)
+    name = _name("int8", block_size, stochastic)
+    return Code(encode, decode, block_size, stochastic, name)
+
+
+def one_bit(block_size: int = BLOCK) -> Code:
+    """Returns the code of signs: numbers arrive as the mean of those of their sign.
+
+    Args:
+      block_size: how many numbers share the two means; a multiple of 8.
+
+    Returns:
+      The code: a bit for each number and two f32 for each block. It loses so much that
+      it needs error feedback. A block with an inf or nan arrives with inf or nan.
+
+    Raises:
+      ArgumentError: `block_size` is not a positive multiple of 8.
+
+    Reference: Seide, Fu, Droppo, Li, Yu 2014, "1-bit stochastic gradient descent".
+
+    Example:
+      >>> code = one_bit(8)
+      >>> x = fnp.array([1.0, 2.0, 3.0, 0.0, -1.0, -1.0, -4.0, -2.0])
+      >>> code.decode(code.encode(x, None)).tolist()
+      [1.5, 1.5, 1.5, 1.5, -2.0, -2.0, -2.0, -2.0]
+    """
+    _block_size(block_size, "one_bit")
+    if block_size % 8:
+        raise ArgumentError(
+            f"one_bit: block_size must be a multiple of 8, got {block_size}"
+        )
+
+    def encode(x: Any, key: Any) -> tuple[Any, ...]:
+        upper = x >= 0
+        means = [
+            fnp.sum(fnp.where(those, x, 0), axis=-1)
+            / fnp.maximum(fnp.sum(those, axis=-1), 1)
+            for those in (fnp.logical_not(upper), upper)
+        ]
+        return fnp.packbits(upper, axis=-1), fnp.stack(means, axis=-1)
+
+    def decode(code: tuple[Any, ...]) -> Any:
+        bits, means = code
+        upper = fnp.unpackbits(bits, axis=-1) > 0
+        return fnp.where(upper, means[..., 1:], means[..., :1])
+
+    name = _name("one_bit", block_size, False)
+    return Code(encode, decode, block_size, False, name)
 
 
 def as_code(code: str | Code) -> Code:
     """Returns the code of a name.
 
     Args:
-      code: a code, `"bf16"` or `"int8"`.
+      code: a code, `"bf16"`, `"f16"` or `"int8"`.
 
     Returns:
       The code.
@@ -162,9 +246,13 @@ def as_code(code: str | Code) -> Code:
         return code
     if code == "bf16":
         return bf16()
+    if code == "f16":
+        return f16()
     if code == "int8":
         return int8()
-    raise ArgumentError(f"the code must be 'bf16', 'int8' or a Code, got {code!r}")
+    raise ArgumentError(
+        f"the code must be 'bf16', 'f16', 'int8' or a Code, got {code!r}"
+    )
 
 
 # -- blocks ----------------------------------------------------------------------------
@@ -304,7 +392,7 @@ def psum(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None) 
       x: array or pytree of arrays. Real floating point ones are coded, others summed
         exactly.
       axis_name: a name or a tuple of names.
-      code: `"bf16"`, `"int8"` or a `Code`.
+      code: `"bf16"`, `"f16"`, `"int8"` or a `Code`.
       key: a PRNG key, for a code that rounds stochastically; the same at all devices.
 
     Returns:
@@ -329,7 +417,7 @@ def pmean(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None)
       x: array or pytree of arrays. Real floating point ones are coded, others averaged
         exactly.
       axis_name: a name or a tuple of names.
-      code: `"bf16"`, `"int8"` or a `Code`.
+      code: `"bf16"`, `"f16"`, `"int8"` or a `Code`.
       key: a PRNG key, for a code that rounds stochastically; the same at all devices.
 
     Returns:
@@ -375,7 +463,7 @@ def error_feedback(
 
     Args:
       axis_name: a name or a tuple of names.
-      code: `"bf16"`, `"int8"` or a `Code`.
+      code: `"bf16"`, `"f16"`, `"int8"` or a `Code`.
       mean: whether to average rather than sum.
       axis_size: number of devices; needed only if `init` is called where the named
         axis is not in scope.

@@ -12,7 +12,9 @@ from fxflow.distributed.compression import (
     as_code,
     bf16,
     error_feedback,
+    f16,
     int8,
+    one_bit,
     pmean,
     psum,
 )
@@ -240,7 +242,11 @@ def test_a_bad_gradient_does_not_stay():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda x: psum(x, "i", "int4"), ArgumentError, "'bf16', 'int8' or a Code"),
+        (
+            lambda x: psum(x, "i", "int4"),
+            ArgumentError,
+            "'bf16', 'f16', 'int8' or a Code",
+        ),
         (lambda x: psum(x, "i", int8(rounding="stochastic")), ArgumentError, "key="),
         (lambda x: psum(x, "j"), NameError, "unbound axis name 'j'"),
         (lambda x: int8(0), ArgumentError, "block_size must be at least 1"),
@@ -256,6 +262,27 @@ def test_a_bad_gradient_does_not_stay():
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         over(call)(np.ones((4, 2000), np.float32))
+
+
+def test_what_is_finite_arrives_finite():
+    x = fnp.array([3.4e38, -3.4e38, 7e4, np.inf, np.nan])
+    for code in (bf16(), f16()):
+        found = np.asarray(code.decode(code.encode(x, None)))
+        assert np.isfinite(found[:3]).all()
+        assert np.isposinf(found[3])
+        assert np.isnan(found[4])
+
+
+def test_one_bit():
+    x = data(size=64)["w"][0].reshape(2, 32)
+    bits, means = one_bit(32).encode(x, None)
+    assert (bits.shape, bits.dtype, means.shape) == ((2, 4), np.uint8, (2, 2))
+    found = np.asarray(one_bit(32).decode((bits, means)))
+    # Each sign keeps its sum.
+    for upper in (True, False):
+        those = (x >= 0) == upper
+        sums = [np.where(those, v, 0).sum(-1) for v in (found, x)]
+        np.testing.assert_allclose(*sums, rtol=1e-5)
 
 
 def test_as_code():

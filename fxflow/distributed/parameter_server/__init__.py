@@ -34,6 +34,7 @@ from fxflow.distributed.parameter_server.synchronous.server import (
 from fxflow.distributed.parameter_server.synchronous.shards import Sharded
 from fxflow.distributed.parameter_server.worker.training import (
     AsynchronousServer,
+    TrafficReport,
     WorkerState,
 )
 
@@ -49,6 +50,7 @@ __all__ = [
     "ServerState",
     "Sharded",
     "Tensor",
+    "TrafficReport",
     "WorkerState",
     "asynchronous",
     "backup",

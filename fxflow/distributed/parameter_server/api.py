@@ -8,7 +8,11 @@ from typing import Any, Literal, overload
 from fxflow.devices.meshes import Mesh
 from fxflow.distributed.compression import Code
 from fxflow.distributed.parameter_server.consistency import Consistency
-from fxflow.distributed.parameter_server.filters import Filter, filter_of
+from fxflow.distributed.parameter_server.filters import (
+    Filter,
+    filter_of,
+    pull_filter_of,
+)
 from fxflow.distributed.parameter_server.running import Cluster, cluster_of
 from fxflow.distributed.parameter_server.synchronous.server import (
     ParameterServer,
@@ -40,6 +44,7 @@ def parameter_server(
     *,
     consistency: Consistency,
     exchange: str | Code | Filter = "f32",
+    pull: Literal["f32", "bf16", "f16"] = "f32",
     has_aux: bool = False,
     cluster: Cluster | Mapping[str, Any] | str | None = None,
     non_finite: Literal["reject", "skip", "apply"] = "reject",
@@ -53,6 +58,7 @@ def parameter_server(
     *,
     consistency: Consistency | None = None,
     exchange: str | Code | Filter = "f32",
+    pull: Literal["f32", "bf16", "f16"] = "f32",
     has_aux: bool = False,
     mesh: Mesh | None = None,
     axis_name: Any = "server",
@@ -85,9 +91,13 @@ def parameter_server(
         `asynchronous()`, `backup(workers, spares)`, `softsync(n)`, `local_sgd(steps)`,
         `elastic_averaging(steps, alpha)`; None: devices in step.
       exchange: how gradients travel: "f32" (in the dtype of the parameters if that is
-        wider), or coded: "bf16", "int8" or a `Code` of `distributed.compression`, which
-        send a half or a quarter and remember what they lost for the next step. With a
-        consistency also a `Filter` of `parameter_server.filters`.
+        wider), or coded: "bf16", "f16", "int8" or a `Code` of
+        `distributed.compression`, which send a half or a quarter and remember what they
+        lost for the next step. With a consistency also a `Filter` of
+        `parameter_server.filters`: one bit, the largest entries, by groups of names.
+      pull: how parameters travel to the workers, and so what `params` returns there:
+        "f32" (as they are), "bf16" or "f16". Servers keep and update them as they are.
+        With a consistency only.
       has_aux: whether `loss_fn` returns `(loss, aux)`.
       mesh: the devices; None is the current mesh if it has the axis, else all devices.
         Axes besides `axis_name` are left to the compiler. Devices in step only.
@@ -138,13 +148,17 @@ def parameter_server(
     require_callable(loss_fn, "parameter_server")
     if consistency is None:
         _none_of(
-            {"cluster": cluster is not None, "non_finite": non_finite != "reject"},
+            {
+                "cluster": cluster is not None,
+                "non_finite": non_finite != "reject",
+                "pull": pull != "f32",
+            },
             "needs a consistency: bsp(), ssp(4), asynchronous(), ...",
         )
         if isinstance(exchange, Filter):
             raise ArgumentError(
                 "parameter_server: exchange is a Filter, which needs a consistency; "
-                "devices in step take 'f32', 'bf16', 'int8' or a compression.Code"
+                "devices in step take 'f32', 'bf16', 'f16', 'int8' or a Code"
             )
         return make_synchronous(
             loss_fn,
@@ -170,6 +184,7 @@ def parameter_server(
         consistency=consistency,
         cluster=cluster_of(cluster),
         code=filter_of(exchange),
+        pull=pull_filter_of(pull),
         has_aux=has_aux,
         non_finite=non_finite,
         deadline=deadline,

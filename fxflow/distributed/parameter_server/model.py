@@ -16,8 +16,13 @@ import numpy as np
 
 from fxflow import optim
 from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays.aval import struct_of
 from fxflow.distributed.parameter_server.consistency import Consistency
-from fxflow.distributed.parameter_server.filters import Filter, exact
+from fxflow.distributed.parameter_server.filters import (
+    Filter,
+    coded_types,
+    exact,
+)
 from fxflow.distributed.parameter_server.programs import (
     ProgramText,
     type_of_text,
@@ -39,7 +44,8 @@ class Model(NamedTuple):
       programs: `init`: from params to state; `begin`: from (weight, coded, params,
         seen) to a weighted gradient; `add`: the same to a gradient, which comes first;
         `update`: from (params, state, gradient) to params and state; `apply`: `begin`
-        and `update` in one.
+        and `update` in one; `send`, unless parameters travel as they are: from params
+        to what workers pull, one array each.
     """
 
     consistency: Consistency
@@ -127,16 +133,18 @@ def make_model(
     consistency: Consistency,
     *,
     code: Filter | None = None,
+    pull: Filter | None = None,
     platform: str = "cpu",
 ) -> Model:
     """Makes the part of a model that one server has.
 
     Args:
       names: of its pieces, in order of the alphabet: that of a pytree's leaves.
-      params: the pieces, or their types.
+      params: the pieces, or `ShapeDtypeStruct`s.
       optimizer: of `fxflow.optim`: sees this server's pieces and no others.
       consistency: of the run.
       code: how gradients travel; None: as they are.
+      pull: how parameters travel to the workers; None: as they are.
       platform: of the server.
 
     Raises:
@@ -144,14 +152,14 @@ def make_model(
     """
     types = [typeof(p) for p in params]
     trained = dict(zip(names, types, strict=True))
+    like = {name: struct_of(aval) for name, aval in trained.items()}
     code = code or exact()
-    coded_types, coded_tree = _types_of(
-        lambda gradient: code.encode(gradient, code.init(gradient))[0], types
-    )
+    coded, coded_tree = coded_types(code, like)
     strength = consistency.compensation
 
     def gradient_of(weight: Any, coded: Any, params: Any, seen: Any) -> list[Any]:
-        gradient = code.decode(coded_tree.unflatten(coded), list(params.values()))
+        named = code.decode(coded_tree.unflatten(coded), params)
+        gradient = [named[name] for name in params]
         if strength:
             gradient = [
                 g + strength * g * g * (now - then)
@@ -178,10 +186,13 @@ def make_model(
     ) -> tuple[Any, Any]:
         return update(params, state, gradient_of(weight, coded, params, seen))
 
+    def send(params: Any) -> Any:
+        assert pull is not None
+        return pull.encode(params, pull.init(params))[0]
+
     state_types, state_tree = _types_of(init, trained)
     state = state_tree.unflatten(state_types)
     weight = Aval((), np.dtype(np.float32))
-    coded = list(coded_types)
     written: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "init": (init, (trained,)),
         "begin": (gradient_of, (weight, coded, trained, trained)),
@@ -189,6 +200,8 @@ def make_model(
         "update": (update, (trained, state, types)),
         "apply": (apply, (trained, state, weight, coded, trained)),
     }
+    if pull is not None and coded_types(pull, like)[0] != types:
+        written["send"] = send, (trained,)
     programs = {
         name: write(function, *args, name=f"parameter_server.{name}", platform=platform)
         for name, (function, args) in written.items()
@@ -198,7 +211,7 @@ def make_model(
         list(names),
         types,
         state_types,
-        coded_types,
+        coded,
         {name: program for name, (program, _) in programs.items()},
     )
 

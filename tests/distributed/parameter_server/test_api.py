@@ -18,10 +18,12 @@ def loss(params: Any, batch: Any) -> Any:
     [
         ({"cluster": {"ps": ["a:1"]}}, "cluster needs a consistency"),
         ({"non_finite": "skip"}, "non_finite needs a consistency"),
+        ({"pull": "f16"}, "pull needs a consistency"),
+        ({"consistency": bsp(), "pull": "f8"}, "pull must be 'f32', 'bf16' or 'f16'"),
         ({"exchange": exact()}, "Filter, which needs a consistency"),
         ({"consistency": bsp(), "combine": "sum"}, "combine is for devices in step"),
         ({"consistency": "bsp"}, r"consistency must be bsp\(\).*got 'bsp'"),
-        ({"consistency": bsp(), "exchange": "f16"}, "exchange must be 'f32'"),
+        ({"consistency": bsp(), "exchange": "f8"}, "exchange must be 'f32'"),
         ({"consistency": bsp(), "exchange": int8(rounding="stochastic")}, "key"),
         ({"consistency": bsp(), "non_finite": "no"}, "non_finite must be one of"),
         ({"consistency": bsp(), "cluster": {"worker": []}}, "names its servers"),

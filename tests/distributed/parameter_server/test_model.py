@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fxflow import optim
+from fxflow.distributed.parameter_server import filters
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
-from fxflow.distributed.parameter_server.filters import filter_of
 from fxflow.distributed.parameter_server.model import Model, make_model
 
-PARAMS = [np.zeros(3, np.float32), np.zeros((2, 2), np.float32)]
+PARAMS = [np.zeros(3, np.float32), np.zeros((4, 4), np.float32)]
 
 
 def model(**options: object) -> Model:
@@ -23,7 +23,7 @@ def test_it_travels_as_a_message() -> None:
     assert found.fingerprint == made.fingerprint
     assert found.params == made.params
     assert found.state == made.state
-    assert found.nbytes == 28
+    assert found.nbytes == 76
 
 
 def test_fingerprints_tell_models_apart() -> None:
@@ -31,10 +31,15 @@ def test_fingerprints_tell_models_apart() -> None:
         model(optimizer=optim.adam(0.2)),
         model(optimizer=optim.sgd(0.1)),
         model(consistency=asynchronous()),
-        model(code=filter_of("int8")),
         make_model(["a", "c"], PARAMS, optim.adam(0.1), bsp()),
+        model(code=filters.int8(8)),
+        model(code=filters.one_bit(8)),
+        model(code=filters.top_k(0.3)),
+        model(code=filters.by_group({"a": filters.bfloat16()})),
+        model(code=filters.bfloat16()),
+        model(pull=filters.bfloat16()),
     ]
-    assert len({m.fingerprint for m in [model(), *others]}) == 6
+    assert len({m.fingerprint for m in [model(), *others]}) == len(others) + 1
     assert model().fingerprint == model().fingerprint
 
 

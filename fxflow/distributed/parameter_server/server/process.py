@@ -231,7 +231,7 @@ class Server:
             self._commit_read(reader)
         arrays = {}
         if version != reader.seen:
-            arrays = {str(i): np.asarray(p) for i, p in enumerate(shard.params)}
+            arrays = {str(i): value for i, value in enumerate(shard.sent())}
         reply = Message(
             "params",
             worker=reader.worker,

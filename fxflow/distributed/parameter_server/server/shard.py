@@ -60,6 +60,8 @@ class Shard:
         #: How many entries were applied.
         self.index = 0
         self._runners: dict[str, Runner] = {}
+        #: What workers pull, and the parameters that it was made of.
+        self._sent: tuple[list[Array], list[np.ndarray[Any, Any]]] | None = None
         self._waiting: dict[Push, list[Any]] = {}
         #: Version → the parameters that some worker computes on.
         self._seen: dict[int, list[Array]] = {}
@@ -243,6 +245,15 @@ class Shard:
         if self.model is None or worker not in self.group:
             return ()
         return deciding.late(self.model.consistency, self.group, worker, clock)
+
+    def sent(self) -> list[np.ndarray[Any, Any]]:
+        """Returns the parameters as they travel, made once for all workers."""
+        if self._sent is None or self._sent[0] is not self.params:
+            assert self.model is not None
+            coded = "send" in self.model.programs
+            values = self._runner("send")(self.params) if coded else self.params
+            self._sent = self.params, [np.asarray(value) for value in values]
+        return self._sent[1]
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns all of it as JSON and arrays; the arrays are not copied."""

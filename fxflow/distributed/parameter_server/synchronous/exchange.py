@@ -29,16 +29,16 @@ def code_of(exchange: str | Code) -> Code | None:
     """Returns the code of an exchange; None sends gradients as they are.
 
     Args:
-      exchange: "f32", "bf16", "int8" or a `Code`.
+      exchange: "f32", "bf16", "f16", "int8" or a `Code`.
 
     Raises:
       ArgumentError: it is none of these, or rounds stochastically.
     """
     if exchange == "f32":
         return None
-    if not isinstance(exchange, Code) and exchange not in ("bf16", "int8"):
+    if not isinstance(exchange, Code) and exchange not in ("bf16", "f16", "int8"):
         raise ArgumentError(
-            "parameter_server: exchange must be 'f32', 'bf16', 'int8' or a "
+            "parameter_server: exchange must be 'f32', 'bf16', 'f16', 'int8' or a "
             f"compression.Code, got {exchange!r}"
         )
     code = as_code(exchange)

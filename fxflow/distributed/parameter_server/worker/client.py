@@ -224,6 +224,15 @@ class Client:
             raise DistributedError(f"{self._server(server)}: {reply.fields['why']}")
         return reply
 
+    def traffic(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Returns the bytes sent and received so far, by kind of message."""
+        sent: collections.Counter[str] = collections.Counter()
+        received: collections.Counter[str] = collections.Counter()
+        for dialer in list(self._dialers.values()):
+            sent.update(dict(dialer.traffic.sent_bytes))
+            received.update(dict(dialer.traffic.received_bytes))
+        return dict(sent), dict(received)
+
     def close(self) -> None:
         """Leaves the run; waits until what was pushed is acknowledged."""
         if self._thread.is_alive():

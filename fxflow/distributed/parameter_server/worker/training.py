@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,11 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow import optim
 from fxflow.core import tree
-from fxflow.core.arrays import as_array
+from fxflow.core.arrays import Aval, as_array
+from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.distributed.parameter_server.consistency import Consistency
-from fxflow.distributed.parameter_server.filters import Filter
-from fxflow.distributed.parameter_server.model import make_model
+from fxflow.distributed.parameter_server.filters import Filter, coded_types
+from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.placement import Plan, place, tensors_of
 from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.synchronous.server import Metrics
@@ -43,20 +44,55 @@ class WorkerState(NamedTuple):
     residual: Any
 
 
+class TrafficReport(NamedTuple):
+    """What went over the wire, of one worker.
+
+    Attributes:
+      sent: bytes by kind of message: ``"push"`` has gradients.
+      received: bytes by kind of message: ``"params"`` has parameters.
+      exact_bytes: of a gradient, and of the parameters, as they are.
+      push_bytes: of a gradient as it travels.
+      pull_bytes: of the parameters as they travel.
+    """
+
+    sent: dict[str, int]
+    received: dict[str, int]
+    exact_bytes: int
+    push_bytes: int
+    pull_bytes: int
+
+    @property
+    def push_ratio(self) -> float:
+        """How many times smaller a gradient is as it travels."""
+        return self.exact_bytes / self.push_bytes if self.push_bytes else 1.0
+
+    @property
+    def pull_ratio(self) -> float:
+        """How many times smaller parameters are as they travel."""
+        return self.exact_bytes / self.pull_bytes if self.pull_bytes else 1.0
+
+
 class _Shape(NamedTuple):
     """What is known once the parameters are: their structure and where they lie."""
 
     treedef: Any
     cutter: Cutter
+    types: list[dict[str, ShapeDtypeStruct]]
+    pull: Filter
 
-    def parts(self, values: Any) -> list[list[Any]]:
-        """Returns the pieces of a pytree like the parameters, by server."""
+    def parts(self, values: Any) -> list[dict[str, Any]]:
+        """Returns the pieces of a pytree like the parameters by name, by server."""
         names = [tensor.name for tensor in self.cutter.plan.tensors]
-        return self.cutter.cut(dict(zip(names, self.treedef.flatten_up_to(values))))
+        parts = self.cutter.cut(dict(zip(names, self.treedef.flatten_up_to(values))))
+        return [dict(zip(n, p)) for n, p in zip(self.cutter.names, parts, strict=True)]
 
-    def whole(self, parts: Any) -> Any:
-        """Returns the pytree of parameters that pieces make."""
-        tensors = self.cutter.join(parts)
+    def whole(self, pulled: Any) -> Any:
+        """Returns the pytree of parameters that pieces make, as they travel."""
+        parts = []
+        for sent, like in zip(pulled, self.types, strict=True):
+            treedef = coded_types(self.pull, like)[1]
+            parts.append(self.pull.decode(treedef.unflatten(sent), like))
+        tensors = self.cutter.join([list(part.values()) for part in parts])
         names = [tensor.name for tensor in self.cutter.plan.tensors]
         return self.treedef.unflatten([tensors[name] for name in names])
 
@@ -77,6 +113,7 @@ class AsynchronousServer:
         consistency: Consistency,
         cluster: Cluster | None,
         code: Filter,
+        pull: Filter,
         has_aux: bool,
         non_finite: str,
         deadline: float,
@@ -88,10 +125,11 @@ class AsynchronousServer:
             )
         self.consistency = consistency
         self._loss_fn, self._optimizer, self._has_aux = loss_fn, optimizer, has_aux
-        self._code, self._non_finite = code, non_finite
+        self._code, self._pull, self._non_finite = code, pull, non_finite
         self._cluster, self._deadline = cluster, deadline
         self._client: Client | None = None
         self._shape: _Shape | None = None
+        self._models: list[Model] = []
         self._ticket: tuple[int, Ticket] | None = None
         self._now: list[Pulled] = []
         #: Steps whose gradient was not finite and was left out.
@@ -120,16 +158,26 @@ class AsynchronousServer:
         client, self._finish = connect(self._cluster, self._deadline)
         weakref.finalize(self, self._finish)
         plan = place(tensors_of(params), len(client.view.holders))
-        self._shape = shape = _Shape(tree.structure(params), Cutter(plan))
+        shape = _Shape(tree.structure(params), Cutter(plan), [], self._pull)
         parts = shape.parts(params)
-        models = [
+        types = [
+            {name: ShapeDtypeStruct(x.shape, x.dtype) for name, x in part.items()}
+            for part in parts
+        ]
+        self._shape = shape._replace(types=types)
+        self._models = [
             make_model(
-                names, values, self._optimizer, self.consistency, code=self._code
+                list(like),
+                list(like.values()),
+                self._optimizer,
+                self.consistency,
+                code=self._code,
+                pull=self._pull,
             )
-            for names, values in zip(shape.cutter.names, parts, strict=True)
+            for like in types
         ]
         self._client = client
-        ticket = client.begin(models, parts)
+        ticket = client.begin(self._models, [list(p.values()) for p in parts])
         residual = [self._code.init(values) for values in parts]
         own = None
         # Here, so that what is wrong with the model is told where it was given.
@@ -177,6 +225,22 @@ class AsynchronousServer:
         if state.own is not None:
             return state.own[0]
         return self._joined([p.params for p in self._pulled(state)])
+
+    def traffic(self) -> TrafficReport:
+        """Returns what went over the wire since `init`, and what it would have been.
+
+        Raises:
+          ArgumentError: `init` was not called, or `close` was.
+        """
+        if self._client is None:
+            raise ArgumentError("parameter_server: call init(params) first")
+        pulled = [coded_types(self._pull, like)[0] for like in self._known.types]
+        return TrafficReport(
+            *self._client.traffic(),
+            exact_bytes=sum(model.nbytes for model in self._models),
+            push_bytes=_nbytes(model.coded for model in self._models),
+            pull_bytes=_nbytes(pulled),
+        )
 
     @property
     def plan(self) -> Plan:
@@ -311,6 +375,10 @@ class AsynchronousServer:
             return params, coded, _all_finite(apart), residual
 
         return jit(change)
+
+
+def _nbytes(types: Iterable[Sequence[Aval]]) -> int:
+    return sum(a.size * a.dtype.itemsize for avals in types for a in avals)
 
 
 def _all_finite(values: Any) -> Any:

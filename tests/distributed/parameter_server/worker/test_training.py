@@ -150,6 +150,44 @@ def test_coded_gradients(exchange: str) -> None:
     np.testing.assert_allclose(found["w"], expected["w"], atol=2e-3)
 
 
+@pytest.mark.parametrize("rule", [asynchronous(), local_sgd(1)], ids=str)
+@pytest.mark.parametrize("pull", ["bf16", "f16"])
+def test_parameters_in_16_bits(rule: Consistency, pull: str) -> None:
+    # As near after 300 steps as one rounding: nothing adds up.
+    ((_, found),) = together(rule, steps(300, 1), 1, pull=pull)
+    np.testing.assert_allclose(found["w"], np.arange(6) * 0.1, atol=4e-3)
+
+
+def test_traffic() -> None:
+    wide = {"b": np.zeros((), np.float32), "w": np.zeros(64, np.float32)}
+
+    def square(params: Any, batch: Any) -> Any:
+        return fnp.sum((params["w"] - batch) ** 2) + params["b"] ** 2
+
+    server = parameter_server(
+        square,
+        optim.sgd(0.1),
+        consistency=asynchronous(),
+        exchange="int8",
+        pull="f16",
+    )
+    with pytest.raises(ArgumentError, match="call init"):
+        server.traffic()
+    state = server.init(wide)
+    for _ in range(3):
+        state, _ = server.step(state, 1.0)
+    server.params(state)
+    traffic = server.traffic()
+    assert traffic.exact_bytes == 65 * 4
+    assert traffic.push_bytes == 64 + 4 + 4
+    assert traffic.pull_bytes == 65 * 2
+    assert traffic.pull_ratio == 2
+    assert traffic.push_ratio == pytest.approx(65 * 4 / 72)
+    assert traffic.sent["push"] > 3 * 72
+    assert traffic.received["params"] > 3 * 130
+    server.close()
+
+
 def test_a_state_is_used_once() -> None:
     server = parameter_server(loss, optim.sgd(0.1), consistency=asynchronous())
     with pytest.raises(ArgumentError, match="call init"):
