@@ -32,6 +32,7 @@ from fxflow.distributed.parameter_server.synchronous.server import (
     ServerState,
 )
 from fxflow.distributed.parameter_server.synchronous.shards import Sharded
+from fxflow.distributed.parameter_server.tables import TableSpec
 from fxflow.distributed.parameter_server.worker.training import (
     AsynchronousServer,
     TrafficReport,
@@ -49,6 +50,7 @@ __all__ = [
     "Plan",
     "ServerState",
     "Sharded",
+    "TableSpec",
     "Tensor",
     "TrafficReport",
     "WorkerState",

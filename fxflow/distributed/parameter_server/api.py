@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 from fxflow.devices.meshes import Mesh
@@ -18,6 +18,7 @@ from fxflow.distributed.parameter_server.synchronous.server import (
     ParameterServer,
     make_synchronous,
 )
+from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker.training import AsynchronousServer
 from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import require_callable
@@ -49,6 +50,8 @@ def parameter_server(
     cluster: Cluster | Mapping[str, Any] | str | None = None,
     non_finite: Literal["reject", "skip", "apply"] = "reject",
     deadline: float = 60.0,
+    tables: Sequence[TableSpec] = (),
+    row_staleness: int = 0,
 ) -> AsynchronousServer: ...
 
 
@@ -66,6 +69,8 @@ def parameter_server(
     cluster: Cluster | Mapping[str, Any] | str | None = None,
     non_finite: Literal["reject", "skip", "apply"] = "reject",
     deadline: float = 60.0,
+    tables: Sequence[TableSpec] = (),
+    row_staleness: int = 0,
 ) -> ParameterServer | AsynchronousServer:
     """Makes a parameter server: of devices in step, or of processes at their own pace.
 
@@ -111,6 +116,11 @@ def parameter_server(
       non_finite: what becomes of a gradient with inf or nan: "reject" raises, "skip"
         leaves it out and counts it, "apply" pushes it. With a consistency only.
       deadline: seconds after which a wait for a server fails. With a consistency only.
+      tables: sparse tables, whose rows are made when they are first touched. Then
+        `loss_fn(params, rows, batch, *shared)` gets the rows that `step(ids=)` names,
+        by table. With a consistency only.
+      row_staleness: for how many steps a worker may use a row that it pulled before.
+        With a consistency only.
 
     Returns:
       A `ParameterServer` or an `AsynchronousServer`: functions of a state that is the
@@ -152,6 +162,7 @@ def parameter_server(
                 "cluster": cluster is not None,
                 "non_finite": non_finite != "reject",
                 "pull": pull != "f32",
+                "tables": bool(tables),
             },
             "needs a consistency: bsp(), ssp(4), asynchronous(), ...",
         )
@@ -188,6 +199,8 @@ def parameter_server(
         has_aux=has_aux,
         non_finite=non_finite,
         deadline=deadline,
+        tables=tables,
+        row_staleness=row_staleness,
     )
 
 

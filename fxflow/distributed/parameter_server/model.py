@@ -29,6 +29,8 @@ from fxflow.distributed.parameter_server.programs import (
     type_text,
     write,
 )
+from fxflow.distributed.parameter_server.tables.remote import TableModel, table_model
+from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.serialization import HostLeaf
 
 
@@ -46,6 +48,7 @@ class Model(NamedTuple):
         `update`: from (params, state, gradient) to params and state; `apply`: `begin`
         and `update` in one; `send`, unless parameters travel as they are: from params
         to what workers pull, one array each.
+      tables: this shard's rows of tables, by name.
     """
 
     consistency: Consistency
@@ -54,12 +57,15 @@ class Model(NamedTuple):
     state: list[Aval]
     coded: list[Aval]
     programs: dict[str, ProgramText]
+    tables: dict[str, TableModel]
 
     @property
     def fingerprint(self) -> str:
         """What two models share if and only if they train the same in the same way."""
-        digests = {name: p.digest for name, p in sorted(self.programs.items())}
-        text = json.dumps([self.consistency.to_json(), self.names, digests])
+        digests = {name: p.digest for name, p in sorted(self._all_programs().items())}
+        tables = {name: t.description for name, t in sorted(self.tables.items())}
+        described = [self.consistency.to_json(), self.names, digests, tables]
+        text = json.dumps(described)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -71,7 +77,7 @@ class Model(NamedTuple):
         """Returns it as JSON and arrays, for a message."""
         arrays: dict[str, np.ndarray[Any, Any]] = {}
         programs = {}
-        for name, program in self.programs.items():
+        for name, program in self._all_programs().items():
             arrays[f"text/{name}"] = np.frombuffer(program.text.encode(), np.uint8)
             for i, leaf in enumerate(program.constants):
                 arrays[f"constant/{name}/{i}"] = np.ascontiguousarray(leaf.data)
@@ -88,8 +94,20 @@ class Model(NamedTuple):
             "state": [type_text(a) for a in self.state],
             "coded": [type_text(a) for a in self.coded],
             "programs": programs,
+            "tables": {
+                name: [table.description, table.fields]
+                for name, table in self.tables.items()
+            },
         }
         return fields, arrays
+
+    def _all_programs(self) -> dict[str, ProgramText]:
+        """Returns the programs, those of tables under longer names."""
+        found = dict(self.programs)
+        for table, model in self.tables.items():
+            for name, program in model.programs.items():
+                found[f"table/{table}/{name}"] = program
+        return found
 
     @staticmethod
     def from_message(
@@ -114,6 +132,16 @@ class Model(NamedTuple):
                     [type_of_text(t) for t in given["inputs"]],
                     [type_of_text(t) for t in given["outputs"]],
                 )
+            tables = {}
+            for name, (description, kept) in fields["tables"].items():
+                prefix = f"table/{name}/"
+                own = {
+                    key.removeprefix(prefix): programs.pop(key)
+                    for key in list(programs)
+                    if key.startswith(prefix)
+                }
+                row = [(tuple(shape), dtype) for shape, dtype in kept]
+                tables[name] = TableModel(description, row, own)
             return Model(
                 Consistency.from_json(fields["consistency"]),
                 list(fields["names"]),
@@ -121,6 +149,7 @@ class Model(NamedTuple):
                 [type_of_text(t) for t in fields["state"]],
                 [type_of_text(t) for t in fields["coded"]],
                 programs,
+                tables,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a model: {error!r}") from error
@@ -134,6 +163,7 @@ def make_model(
     *,
     code: Filter | None = None,
     pull: Filter | None = None,
+    tables: Sequence[TableSpec] = (),
     platform: str = "cpu",
 ) -> Model:
     """Makes the part of a model that one server has.
@@ -145,6 +175,7 @@ def make_model(
       consistency: of the run.
       code: how gradients travel; None: as they are.
       pull: how parameters travel to the workers; None: as they are.
+      tables: with their optimizers.
       platform: of the server.
 
     Raises:
@@ -213,6 +244,7 @@ def make_model(
         state_types,
         coded,
         {name: program for name, (program, _) in programs.items()},
+        {spec.name: table_model(spec, platform) for spec in tables},
     )
 
 

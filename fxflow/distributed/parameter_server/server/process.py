@@ -79,7 +79,8 @@ class Server:
 
     def _open(self, number: int, folder: Path | None) -> None:
         """Makes a shard of what its log says."""
-        shard = self.shards[number] = Shard()
+        place = f"server-{self.number:04}-shard-{number:04}"
+        shard = self.shards[number] = Shard(place)
         if folder is None:
             return
         path = folder / f"shard-{number:04}.log"
@@ -109,6 +110,8 @@ class Server:
         """Closes what is open."""
         for log in self._logs.values():
             log.close()
+        for shard in self.shards.values():
+            shard.close()
         self._hub.close()
 
     def handle(self, peer: bytes, message: Message) -> None:
@@ -298,6 +301,13 @@ class Server:
     def _on_pull(self, peer: bytes, message: Message) -> None:
         number, _ = self._served(message)
         self._read(peer, message, number, int(message.fields["clock"]))
+
+    def _on_pull_rows(self, peer: bytes, message: Message) -> None:
+        _, shard = self._served(message)
+        rows = {
+            name: shard.table(name).pull(ids) for name, ids in message.arrays.items()
+        }
+        self._reply(peer, message, "rows", {}, rows)
 
     def _read(self, peer: bytes, message: Message, number: int, clock: int) -> None:
         fields = message.fields

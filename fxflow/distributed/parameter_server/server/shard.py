@@ -22,6 +22,9 @@ from fxflow.distributed.parameter_server.ledger import Ledger, Turn
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.programs import Runner
+from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of
+from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
+from fxflow.distributed.parameter_server.tables.store import Table
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.errors import DistributedError
 
@@ -48,9 +51,14 @@ class Counts:
 
 
 class Shard:
-    """Parameters, optimizer state and what is known of the workers."""
+    """Parameters, optimizer state and what is known of the workers.
 
-    def __init__(self) -> None:
+    Args:
+      place: a name that no other shard of this machine has, for files of tables.
+    """
+
+    def __init__(self, place: str = "shard") -> None:
+        self._place = place
         self.model: Model | None = None
         self.params: list[Array] = []
         self.optimizer: list[Array] = []
@@ -62,7 +70,9 @@ class Shard:
         self._runners: dict[str, Runner] = {}
         #: What workers pull, and the parameters that it was made of.
         self._sent: tuple[list[Array], list[np.ndarray[Any, Any]]] | None = None
-        self._waiting: dict[Push, list[Any]] = {}
+        #: What pushes brought that wait for their update.
+        self._waiting: dict[Push, Mapping[str, Any]] = {}
+        self.tables: dict[str, Table] = {}
         #: Version → the parameters that some worker computes on.
         self._seen: dict[int, list[Array]] = {}
         self._reads: dict[int, int] = {}
@@ -96,6 +106,10 @@ class Shard:
         if turn is Turn.NEXT and entry.arrays:
             parts = [str(i) for i in range(len(model.coded))]
             _check_types(entry, "", parts, model.coded)
+            for name, table in self.tables.items():
+                rows = rows_of(entry.arrays, name)
+                if rows is not None:
+                    table.check(*rows)
         self.counts.repeated += turn is Turn.SEEN
         return turn
 
@@ -117,6 +131,7 @@ class Shard:
         values = [entry.arrays[f"param/{n}"] for n in self.model.names]
         self.params = [fnp.array(p) for p in values]
         self.optimizer = self._runner("init")(self.params)
+        self._open_tables()
 
     def require_same(self, fingerprint: str, worker: int) -> None:
         """Checks that a worker trains what is trained here.
@@ -159,10 +174,8 @@ class Shard:
         self.counts.pushes += 1
         dropped = decision.drop
         if entry.arrays and not dropped:
-            self._waiting[push] = [
-                entry.arrays[str(i)] for i in range(len(model.coded))
-            ]
-        elif model.coded:
+            self._waiting[push] = entry.arrays
+        elif model.coded or model.tables:
             dropped = dropped or str(entry.fields.get("why", "empty"))
             kind = dropped.partition(":")[0]
             self.counts.dropped[kind] = self.counts.dropped.get(kind, 0) + 1
@@ -193,17 +206,28 @@ class Shard:
         if not given:
             return
         self.counts.updates += 1
+        # In one order on all replicas, whoever came first.
+        given.sort(key=lambda item: item[0].push)
+        for weighted, brought in given:
+            for name, table in self.tables.items():
+                rows = rows_of(brought, name)
+                if rows is not None:
+                    table.push(*rows, scale=weighted.weight)
+        if not self.params:
+            return
+        parts = range(len(self.model.coded))
         if len(given) == 1:
-            ((weighted, coded),) = given
+            ((weighted, brought),) = given
             seen = self._seen_by(weighted.push)
+            coded = [brought[str(i)] for i in parts]
             outs = self._runner("apply")(
                 [*self.params, *self.optimizer, _number(weighted.weight), *coded, *seen]
             )
         else:
-            # In one order on all replicas, whoever came first.
             total: list[Any] = []
-            for weighted, coded in sorted(given, key=lambda item: item[0].push):
+            for weighted, brought in given:
                 seen = self._seen_by(weighted.push)
+                coded = [brought[str(i)] for i in parts]
                 weight = _number(weighted.weight)
                 program = "add" if total else "begin"
                 total = self._runner(program)(
@@ -212,6 +236,31 @@ class Shard:
             outs = self._runner("update")([*self.params, *self.optimizer, *total])
         count = len(self.params)
         self.params, self.optimizer = outs[:count], outs[count:]
+
+    def _open_tables(self) -> None:
+        assert self.model is not None
+        self.tables = {
+            name: make_table(table, self._place)
+            for name, table in self.model.tables.items()
+        }
+
+    def table(self, name: str) -> Table:
+        """Returns a table.
+
+        Raises:
+          DistributedError: there is none of that name.
+        """
+        if name not in self.tables:
+            raise DistributedError(
+                f"there is no table {name!r}: the run has "
+                f"{', '.join(map(repr, self.tables)) or 'none'}"
+            )
+        return self.tables[name]
+
+    def close(self) -> None:
+        """Closes the tables."""
+        for table in self.tables.values():
+            table.close()
 
     def _seen_by(self, push: Push) -> list[Array]:
         """Returns the parameters that a gradient was computed from."""
@@ -271,15 +320,23 @@ class Shard:
         keep("optimizer", self.optimizer)
         for version, params in self._seen.items():
             keep(f"seen/{version}", params)
-        waiting = list(self._waiting.items())
-        for i, (_, coded) in enumerate(waiting):
-            keep(f"waiting/{i}", coded)
+        waiting = []
+        for i, (push, brought) in enumerate(self._waiting.items()):
+            waiting.append([list(push), list(brought)])
+            keep(f"waiting/{i}", list(brought.values()))
+        rows = {}
+        for name, table in self.tables.items():
+            blocks = list(table.state())
+            rows[name] = len(blocks)
+            for i, block in enumerate(blocks):
+                keep(f"rows/{name}/{i}", [block.ids, block.rows, *block.state])
         fields = {
             "model": model,
             "group": self.group.to_json(),
             "ledger": self.ledger.items(),
             "index": self.index,
-            "waiting": [list(push) for push, _ in waiting],
+            "waiting": waiting,
+            "rows": rows,
             "reads": sorted(self._reads.items()),
             "seen": sorted(self._seen),
             "kinds": kinds,
@@ -288,16 +345,24 @@ class Shard:
         return fields, values
 
     @staticmethod
-    def of_state(fields: Mapping[str, Any], arrays: Arrays) -> Shard:
+    def of_state(
+        fields: Mapping[str, Any], arrays: Arrays, place: str = "shard"
+    ) -> Shard:
         """Returns the shard that `state` was called on.
+
+        Args:
+          fields: of `state`.
+          arrays: of `state`.
+          place: as for `Shard`.
 
         Raises:
           ValueError: these are not its fields.
         """
-        shard = Shard()
+        shard = Shard(place)
         try:
             if fields["model"]:
                 shard.model = Model.from_message(fields["model"], arrays)
+                shard._open_tables()
             kinds = fields["kinds"]
 
             def kept(name: str) -> list[Any]:
@@ -311,8 +376,15 @@ class Shard:
             shard.group = Group.from_json(fields["group"])
             shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
             shard.index = int(fields["index"])
-            for i, push in enumerate(fields["waiting"]):
-                shard._waiting[Push(*push)] = kept(f"waiting/{i}")
+            for i, (push, names) in enumerate(fields["waiting"]):
+                brought = dict(zip(names, kept(f"waiting/{i}"), strict=True))
+                shard._waiting[Push(*push)] = brought
+            for name, count in fields["rows"].items():
+                blocks = (kept(f"rows/{name}/{i}") for i in range(count))
+                shard.tables[name].load(
+                    RowBlock(ids, values, tuple(state))
+                    for ids, values, *state in blocks
+                )
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}
             for version in fields["seen"]:
                 seen = [fnp.array(x) for x in kept(f"seen/{version}")]

@@ -183,6 +183,20 @@ class Table:
                 self._update(self._locate(ids[piece]), sums[piece], scale)
             self._count(updated=len(ids))
 
+    def check(self, ids: npt.ArrayLike, gradients: npt.ArrayLike) -> None:
+        """Raises what `push` would raise for what is wrong with its arguments.
+
+        Args:
+          ids: as for `push`.
+          gradients: as for `push`.
+        """
+        ids = self._ids(ids)
+        given = self._gradients(ids, gradients).reshape(len(ids), self.spec.width)
+        if self.spec.non_finite == "reject":
+            bad = ~np.isfinite(given).all(axis=1)
+            if bad.any():
+                raise self._rejected(ids[bad])
+
     def state(self) -> TableState:
         """Returns all rows as they are now, in blocks; the table may go on meanwhile.
 
@@ -299,16 +313,19 @@ class Table:
         """Does with gradients that are not finite what the spec says."""
         bad = ids[~finite]
         if self.spec.non_finite == "reject":
-            self._count(rejected=1)
-            raise NonFiniteError(
-                f"{self.spec}: gradients of {len(bad)} rows have inf or nan, the first "
-                f"that of id {bad[0]}: nothing was changed "
-                "(TableSpec(non_finite='skip') leaves out such rows)"
-            )
+            raise self._rejected(bad)
         self._count(non_finite=len(bad))
         if self.spec.non_finite == "skip":
             return ids[finite], sums[finite]
         return ids, sums
+
+    def _rejected(self, bad: Ids) -> NonFiniteError:
+        self._count(rejected=1)
+        return NonFiniteError(
+            f"{self.spec}: gradients of {len(bad)} rows have inf or nan, the first "
+            f"that of id {bad[0]}: nothing was changed "
+            "(TableSpec(non_finite='skip') leaves out such rows)"
+        )
 
     def _count(self, **more: int) -> None:
         now = self._counts

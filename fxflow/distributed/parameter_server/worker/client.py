@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import queue
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +108,15 @@ class _Shard:
     incarnation: int = 0
 
 
+class _Question(NamedTuple):
+    """What one server is asked; harmless to ask twice."""
+
+    request: int
+    server: Callable[[], int]
+    message: Message
+    box: queue.SimpleQueue[Message]
+
+
 class Client:
     """A worker's connection to the servers.
 
@@ -174,6 +184,7 @@ class Client:
         self,
         parts: Sequence[Sequence[HostArray]] | None,
         why: str = "",
+        rows: Sequence[Mapping[str, HostArray]] | None = None,
     ) -> Ticket:
         """Pushes a gradient, and pulls what follows.
 
@@ -181,12 +192,14 @@ class Client:
           parts: for each shard the arrays of its coded part; None: nothing, but the
             step counts.
           why: there is nothing, for the servers' counts.
+          rows: for each shard ids and gradients of rows of tables, by the names of
+            `tables.remote.rows_of`.
 
         Returns:
           The pull.
         """
         ticket = self._ticket(self._shards)
-        self._order("push", parts, why, ticket)
+        self._order("push", parts, why, rows, ticket)
         return ticket
 
     def pull(self) -> Ticket:
@@ -209,19 +222,78 @@ class Client:
         Raises:
           DistributedError: it did not answer in time.
         """
+        deadline = Deadline(
+            self.seconds, f"an answer to {kind!r}", self._server(server)
+        )
+        question = self._question(lambda: server, kind, fields, {})
+        return self._answer(question, deadline)
+
+    def rows(
+        self, ids: Sequence[Mapping[str, HostArray]]
+    ) -> dict[int, dict[str, HostArray]]:
+        """Pulls rows of tables.
+
+        Args:
+          ids: for each shard, by table; empty: it is not asked.
+
+        Returns:
+          The rows, by shard and table.
+
+        Raises:
+          DistributedError: a server did not answer in time.
+        """
+        deadline = Deadline(self.seconds, "rows")
+        asked = {
+            shard: self._question(
+                functools.partial(self._primary, shard),
+                "pull_rows",
+                {"shard": shard},
+                wanted,
+            )
+            for shard, wanted in enumerate(ids)
+            if wanted
+        }
+        return {s: self._answer(q, deadline).arrays for s, q in asked.items()}
+
+    def _primary(self, shard: int) -> int:
+        return self.view.primary(shard)
+
+    def _question(
+        self,
+        server: Callable[[], int],
+        kind: str,
+        fields: dict[str, Any],
+        arrays: Mapping[str, HostArray],
+    ) -> _Question:
+        """Sends a question."""
         self._requests += 1
         request = -self._requests
-        box = self._replies[request] = queue.SimpleQueue()
-        self._order("ask", server, kind, {**fields, "request": request})
+        message = Message(
+            kind,
+            worker=self.number,
+            fields={**fields, "request": request},
+            arrays=dict(arrays),
+        )
+        question = _Question(request, server, message, queue.SimpleQueue())
+        self._replies[request] = question.box
+        self._order("ask", question)
+        return question
+
+    def _answer(self, question: _Question, deadline: Deadline) -> Message:
+        """Waits for the answer, asking again whoever serves meanwhile."""
         try:
-            reply = box.get(timeout=self.seconds)
-        except queue.Empty:
-            deadline = Deadline(self.seconds, f"an answer to {kind!r}")
-            raise deadline.error(self._server(server)) from None
+            while True:
+                try:
+                    reply = question.box.get(timeout=min(_AGAIN, deadline.left))
+                    break
+                except queue.Empty:
+                    deadline.check(self._server(question.server()))
+                    self._order("ask", question)
         finally:
-            del self._replies[request]
+            del self._replies[question.request]
         if reply.kind == "error":
-            raise DistributedError(f"{self._server(server)}: {reply.fields['why']}")
+            where = self._server(question.server())
+            raise DistributedError(f"{where}: {reply.fields['why']}")
         return reply
 
     def traffic(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -235,9 +307,11 @@ class Client:
 
     def close(self) -> None:
         """Leaves the run; waits until what was pushed is acknowledged."""
-        if self._thread.is_alive():
-            self._order("leave", Deadline(self.seconds, "the last acknowledgements"))
-            self._thread.join(self.seconds + 1)
+        # Not `_order`, which raises what ended the thread.
+        deadline = Deadline(self.seconds, "the last acknowledgements")
+        self._orders.put(("leave", deadline))
+        self._hub.wake()
+        self._thread.join(self.seconds + 1)
 
     def _order(self, *order: Any) -> None:
         if self._error is not None:
@@ -500,15 +574,21 @@ class Client:
                 self._ask_params(shard)
 
     def _do_push(
-        self, parts: Sequence[Sequence[HostArray]] | None, why: str, ticket: Ticket
+        self,
+        parts: Sequence[Sequence[HostArray]] | None,
+        why: str,
+        rows: Sequence[Mapping[str, HostArray]] | None,
+        ticket: Ticket,
     ) -> None:
         self._sequence += 1
         for i, shard in self._shards.items():
             self._requests += 1
             shard.request, shard.ticket = self._requests, ticket
-            arrays: Mapping[str, HostArray] = {}
+            arrays: dict[str, HostArray] = {}
             if parts is not None:
                 arrays = {str(j): x for j, x in enumerate(parts[i])}
+            if rows is not None:
+                arrays.update(rows[i])
             message = Message(
                 "push",
                 worker=self.number,
@@ -523,12 +603,12 @@ class Client:
                     "deadline": max(0.0, ticket.deadline.left - 0.5),
                     **({"why": why} if why else {}),
                 },
-                arrays=dict(arrays),
+                arrays=arrays,
             )
             shard.unacked.append(message)
             if shard.phase == "joined":
                 shard.clock += 1
                 self._send(self.view.primary(i), message)
 
-    def _do_ask(self, server: int, kind: str, fields: dict[str, Any]) -> None:
-        self._send(server, Message(kind, worker=self.number, fields=fields))
+    def _do_ask(self, question: _Question) -> None:
+        self._send(question.server(), question.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,10 @@ from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.placement import Plan, place, tensors_of
 from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.synchronous.server import Metrics
+from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker.client import Client, Pulled, Ticket
 from fxflow.distributed.parameter_server.worker.pieces import Cutter
+from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
 from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
@@ -117,13 +119,21 @@ class AsynchronousServer:
         has_aux: bool,
         non_finite: str,
         deadline: float,
+        tables: Sequence[TableSpec],
+        row_staleness: int,
     ) -> None:
         if non_finite not in NON_FINITE:
             raise ArgumentError(
                 "parameter_server: non_finite must be one of "
                 f"{', '.join(map(repr, NON_FINITE))}, got {non_finite!r}"
             )
+        if tables and consistency.pushes == "changes":
+            raise ArgumentError(
+                f"parameter_server: {consistency} has workers make steps by "
+                "themselves, but rows of tables are updated by servers only"
+            )
         self.consistency = consistency
+        self._tables = WorkerTables(tables, bound=row_staleness)
         self._loss_fn, self._optimizer, self._has_aux = loss_fn, optimizer, has_aux
         self._code, self._pull, self._non_finite = code, pull, non_finite
         self._cluster, self._deadline = cluster, deadline
@@ -173,6 +183,7 @@ class AsynchronousServer:
                 self.consistency,
                 code=self._code,
                 pull=self._pull,
+                tables=list(self._tables.specs.values()),
             )
             for like in types
         ]
@@ -189,7 +200,11 @@ class AsynchronousServer:
         return WorkerState(0, own, residual)
 
     def step(
-        self, state: WorkerState, batch: Any, *shared: Any
+        self,
+        state: WorkerState,
+        batch: Any,
+        *shared: Any,
+        ids: Mapping[str, Any] | None = None,
     ) -> tuple[WorkerState, Metrics]:
         """Trains one step: waits for parameters, pushes a gradient.
 
@@ -197,6 +212,8 @@ class AsynchronousServer:
           state: as `init` or `step` gave it.
           batch: this worker's, for the loss function.
           *shared: more arguments of the loss function, such as a random key.
+          ids: for each table the integers, of any shape, of the rows that the loss
+            function gets.
 
         Returns:
           The next state, and loss and aux of the batch, before the step.
@@ -208,13 +225,33 @@ class AsynchronousServer:
         if self.consistency.pushes == "changes":
             return self._own_step(state, batch, shared)
         parts = [p.params for p in self._pulled(state)]
-        (loss, aux), coded, finite, residual = self._gradient(
-            parts, state.residual, batch, shared
+        gathered = self._gathered(ids or {}, state.number)
+        rows = {name: (g.rows, g.inverse) for name, g in gathered.items()}
+        (loss, aux), coded, slopes, finite, residual = self._gradient(
+            parts, rows, state.residual, batch, shared
         )
         sent = self._sent(state, coded, finite, loss)
         if sent is None:
-            residual = state.residual
-        return self._pushed(state, sent, None, residual), Metrics(loss, aux)
+            residual, pushed = state.residual, None
+        else:
+            pushed = self._tables.parts(gathered, slopes, len(parts))
+        return self._pushed(state, sent, residual, pushed), Metrics(loss, aux)
+
+    def rows(self, ids: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns rows of tables as they are now.
+
+        Args:
+          ids: integers of any shape, by table; only these tables are asked.
+
+        Returns:
+          Arrays of the shape of the ids and of a row, by table.
+        """
+        if self._client is None:
+            raise ArgumentError("parameter_server: call init(params) first")
+        count = len(self._client.view.holders)
+        fresh = WorkerTables([self._tables.specs[name] for name in ids])
+        found = fresh.gather(self._client, count, ids, 0)
+        return {name: g.rows[g.inverse] for name, g in found.items()}
 
     def params(self, state: WorkerState) -> Any:
         """Returns the parameters that the state's next step begins with.
@@ -275,14 +312,21 @@ class AsynchronousServer:
         self._now = client.wait(ticket[1])
         return self._now
 
+    def _gathered(self, ids: Mapping[str, Any], clock: int) -> dict[str, Gathered]:
+        assert self._client is not None
+        if not ids and not self._tables.specs:
+            return {}
+        count = len(self._client.view.holders)
+        return self._tables.gather(self._client, count, ids, clock)
+
     def _pushed(
-        self, state: WorkerState, sent: Any, own: Any, residual: Any
+        self, state: WorkerState, sent: Any, residual: Any, rows: Any = None
     ) -> WorkerState:
         assert self._client is not None
         why = "" if sent is not None else "non-finite"
         number = state.number + 1
-        self._ticket = number, self._client.push(sent, why)
-        return WorkerState(number, own, residual)
+        self._ticket = number, self._client.push(sent, why, rows)
+        return WorkerState(number, None, residual)
 
     def _sent(self, state: WorkerState, coded: Any, finite: Any, loss: Any) -> Any:
         """Returns what is pushed, on the host; None if it is to be left out."""
@@ -305,15 +349,30 @@ class AsynchronousServer:
 
     @functools.cached_property
     def _gradient(self) -> Any:
-        """From (pieces, residual, batch, shared) to told, coded, finite, residual."""
+        """From (pieces, rows, residual, batch, shared) to what a step tells and pushes.
 
-        def gradient(parts: Any, residual: Any, batch: Any, shared: Any) -> Any:
+        That is loss and aux, coded pieces, slopes of rows, whether all of it is finite,
+        and the residual. Rows are `(rows, inverse)` by table.
+        """
+
+        def loss(params: Any, rows: Any, which: Any, batch: Any, shared: Any) -> Any:
+            if not self._tables.specs:
+                return self._loss_fn(params, batch, *shared)
+            taken = {name: rows[name][which[name]] for name in rows}
+            return self._loss_fn(params, taken, batch, *shared)
+
+        def gradient(
+            parts: Any, tables: Any, residual: Any, batch: Any, shared: Any
+        ) -> Any:
             params = self._known.whole(parts)
-            function = value_and_grad(self._loss_fn, has_aux=self._has_aux)
-            told, slopes = function(params, batch, *shared)
+            rows = {name: pair[0] for name, pair in tables.items()}
+            which = {name: pair[1] for name, pair in tables.items()}
+            function = value_and_grad(loss, (0, 1), has_aux=self._has_aux)
+            told, (slopes, of_rows) = function(params, rows, which, batch, shared)
             told = told if self._has_aux else (told, None)
+            finite = _all_finite((slopes, of_rows))
             coded, residual = self._coded(self._known.parts(slopes), residual)
-            return told, coded, _all_finite(slopes), residual
+            return told, coded, of_rows, finite, residual
 
         return jit(gradient)
 
@@ -345,7 +404,7 @@ class AsynchronousServer:
                 base = self._joined([p.params for p in self._now])
             params, coded, fine, residual = self._change(params, base, residual)
             sent = self._sent(state, coded, fnp.logical_and(finite, fine), loss)
-            self._pushed(state, sent, None, residual)
+            self._pushed(state, sent, residual)
         own = params, memory, base
         return WorkerState(number, own, residual), Metrics(loss, aux)
 

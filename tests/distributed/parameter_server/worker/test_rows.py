@@ -1,0 +1,102 @@
+"""Tables on servers, as a worker uses them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow.numpy as fnp
+from fxflow import nn, optim
+from fxflow.distributed.parameter_server import (
+    LocalServers,
+    TableSpec,
+    asynchronous,
+    bsp,
+    local_sgd,
+    parameter_server,
+)
+from fxflow.errors import ArgumentError, DistributedError
+
+pytest.importorskip("zmq")
+
+FAR = 10**15
+
+
+def words(**options: Any) -> TableSpec:
+    return TableSpec("words", 3, optim.sgd(0.5), nn.initializers.ones, **options)
+
+
+def loss(params: Any, rows: Any, batch: Any) -> Any:
+    return fnp.sum(rows["words"] * batch[..., None]) * params
+
+
+def made(servers: int = 2, **options: Any) -> Any:
+    local = LocalServers(servers)
+    options = {"consistency": asynchronous(), "tables": [words()], **options}
+    server = parameter_server(
+        loss, optim.sgd(0.0), cluster=local.cluster, deadline=20, **options
+    )
+    return local, server
+
+
+def test_rows_of_a_batch_are_updated_and_no_others() -> None:
+    local, server = made()
+    state = server.init(np.float32(1.0))
+    ids = np.array([[1, 4], [FAR, 4]])
+    batch = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    state, metrics = server.step(state, batch, ids={"words": ids})
+    assert float(metrics.loss) == 30.0
+    # Of one id that occurs twice the gradients are added up.
+    expected = {1: 0.5, 4: 1 - 0.5 * 6, FAR: 1 - 0.5 * 3, 7: 1.0}
+    found = server.rows({"words": list(expected)})["words"]
+    np.testing.assert_allclose(found[:, 0], list(expected.values()))
+    state, metrics = server.step(state, batch, ids={"words": ids})
+    assert float(metrics.loss) == pytest.approx(3 * (0.5 - 4 - 1.5 - 8))
+    held = [len(s.shards[s.number].tables["words"]) for s in local.servers]
+    assert held == [1 + 1, 2]  # 4 and FAR lie on server 0; 1 and 7 on server 1
+    server.close()
+    local.close()
+
+
+def test_rows_that_were_pulled_may_be_used_again() -> None:
+    local, server = made(1, row_staleness=2)
+    state = server.init(np.float32(1.0))
+    losses = []
+    for _ in range(4):
+        ids = {"words": np.array([5])}
+        state, metrics = server.step(state, np.ones(1, np.float32), ids=ids)
+        losses.append(float(metrics.loss))
+    # Pulled at steps 0 and 3; each step takes half of it away.
+    assert losses == [3.0, 3.0, 3.0, -1.5]
+    server.close()
+    local.close()
+
+
+def test_rounds_average_rows_too() -> None:
+    local, server = made(1, consistency=bsp())
+    state = server.init(np.float32(1.0))
+    ids = {"words": np.array([5])}
+    state, _ = server.step(state, np.ones(1, np.float32), ids=ids)
+    assert server.rows(ids)["words"].tolist() == [[0.5, 0.5, 0.5]]
+    server.close()
+    local.close()
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ArgumentError, match="rows of tables are updated by servers"):
+        made(1, consistency=local_sgd(2))[0].close()
+    with pytest.raises(ArgumentError, match="two tables have one name"):
+        made(1, tables=[words(), words()])
+    with pytest.raises(ArgumentError, match="tables needs a consistency"):
+        parameter_server(loss, optim.sgd(0.1), tables=[words()])
+    local, server = made(1)
+    state = server.init(np.float32(1.0))
+    with pytest.raises(ArgumentError, match=r"name the tables \['words'\], got \[\]"):
+        server.step(state, np.ones(1, np.float32))
+    with pytest.raises(DistributedError, match="there is no table 'verbs'"):
+        server._client.rows([{"verbs": np.array([1])}])
+    bad = np.full(1, np.nan, np.float32)
+    with pytest.raises(Exception, match="not finite"):
+        server.step(state, bad, ids={"words": np.array([1])})
+    server.close()
+    local.close()
