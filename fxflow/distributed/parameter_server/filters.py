@@ -18,7 +18,7 @@ import fnmatch
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fxflow import lax
@@ -48,12 +48,15 @@ class Filter(NamedTuple):
       encode: `encode(gradient, residual) -> (coded, residual)`; `coded` is a pytree of
         arrays whose shapes depend on those of the gradient alone.
       decode: `decode(coded, like) -> gradient`, in the shapes and dtypes of `like`.
+      check: `check(names)` raises an ArgumentError if these parameters are not what the
+        filter was made for.
     """
 
     name: str
     init: Callable[[Mapping[str, Any]], Any]
     encode: Callable[[Mapping[str, Any], Any], tuple[Any, Any]]
     decode: Callable[[Any, Mapping[str, Any]], dict[str, Any]]
+    check: Callable[[Sequence[str]], None] = lambda names: None
 
 
 def filter_of(exchange: str | Code | Filter) -> Filter:
@@ -266,7 +269,8 @@ def by_group(
       default: of parameters that none fits; None: `exact()`.
 
     Raises:
-      ArgumentError: a key is no pattern or predicate, or a value no filter.
+      ArgumentError: a key is no pattern or predicate, or a value no filter; when it is
+        used, a group is empty.
 
     Example:
       >>> by_group({"*/b": exact(), "embedding": top_k(0.01)}, int8()).name
@@ -312,11 +316,22 @@ def by_group(
             found.update(code.decode(values, part))
         return {name: found[name] for name in like}
 
+    def check(names: Sequence[str]) -> None:
+        parts = parted(dict.fromkeys(names))
+        for key, (code, part) in zip([*groups, None], parts, strict=True):
+            if part:
+                code.check(list(part))
+            elif key is not None:
+                raise ArgumentError(
+                    f"by_group: {key!r} fits no parameter, or only those of groups "
+                    f"before it; there is {', '.join(map(repr, names))}"
+                )
+
     said = ", ".join(
         f"{getattr(key, '__qualname__', repr(key))}: {code.name}"
         for key, code in groups.items()
     )
-    return Filter(f"by_group({{{said}}}, {rest.name})", init, encode, decode)
+    return Filter(f"by_group({{{said}}}, {rest.name})", init, encode, decode, check)
 
 
 # -- one array -------------------------------------------------------------------------

@@ -197,6 +197,17 @@ def test_groups_by_name() -> None:
     assert np.count_nonzero(found["e"]) == 8
 
 
+def test_a_group_that_is_empty_is_named() -> None:
+    inner = by_group({"0/*": int8()})
+    by_group({"*/b": exact(), "*": inner}).check(["0/b", "0/w"])
+    with pytest.raises(ArgumentError, match=r"'\*/c' fits no.*there is '0/b', '0/w'"):
+        by_group({"*/c": exact()}).check(["0/b", "0/w"])
+    with pytest.raises(ArgumentError, match=r"'0/\*' fits no.*there is '1/w'"):
+        by_group({"0/*": exact()}, inner).check(["1/w", "0/w"][:1])
+    with pytest.raises(ArgumentError, match=r"'0/\*' fits no"):
+        by_group({"0/w": exact(), "*": inner}).check(["0/w", "1/w"])
+
+
 def test_pieces_have_the_group_of_their_tensor() -> None:
     tensor = np.ones((2**20, 2), np.float32)
     names = Cutter(place(tensors_of({"table": tensor}), 2)).names

@@ -162,12 +162,14 @@ class AsynchronousServer:
 
         Raises:
           DistributedError: a server does not answer in time, or trains another model.
+          ArgumentError: a group of the filter has no parameter.
         """
         self.close()
         params = tree.map(as_array, params)
         client, self._finish = connect(self._cluster, self._deadline)
         weakref.finalize(self, self._finish)
         plan = place(tensors_of(params), len(client.view.holders))
+        self._code.check([tensor.name for tensor in plan.tensors])
         shape = _Shape(tree.structure(params), Cutter(plan), [], self._pull)
         parts = shape.parts(params)
         types = [

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from fxflow import optim, tree
+from fxflow.distributed.parameter_server import filters
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
     asynchronous,
@@ -23,9 +24,10 @@ VALUES = {"b": np.arange(2, dtype=np.float32), "w": np.ones((2, 2), np.float32)}
 NAMES = sorted(VALUES)
 
 
-def model_of(consistency: Consistency, rate: float = 0.5) -> Model:
+def model_of(consistency: Consistency, rate: float = 0.5, **options: Any) -> Model:
     values = [VALUES[name] for name in NAMES]
-    return make_model(NAMES, values, optim.sgd(rate, momentum=0.9), consistency)
+    optimizer = optim.sgd(rate, momentum=0.9)
+    return make_model(NAMES, values, optimizer, consistency, **options)
 
 
 def offer(model: Model) -> Message:
@@ -200,3 +202,21 @@ def test_changed_types_are_refused_and_named() -> None:
         shard.turn(wrong)
     with pytest.raises(DistributedError, match="came before any model"):
         Shard().turn(push(shard, 1))
+
+
+def test_what_workers_pull_is_made_once_for_all() -> None:
+    shard = Shard()
+    give(shard, offer(model_of(asynchronous(), pull=filters.bfloat16())))
+    give(shard, Message("join", worker=1))
+    first = shard.sent()
+    assert [x.dtype.name for x in first] == ["bfloat16", "bfloat16"]
+    assert shard.sent() is first
+    give(shard, push(shard, 1))
+    assert shard.sent() is not first
+    for mine, sent in zip(shard.params, shard.sent(), strict=True):
+        rounded = np.asarray(mine).astype(sent.dtype)
+        np.testing.assert_array_equal(rounded.ravel(), sent.ravel())
+    fields, arrays = shard.state()
+    again = Shard.of_state(fields, arrays)
+    for one, other in zip(shard.sent(), again.sent(), strict=True):
+        np.testing.assert_array_equal(one, other)
