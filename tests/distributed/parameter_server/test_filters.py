@@ -46,7 +46,6 @@ FILTERS = [
     one_bit(64),
     top_k(0.1),
     top_k(0.2, values="int8"),
-    top_k(1, values=compression.one_bit(64)),
     significance(0.5, 0.3, block_size=8),
     significance(2, 1, relative=True, values="bf16"),
     by_group({"a/b": exact(), "*/w": top_k(0.05), "no*": int8()}, bfloat16()),
@@ -228,7 +227,7 @@ def test_names() -> None:
     assert by_group({str.isupper: int8()}).name == (
         "by_group({str.isupper: int8(256)}, exact())"
     )
-    assert IDS[9].startswith("significance(2, 1, relative=True, block_size=64, values=")
+    assert IDS[8].startswith("significance(2, 1, relative=True, block_size=64, values=")
 
 
 @pytest.mark.parametrize(

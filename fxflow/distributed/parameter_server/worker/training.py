@@ -52,6 +52,8 @@ class TrafficReport(NamedTuple):
     Attributes:
       sent: bytes by kind of message: ``"push"`` has gradients.
       received: bytes by kind of message: ``"params"`` has parameters.
+      exchange: name of the filter of gradients.
+      pull: name of the filter of parameters.
       exact_bytes: of a gradient, and of the parameters, as they are.
       push_bytes: of a gradient as it travels.
       pull_bytes: of the parameters as they travel.
@@ -59,6 +61,8 @@ class TrafficReport(NamedTuple):
 
     sent: dict[str, int]
     received: dict[str, int]
+    exchange: str
+    pull: str
     exact_bytes: int
     push_bytes: int
     pull_bytes: int
@@ -276,6 +280,8 @@ class AsynchronousServer:
         pulled = [coded_types(self._pull, like)[0] for like in self._known.types]
         return TrafficReport(
             *self._client.traffic(),
+            exchange=self._code.name,
+            pull=self._pull.name,
             exact_bytes=sum(model.nbytes for model in self._models),
             push_bytes=_nbytes(model.coded for model in self._models),
             pull_bytes=_nbytes(pulled),
