@@ -92,8 +92,11 @@ def together(
 
 
 def steps(count: int, workers: int = 2) -> Callable[[AsynchronousServer, int], Any]:
+    there = threading.Barrier(workers, timeout=30)
+
     def work(server: AsynchronousServer, i: int) -> Any:
         state = server.init(PARAMS)
+        there.wait()  # who is first would begin alone
         losses = []
         for _ in range(count):
             state, metrics = server.step(state, part(i, workers))
