@@ -16,6 +16,7 @@ from typing import NamedTuple, NoReturn
 
 from fxflow import __version__, devices
 from fxflow.distributed import launch, standalone
+from fxflow.distributed.parameter_server import command
 from fxflow.errors import BackendError
 
 
@@ -86,6 +87,9 @@ COMMANDS = {
     "launch": Command(
         launch.main, "start the processes of a run, here or on other machines", True
     ),
+    "parameter-server": Command(
+        command.main, "one server of an asynchronous parameter server", True
+    ),
     "coordinator": Command(
         standalone.main, "where processes meet that something else starts", True
     ),
@@ -93,7 +97,7 @@ COMMANDS = {
 
 
 def _parser() -> argparse.ArgumentParser:
-    commands = "\n".join(f"  {name:<12} {c.summary}" for name, c in COMMANDS.items())
+    commands = "\n".join(f"  {name:<16} {c.summary}" for name, c in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="fxflow",
         usage="fxflow COMMAND [arguments]",

@@ -65,11 +65,12 @@ class Output:
         #: The live line: its stream, its mark, and its text.
         self._live: tuple[TextIO, str, str] | None = None
 
-    def mark(self, number: int) -> str:
-        """Returns what stands before a child's lines."""
+    def mark(self, number: int, label: str = "") -> str:
+        """Returns what stands before a child's lines: its label, or its number."""
+        text = f"[{label or number}]"
         if not self._colour:
-            return f"[{number}] "
-        return f"\033[{_COLOURS[number % len(_COLOURS)]}m[{number}]\033[0m "
+            return f"{text} "
+        return f"\033[{_COLOURS[number % len(_COLOURS)]}m{text}\033[0m "
 
     def write(self, stream: TextIO, mark: str, line: bytes) -> None:
         """Writes one line, above the live one."""
@@ -217,6 +218,7 @@ class Child:
       host: the machine; empty for this one.
       ssh: the command that reaches another machine.
       python: Python there.
+      label: what stands before its lines; empty: its number.
 
     Attributes:
       number: its number.
@@ -231,6 +233,7 @@ class Child:
         host: str = "",
         ssh: str = "ssh",
         python: str = sys.executable,
+        label: str = "",
     ) -> None:
         self.number = number
         self._remote = bool(host)
@@ -257,7 +260,7 @@ class Child:
                 start_new_session=True,
                 **pipes,
             )
-        mark = output.mark(number)
+        mark = output.mark(number, label)
         self._threads = [
             threading.Thread(
                 target=self._copy, args=(pipe, stream, mark, output), daemon=True

@@ -3,6 +3,7 @@
     fxflow launch -n 2 train.py --epochs 3
     fxflow launch --hosts hosts.txt train.py
     fxflow launch --elastic 2:4 train.py
+    fxflow launch --ps 2 --workers 4 train.py
 
 The launcher runs the coordinator; no process of the run is special. It tells each
 process its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
@@ -18,23 +19,19 @@ import re
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple, NoReturn
 
 from fxflow.distributed.children import Child, Output, status_of
 from fxflow.distributed.coordinator import Coordinator, Server
+from fxflow.distributed.jobs import launch_jobs
+from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
 from fxflow.distributed.standalone import bounds_of
 from fxflow.distributed.wire import new_token
 from fxflow.errors import DistributedError
-
-_TICK = 0.01
-#: Seconds that the others have to end by themselves after one has failed.
-_GRACE = 3.0
 
 
 class Host(NamedTuple):
@@ -115,7 +112,36 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=10,
         metavar="R",
-        help="elastic: how many dead workers are replaced in all (default 10)",
+        help="elastic or --ps: how many dead processes are replaced in all (default "
+        "10)",
+    )
+    add(
+        "--ps",
+        type=int,
+        default=0,
+        metavar="N",
+        help="parameter servers, see --workers",
+    )
+    add(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --ps: processes that train at their own pace (default 1)",
+    )
+    add("--chief", action="store_true", help="with --ps: one more that trains")
+    add("--evaluator", action="store_true", help="with --ps: one that looks on")
+    add(
+        "--replication",
+        type=int,
+        default=1,
+        metavar="K",
+        help="with --ps: on how many servers each parameter lies (default 1)",
+    )
+    add(
+        "--ps-folder",
+        metavar="FOLDER",
+        help="with --ps: logs from which a server that died goes on",
     )
     add(
         "--heartbeat-timeout",
@@ -178,6 +204,26 @@ def _variables(parser: argparse.ArgumentParser, given: Sequence[str]) -> dict[st
     return result
 
 
+def _check_jobs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Ends with an error if options of ``--ps`` do not go together."""
+    for name in ("num_processes", "elastic", "hosts"):
+        if getattr(options, name):
+            flag = "-n" if name == "num_processes" else f"--{name}"
+            parser.error(
+                f"{flag} is for processes in step; with --ps say --workers N. Servers "
+                "on other machines are started there: fxflow parameter-server --help"
+            )
+    if options.ps < 1 or options.workers + options.chief < 1:
+        parser.error(
+            f"--ps {options.ps} --workers {options.workers}: at least one of each"
+        )
+    if not 1 <= options.replication <= options.ps:
+        parser.error(
+            f"--replication {options.replication} needs as many servers, --ps is "
+            f"{options.ps}"
+        )
+
+
 def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns what processes on other machines have of the launcher's environment."""
     return {
@@ -202,8 +248,8 @@ def _own_address(host: str) -> str:
 # -- the run ---------------------------------------------------------------------------
 
 
-class _Launcher:
-    """Starts the processes and waits for them."""
+class _Launcher(Launcher):
+    """Launches processes in step, which have a coordinator."""
 
     def __init__(
         self,
@@ -213,27 +259,19 @@ class _Launcher:
         environment: Mapping[str, str],
         options: argparse.Namespace,
     ) -> None:
-        colour = (
-            not options.no_color
-            and "NO_COLOR" not in os.environ
-            and sys.stdout.isatty()
-        )
-        self.output = Output(colour)
+        super().__init__(options)
         self.server, self.hosts = server, list(hosts)
+        self.interrupts_are_failures = not isinstance(server, Membership)
         self._command, self._environment = list(command), dict(environment)
         self._options = options
-        self._children: dict[int, Child] = {}
-        self._finished: list[Child] = []
-        self._signals: list[int] = []
-        self._woken = threading.Event()
         self._next = 0
         self._killed: set[int] = set()
         self._restarts = options.restarts
-        self._status: int | None = None
 
-    def say(self, text: str) -> None:
-        """Writes a line of the launcher's own."""
-        self.output.write(sys.stderr, "", f"fxflow launch: {text}".encode())
+    def start(self) -> None:
+        """Starts every process."""
+        for host in self.hosts:
+            self._start(host)
 
     def _start(self, host: str) -> None:
         number, self._next = self._next, self._next + 1
@@ -243,7 +281,7 @@ class _Launcher:
             "FXFLOW_PROCESS_ID": str(number),
             "FXFLOW_LOCAL_PROCESS_ID": str(local),
         }
-        self._children[number] = Child(
+        self.children[number] = Child(
             number,
             self._command,
             environment,
@@ -253,82 +291,14 @@ class _Launcher:
             self._options.remote_python,
         )
 
-    def run(self) -> int:
-        """Starts everything, waits for it, and returns the exit status."""
-        before = {
-            number: signal.signal(number, self._hear)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            for host in self.hosts:
-                self._start(host)
-            self._wait()
-        finally:
-            for child in [*self._children.values(), *self._finished]:
-                child.finish()
-            for number, handler in before.items():
-                signal.signal(number, handler)
-        return self._status or 0
-
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        # Noted only: a handler runs between any two instructions of the main thread.
-        self._signals.append(number)
-
-    def _wait(self) -> None:
-        timeout = self._options.timeout
-        end = time.monotonic() + timeout if timeout else float("inf")
-        kill_at = float("inf")
-        forwarded = 0
-        while self._children:
-            now = time.monotonic()
-            if len(self._signals) > forwarded:
-                number = self._signals[forwarded]
-                forwarded += 1
-                if forwarded == 1:
-                    what = "interrupted" if number == signal.SIGINT else "told to end"
-                    self.say(f"{what}; all processes are told so")
-                    self.output.ending = True
-                    self._all(number)
-                    if self._status is None and not self._elastic():
-                        self._status = 128 + number
-                else:
-                    self.say("killing everything")
-                    kill_at = now
-            if now >= end:
-                end = float("inf")
-                self.say(f"ending everything: {timeout:g} s have passed")
-                self._status = 124  # as timeout(1) does
-                self._all(signal.SIGTERM)
-                kill_at = min(kill_at, now + _GRACE)
-            if now >= kill_at:
-                self._all(signal.SIGKILL)
-                kill_at = float("inf")
-            for number, child in list(self._children.items()):
-                code = child.poll()
-                if code is not None:
-                    del self._children[number]
-                    self._finished.append(child)
-                    child.send(signal.SIGKILL)  # what it left behind
-                    if self._ended(number, code, bool(forwarded)):
-                        kill_at = min(kill_at, now + _GRACE)
-            self._look_after(bool(forwarded))
-            self._woken.wait(_TICK)
-
-    def _all(self, number: int) -> None:
-        for child in self._children.values():
-            child.send(number)
-
-    def _elastic(self) -> bool:
-        return isinstance(self.server, Membership)
-
-    def _ended(self, number: int, code: int, ending: bool) -> bool:
+    def ended(self, number: int, code: int, ending: bool) -> bool:
         """Notes how a process ended; returns whether the others are to end."""
         how = f"signal {-code}" if code < 0 else f"status {code}"
         if isinstance(self.server, Membership):
             if self.server.outcome:
                 # One killed for its missing heartbeats does not fail the run.
-                if code and number not in self._killed and not self._status:
-                    self._status = status_of(code)
+                if code and number not in self._killed and not self.status:
+                    self.status = status_of(code)
             elif code:
                 self.say(f"worker {number} ended with {how}")
                 if not ending and self._restarts > 0:
@@ -337,13 +307,13 @@ class _Launcher:
                 else:
                     self._without_replacement(code)
             return False
-        if code and self._status in (None, 0):
+        if code and self.status in (None, 0):
             number, code = self._first_to_fail(number, code)
             how = f"signal {-code}" if code < 0 else f"status {code}"
-            self._status = status_of(code)
-            if self._children:
+            self.status = status_of(code)
+            if self.children:
                 self.say(f"process {number} ended with {how}; ending the others")
-                self._all(signal.SIGTERM)
+                self.tell_all(signal.SIGTERM)
                 return True
         return False
 
@@ -357,12 +327,12 @@ class _Launcher:
         first = self.server.first_lost()
         if first in (None, number):
             return number, code
-        end = time.monotonic() + _GRACE
-        every = [*self._children.values(), *self._finished]
+        end = time.monotonic() + GRACE
+        every = [*self.children.values(), *self.finished]
         for child in every:
             if child.number == first:
                 while child.poll() is None and time.monotonic() < end:
-                    self._woken.wait(_TICK)
+                    self.woken.wait(0.01)
                 return (
                     (child.number, child.poll() or 0)
                     if child.poll()
@@ -373,21 +343,21 @@ class _Launcher:
     def _without_replacement(self, code: int) -> None:
         """Ends an elastic run that has too few workers left."""
         assert isinstance(self.server, Membership)
-        left = len(self._children)
+        left = len(self.children)
         if left >= self.server.minimum:
             return
-        self._status = self._status or status_of(code)
+        self.status = self.status or status_of(code)
         self.server.give_up(
             f"{left} {'worker is' if left == 1 else 'workers are'} left, at least "
             f"{self.server.minimum} are needed"
         )
 
-    def _look_after(self, ending: bool) -> None:
+    def look_after(self) -> None:
         """Kills workers that the membership expelled."""
         if isinstance(self.server, Membership):
             for number in self.server.take_expelled():
                 self._killed.add(number)
-                child = self._children.get(number)
+                child = self.children.get(number)
                 if child is not None:
                     child.send(signal.SIGKILL)
 
@@ -409,6 +379,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             hosts = parse_hosts(Path(options.hosts).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         parser.error(str(error))
+    if options.ps:
+        _check_jobs(parser, options)
+        variables = _variables(parser, options.env)
+        return launch_jobs(options, _command(options), variables)
     bounds = bounds_of(parser, options.elastic) if options.elastic else None
     slots = [host.name for host in hosts for _ in range(host.slots)]
     count = options.num_processes or len(slots) or (bounds[1] if bounds else 0)

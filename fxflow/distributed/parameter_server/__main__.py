@@ -1,0 +1,7 @@
+"""``python -m fxflow.distributed.parameter_server``: one server; see `command`."""
+
+import sys
+
+from fxflow.distributed.parameter_server.command import main
+
+sys.exit(main())

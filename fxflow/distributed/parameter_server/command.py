@@ -1,0 +1,129 @@
+"""``fxflow parameter-server``: one server of an asynchronous run.
+
+    fxflow parameter-server --number 0 --servers 10.0.0.1:7000,10.0.0.2:7000
+
+It needs no script and no data: the first worker brings the model. `fxflow launch --ps`
+starts servers and workers together; elsewhere a manager starts this on each machine
+that is to serve. ``FXFLOW_PS_KEYS`` or ``FXFLOW_PS_KEYS_FILE`` hold the run's keys,
+which addresses beyond this machine need. The exit status is 0 when it was told to end
+(SIGTERM, Ctrl-C), 1 when it cannot listen or its log cannot be written to, 2 for a
+wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fxflow.distributed.parameter_server.keys import keys_of
+from fxflow.distributed.parameter_server.running import REPLICATION, SERVERS, TASK
+from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.parameter_server.views import first_view
+from fxflow.errors import DistributedError
+
+
+def _log(text: str) -> None:
+    print(f"fxflow parameter-server: {text}", file=sys.stderr, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fxflow parameter-server",
+        description="Run one server of an asynchronous parameter server.",
+        epilog="Exit status: 0 when it was told to end, 1 when it cannot serve, 2 for "
+        "a wrong command line. FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
+    )
+    add = parser.add_argument
+    task = os.environ.get(TASK, "")
+    number = int(task.partition(":")[2]) if task.startswith("ps:") else None
+    add("--number", type=int, default=number, help="of this server, from 0")
+    add(
+        "--servers",
+        default=os.environ.get(SERVERS, ""),
+        metavar="HOST:PORT,...",
+        help="addresses of all servers, in order; the same for all processes",
+    )
+    add(
+        "--listen",
+        metavar="HOST:PORT",
+        help="where to listen (default: this server's among --servers)",
+    )
+    add(
+        "--folder",
+        type=Path,
+        metavar="FOLDER",
+        help="for a log of what was acknowledged, from which it goes on when it is "
+        "started again",
+    )
+    add(
+        "--replication",
+        type=int,
+        default=int(os.environ.get(REPLICATION, "1")),
+        metavar="K",
+        help="on how many servers each parameter lies (default 1)",
+    )
+    add(
+        "--lost-after",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="seconds after which a silent worker counts as lost (default 10)",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs ``fxflow parameter-server``.
+
+    Args:
+      argv: the arguments; None is the command line's.
+
+    Returns:
+      The exit status.
+    """
+    parser = _parser()
+    options = parser.parse_args(argv)
+    servers = [address for address in options.servers.split(",") if address]
+    if not servers:
+        parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")
+    if options.number is None or not 0 <= options.number < len(servers):
+        parser.error(
+            f"--number must be one of 0 to {len(servers) - 1}, got {options.number}"
+        )
+    if not 1 <= options.replication <= len(servers):
+        parser.error(
+            f"--replication {options.replication} needs as many servers, there are "
+            f"{len(servers)}"
+        )
+    hub = None
+    try:
+        hub = Hub(keys_of())
+        listener = hub.listen(options.listen or servers[options.number])
+        server = Server(
+            hub,
+            listener,
+            options.number,
+            first_view(servers, options.replication),
+            folder=options.folder,
+            lost_after=options.lost_after,
+        )
+    except DistributedError as error:
+        _log(str(error))
+        if hub is not None:
+            hub.close()
+        return 1
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: server.stop())
+    _log(f"server {options.number} of {len(servers)} listens at {listener.address}")
+    try:
+        server.serve()
+    except DistributedError as error:
+        _log(str(error))
+        return 1
+    _log(f"server {options.number} ends")
+    return 0
