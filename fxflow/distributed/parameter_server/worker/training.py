@@ -147,7 +147,7 @@ class AsynchronousServer:
         self._ticket: tuple[int, Ticket] | None = None
         self._now: list[Pulled] = []
         #: Steps whose gradient was not finite and was left out.
-        self.skipped = 0
+        self.skipped: int = 0
 
     def __repr__(self) -> str:
         optimizer = type(self._optimizer).__name__
