@@ -290,7 +290,9 @@ class Server:
     def _on_join(self, peer: bytes, message: Message) -> None:
         number, shard = self._served(message)
         shard.require_same(str(message.fields["fingerprint"]), message.worker)
-        self._commit(number, message)
+        # Asked twice, because the answer was late, it must not lose its clock.
+        if message.worker not in shard.group:
+            self._commit(number, message)
         fields = {
             "clock": shard.group[message.worker].clock,
             "version": shard.group.version,

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from fxflow import optim
-from fxflow.distributed.parameter_server.consistency import Consistency, bsp
+from fxflow.distributed.parameter_server.consistency import (
+    Consistency,
+    asynchronous,
+    bsp,
+)
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.server.process import Server
@@ -79,6 +83,18 @@ def test_what_comes_twice_is_acknowledged_twice_and_applied_once() -> None:
         server.handle(b"1", push(1))
     assert wire.kinds() == ["ack", "params"] * 3
     assert server.shards[0].group.version == 1
+
+
+def test_who_joins_twice_keeps_its_clock() -> None:
+    server, wire, fingerprint = server_of(1, asynchronous())
+    again = {"shard": 0, "fingerprint": fingerprint}
+    server.handle(b"2", Message("join", 2, 0, 1, again))
+    for number in (1, 2, 3):
+        server.handle(b"1", push(1, number))
+    server.handle(b"2", Message("join", 2, 0, 1, again))
+    assert wire.sent[-1][1].fields["clock"] == 0
+    server.handle(b"2", push(2, 1))
+    assert server.shards[0].counts.dropped == {}
 
 
 def test_what_comes_too_early_or_from_strangers_is_refused() -> None:
