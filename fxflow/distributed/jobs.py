@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from fxflow.distributed.children import Child, status_of
 from fxflow.distributed.launcher import Launcher
 from fxflow.distributed.parameter_server.keys import new_keys
-from fxflow.distributed.parameter_server.running import REPLICATION, SERVERS, TASK
+from fxflow.distributed.parameter_server.running import SERVERS, TASK
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,6 @@ def jobs_of(options: argparse.Namespace, command: Sequence[str]) -> list[Job]:
     keys = new_keys()
     shared = {
         SERVERS: ",".join(addresses),
-        REPLICATION: str(options.replication),
         # Lines come when they are printed: output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
     }

@@ -132,13 +132,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--chief", action="store_true", help="with --ps: one more that trains")
     add("--evaluator", action="store_true", help="with --ps: one that looks on")
     add(
-        "--replication",
-        type=int,
-        default=1,
-        metavar="K",
-        help="with --ps: on how many servers each parameter lies (default 1)",
-    )
-    add(
         "--ps-folder",
         metavar="FOLDER",
         help="with --ps: logs from which a server that died goes on",
@@ -216,11 +209,6 @@ def _check_jobs(parser: argparse.ArgumentParser, options: argparse.Namespace) ->
     if options.ps < 1 or options.workers + options.chief < 1:
         parser.error(
             f"--ps {options.ps} --workers {options.workers}: at least one of each"
-        )
-    if not 1 <= options.replication <= options.ps:
-        parser.error(
-            f"--replication {options.replication} needs as many servers, --ps is "
-            f"{options.ps}"
         )
 
 

@@ -117,7 +117,7 @@ def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
 
 def test_workers_do_not_get_the_servers_secret() -> None:
     options = argparse.Namespace(
-        ps=1, workers=1, chief=False, evaluator=True, replication=1, ps_folder=None
+        ps=1, workers=1, chief=False, evaluator=True, ps_folder=None
     )
     ps, worker, evaluator = jobs_of(options, ["python", "x.py"])
     secret = ps.environment["FXFLOW_PS_KEYS"].split(",")[3]
@@ -137,7 +137,6 @@ def test_workers_do_not_get_the_servers_secret() -> None:
     [
         (["--ps", "1", "-n", "2"], "-n is for processes in step"),
         (["--ps", "1", "--workers", "0"], "at least one of each"),
-        (["--ps", "1", "--replication", "2"], "needs as many servers, --ps is 1"),
     ],
 )
 def test_options(

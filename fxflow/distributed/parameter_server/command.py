@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fxflow.distributed.parameter_server.keys import keys_of
-from fxflow.distributed.parameter_server.running import REPLICATION, SERVERS, TASK
+from fxflow.distributed.parameter_server.running import SERVERS, TASK
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import first_view
@@ -61,13 +61,6 @@ def _parser() -> argparse.ArgumentParser:
         "started again",
     )
     add(
-        "--replication",
-        type=int,
-        default=int(os.environ.get(REPLICATION, "1")),
-        metavar="K",
-        help="on how many servers each parameter lies (default 1)",
-    )
-    add(
         "--lost-after",
         type=float,
         default=10.0,
@@ -95,11 +88,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(
             f"--number must be one of 0 to {len(servers) - 1}, got {options.number}"
         )
-    if not 1 <= options.replication <= len(servers):
-        parser.error(
-            f"--replication {options.replication} needs as many servers, there are "
-            f"{len(servers)}"
-        )
     hub = None
     try:
         hub = Hub(keys_of())
@@ -108,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             hub,
             listener,
             options.number,
-            first_view(servers, options.replication),
+            first_view(servers),
             folder=options.folder,
             lost_after=options.lost_after,
         )

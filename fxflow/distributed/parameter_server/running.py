@@ -19,7 +19,7 @@ from fxflow.distributed.parameter_server.worker.client import Client
 from fxflow.errors import ArgumentError
 
 #: What `fxflow launch --ps` sets.
-SERVERS, TASK, REPLICATION = "FXFLOW_PS_SERVERS", "FXFLOW_PS_TASK", "FXFLOW_PS_COPIES"
+SERVERS, TASK = "FXFLOW_PS_SERVERS", "FXFLOW_PS_TASK"
 JOBS = ("ps", "worker", "chief", "evaluator")
 
 _runs = itertools.count()
@@ -34,14 +34,12 @@ class Cluster:
       job: of this process: `ps`, `worker`, `chief` or `evaluator`.
       index: of this process among those of its job.
       keys: of the run; None on the loopback.
-      replication: on how many servers each parameter lies.
     """
 
     servers: tuple[str, ...]
     job: str = "worker"
     index: int = 0
     keys: Keys | None = None
-    replication: int = 1
 
 
 def cluster_of(
@@ -73,7 +71,6 @@ def cluster_of(
                 f"parameter_server: the cluster {given!r} cannot be read: {error}"
             ) from None
     task = env.get(TASK, "")
-    copies = int(env.get(REPLICATION, "1"))
     if given is None and env.get(SERVERS):
         given = {"ps": env[SERVERS].split(",")}
     if given is None and env.get("TF_CONFIG"):
@@ -101,7 +98,7 @@ def cluster_of(
                     f"{'a gap' if not address else f'{address!r} twice'}"
                 )
     job, _, index = task.partition(":")
-    return Cluster(tuple(given["ps"]), job or "worker", int(index or 0), keys, copies)
+    return Cluster(tuple(given["ps"]), job or "worker", int(index or 0), keys)
 
 
 class LocalServers:
@@ -109,14 +106,13 @@ class LocalServers:
 
     Args:
       count: how many.
-      replication: on how many of them each parameter lies.
     """
 
-    def __init__(self, count: int = 1, replication: int = 1) -> None:
+    def __init__(self, count: int = 1) -> None:
         run = next(_runs)
         addresses = [f"inproc://fxflow-server-{run}-{i}" for i in range(count)]
-        self.cluster = Cluster(tuple(addresses), replication=replication)
-        view = first_view(addresses, replication)
+        self.cluster = Cluster(tuple(addresses))
+        view = first_view(addresses)
         self.servers: list[Server] = []
         self._threads: list[threading.Thread] = []
         for number, address in enumerate(addresses):
@@ -162,6 +158,6 @@ def connect(
 
 
 def _client(cluster: Cluster, deadline: float) -> Client:
-    view = first_view(cluster.servers, cluster.replication)
+    view = first_view(cluster.servers)
     name = f"{cluster.job} {cluster.index}"
     return Client(view, keys=cluster.keys, name=name, deadline=deadline)

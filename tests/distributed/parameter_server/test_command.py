@@ -11,10 +11,6 @@ pytest.importorskip("zmq")
         ([], "say where the servers are"),
         (["--servers", "127.0.0.1:1"], "--number must be one of 0 to 0, got None"),
         (["--servers", "127.0.0.1:1", "--number", "1"], "0 to 0, got 1"),
-        (
-            ["--servers", "127.0.0.1:1", "--number", "0", "--replication", "2"],
-            "--replication 2 needs as many servers, there are 1",
-        ),
     ],
 )
 def test_options(

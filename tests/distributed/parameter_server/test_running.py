@@ -18,10 +18,9 @@ def test_what_the_environment_says() -> None:
     launched = {
         "FXFLOW_PS_SERVERS": ",".join(PS),
         "FXFLOW_PS_TASK": "worker:3",
-        "FXFLOW_PS_COPIES": "2",
     }
     found = cluster_of(None, launched)
-    assert found == Cluster(tuple(PS), "worker", 3, None, 2)
+    assert found == Cluster(tuple(PS), "worker", 3)
     config = {"cluster": {"ps": PS}, "task": {"type": "chief", "index": 0}}
     assert cluster_of(None, {"TF_CONFIG": json.dumps(config)}) == Cluster(
         tuple(PS), "chief", 0
@@ -38,7 +37,7 @@ def test_a_dictionary_or_a_file(tmp_path: Path) -> None:
 def test_local_servers_leave_no_thread() -> None:
     pytest.importorskip("zmq")
     before = threading.active_count()
-    servers = LocalServers(3, replication=2)
+    servers = LocalServers(3)
     assert threading.active_count() == before + 3
     assert [s.view.primary(s.number) for s in servers.servers] == [0, 1, 2]
     servers.close()

@@ -483,8 +483,8 @@ class Client:
         elif shard.unacked or shard.have.version > 0:
             raise DistributedError(
                 f"{self._server(self.view.primary(shard.number))} came back without "
-                f"shard {shard.number}: what it held is lost. Keep a log (folder=) or "
-                "copies (replication=2) of it, and start again from a checkpoint"
+                f"shard {shard.number}: what it held is lost. Keep a log of it "
+                "(--folder), and start again from a checkpoint"
             )
         else:
             self._enter(shard, "model")
