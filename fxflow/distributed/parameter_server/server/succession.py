@@ -1,0 +1,150 @@
+"""Agreeing on the view that follows: votes, without any input or output.
+
+The voters of a view decide which view is next, once: whoever proposes one first asks
+for promises under a ballot of its own, and takes over what a voter has accepted
+already. So a proposer that dies half way leaves nothing that another could contradict,
+and two proposers at once, lost, late or doubled messages give one next view or none
+yet. A vote counts for one epoch only; the next one's voters begin anew.
+
+A process that comes again has forgotten its promises: it is another voter (another
+number), and votes when a view has taken it in.
+
+Reference: Lamport 1998, "The part-time parliament"; Lamport, Malkhi, Zhou 2009,
+"Vertical Paxos and primary-backup replication".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from fxflow.distributed.parameter_server.views import View, without
+
+
+class Ballot(NamedTuple):
+    """An attempt to decide; of two, the greater one counts.
+
+    Attributes:
+      turn: grows with each attempt.
+      proposer: the server whose attempt it is.
+    """
+
+    turn: int
+    proposer: int
+
+
+class Vote(NamedTuple):
+    """What a voter has accepted."""
+
+    ballot: Ballot
+    view: View
+
+
+class Promise(NamedTuple):
+    """A voter's promise to accept nothing of a lesser ballot.
+
+    Attributes:
+      ballot: that it is given to.
+      accepted: what the voter has accepted before; None: nothing.
+    """
+
+    ballot: Ballot
+    accepted: Vote | None
+
+
+class Voter:
+    """What one process has promised and accepted about the view that follows its own.
+
+    Args:
+      epoch: of its view.
+    """
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self._promised = Ballot(0, -1)
+        self._accepted: Vote | None = None
+
+    def promise(self, epoch: int, ballot: Ballot) -> Promise | None:
+        """Returns a promise; None if another view is its own, or a greater ballot's."""
+        if epoch != self.epoch or ballot < self._promised:
+            return None
+        self._promised = ballot
+        return Promise(ballot, self._accepted)
+
+    def accept(self, epoch: int, vote: Vote) -> bool:
+        """Returns whether it votes for a view; not if it promised a greater ballot."""
+        if epoch != self.epoch or vote.ballot < self._promised:
+            return False
+        self._promised = vote.ballot
+        self._accepted = vote
+        return True
+
+    def enter(self, epoch: int) -> None:
+        """Begins anew with a view that was decided; an older one changes nothing."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self._promised, self._accepted = Ballot(0, -1), None
+
+
+class Proposal:
+    """One attempt of a server to have a view decided.
+
+    Args:
+      wanted: the view, of the epoch after the voters'.
+      ballot: of this attempt; a server never uses one twice.
+      voters: of the view that is left.
+    """
+
+    def __init__(self, wanted: View, ballot: Ballot, voters: Iterable[int]) -> None:
+        self.epoch, self.ballot = wanted.epoch - 1, ballot
+        self._voters = frozenset(voters)
+        self._wanted = wanted
+        self._promises: dict[int, Promise] = {}
+        self._accepted: set[int] = set()
+        self._vote: Vote | None = None
+
+    def note_promise(self, voter: int, promise: Promise) -> Vote | None:
+        """Returns what is put to the vote, once: when a majority has promised."""
+        if voter in self._voters and promise.ballot == self.ballot:
+            self._promises[voter] = promise
+        if self._vote is not None or not self._is_majority(self._promises):
+            return None
+        before = [p.accepted for p in self._promises.values() if p.accepted is not None]
+        # It may have been decided already: nothing else may be.
+        view = max(before, key=lambda vote: vote.ballot).view if before else None
+        self._vote = Vote(self.ballot, view or self._wanted)
+        return self._vote
+
+    def note_accepted(self, voter: int, ballot: Ballot) -> View | None:
+        """Returns the view that is decided; None while no majority has accepted."""
+        if self._vote is None or ballot != self.ballot or voter not in self._voters:
+            return None
+        self._accepted.add(voter)
+        return self._vote.view if self._is_majority(self._accepted) else None
+
+    def _is_majority(self, voters: Collection[int]) -> bool:
+        return 2 * len(voters) > len(self._voters)
+
+
+def proposer(view: View, silent: Collection[int]) -> int | None:
+    """Returns the server that proposes: the lowest-numbered one that is heard."""
+    heard = (s for s in range(len(view.addresses)) if s not in silent)
+    return next(heard, None)
+
+
+def successor(view: View, silent: Collection[int]) -> View | None:
+    """Returns the view without servers that are silent; None if it would be the same.
+
+    What only silent servers hold stays with them: it waits until one comes back.
+    """
+    after = view
+    for server in sorted(silent):
+        after = without(after, server)
+    # Each of a shard's holders has all of it: whichever comes back first will do.
+    holders = tuple(
+        held if set(held) <= set(silent) else new
+        for held, new in zip(view.holders, after.holders, strict=True)
+    )
+    if holders == view.holders:
+        return None
+    return view._replace(epoch=view.epoch + 1, holders=holders)
