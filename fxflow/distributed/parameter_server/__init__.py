@@ -24,7 +24,11 @@ from fxflow.distributed.parameter_server.placement import (
     replan,
     tensors_of,
 )
-from fxflow.distributed.parameter_server.running import Cluster, LocalServers
+from fxflow.distributed.parameter_server.running import (
+    Cluster,
+    LocalServers,
+    cluster_of,
+)
 from fxflow.distributed.parameter_server.simulator import simulate
 from fxflow.distributed.parameter_server.synchronous.server import (
     Metrics,
@@ -57,6 +61,7 @@ __all__ = [
     "asynchronous",
     "backup",
     "bsp",
+    "cluster_of",
     "elastic_averaging",
     "local_sgd",
     "parameter_server",

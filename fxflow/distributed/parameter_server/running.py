@@ -57,7 +57,8 @@ def cluster_of(
       The cluster; None if neither says anything.
 
     Raises:
-      ArgumentError: it has no servers, names one twice, or cannot be read.
+      ArgumentError: it has no servers, names one twice, cannot be read, or this
+        process is none of its tasks.
     """
     env = os.environ if environment is None else environment
     keys = keys_of(env)
@@ -74,10 +75,8 @@ def cluster_of(
     if given is None and env.get(SERVERS):
         given = {"ps": env[SERVERS].split(",")}
     if given is None and env.get("TF_CONFIG"):
-        config = json.loads(env["TF_CONFIG"])
-        given = config.get("cluster")
-        place = config.get("task") or {}
-        task = task or f"{place.get('type', 'worker')}:{place.get('index', 0)}"
+        given, said = _tf_config(env["TF_CONFIG"])
+        task = task or said
     if given is None:
         return None
     if not isinstance(given, Mapping) or not given.get("ps"):
@@ -97,8 +96,39 @@ def cluster_of(
                     f"parameter_server: the cluster's {job} {list(addresses)} have "
                     f"{'a gap' if not address else f'{address!r} twice'}"
                 )
+    job, index = _place(task or "worker:0", given)
+    return Cluster(tuple(given["ps"]), job, index, keys)
+
+
+def _tf_config(text: str) -> tuple[Any, str]:
+    """Returns the cluster and the task of a ``TF_CONFIG``."""
+    try:
+        config = json.loads(text)
+        place = config.get("task") or {}
+        task = f"{place.get('type', 'worker')}:{place.get('index', 0)}"
+        return config.get("cluster"), task
+    except (ValueError, AttributeError) as error:
+        raise ArgumentError(
+            "parameter_server: TF_CONFIG must read {'cluster': {'ps': [...], ...}, "
+            f"'task': {{'type': ..., 'index': ...}}}}; got {text!r}: {error}"
+        ) from None
+
+
+def _place(task: str, jobs: Mapping[str, Sequence[str]]) -> tuple[str, int]:
+    """Returns job and index of a task ``job:index``, which has to be in the cluster."""
     job, _, index = task.partition(":")
-    return Cluster(tuple(given["ps"]), job or "worker", int(index or 0), keys)
+    if job not in JOBS or not (index.isascii() and index.isdigit()):
+        raise ArgumentError(
+            f"parameter_server: a task reads job:index, its job one of "
+            f"{', '.join(JOBS)}; got {task!r}"
+        )
+    # Jobs that dial only need no address.
+    if job in jobs and int(index) >= len(jobs[job]):
+        raise ArgumentError(
+            f"parameter_server: this is {job} {index}, and the cluster has "
+            f"{len(jobs[job])} of them, numbered from 0"
+        )
+    return job, int(index)
 
 
 class LocalServers:

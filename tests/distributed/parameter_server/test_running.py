@@ -1,4 +1,5 @@
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fxflow.distributed.parameter_server.running import (
     LocalServers,
     cluster_of,
 )
+from fxflow.errors import ArgumentError
 
 PS = ["10.0.0.1:1", "10.0.0.2:1"]
 
@@ -32,6 +34,31 @@ def test_a_dictionary_or_a_file(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(given))
     assert cluster_of(given, {}) == cluster_of(str(path), {}) == Cluster(tuple(PS))
+
+
+def tf_config(**task: object) -> dict[str, str]:
+    return {"TF_CONFIG": json.dumps({"cluster": {"ps": PS}, "task": task})}
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "message"),
+    [
+        ({"worker": PS}, {}, "a cluster names its servers"),
+        ({"ps": PS, "boss": PS}, {}, "got 'boss'"),
+        ({"ps": [PS[0], PS[0]]}, {}, "'10.0.0.1:1' twice"),
+        ({"ps": [PS[0], ""]}, {}, "a gap"),
+        (None, {"TF_CONFIG": "{"}, "TF_CONFIG must read"),
+        (None, {"TF_CONFIG": "[]"}, "TF_CONFIG must read"),
+        (None, tf_config(type="ps", index=2), "this is ps 2, and the cluster has 2"),
+        (None, tf_config(type="boss", index=0), "a task reads job:index"),
+        ({"ps": PS}, {"FXFLOW_PS_TASK": "worker"}, "got 'worker'"),
+    ],
+)
+def test_wrong_clusters(
+    given: dict[str, list[str]] | None, environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        cluster_of(given, environment)
 
 
 def test_local_servers_leave_no_thread() -> None:
