@@ -115,21 +115,20 @@ def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
     assert "worker 0 ended with status 3; ending the others" in done.stderr
 
 
-def test_workers_do_not_get_the_servers_secret() -> None:
+def test_jobs_are_told_theirs(tmp_path: Path) -> None:
     options = argparse.Namespace(
-        ps=1, workers=1, chief=False, evaluator=True, ps_folder=None
+        ps=2, workers=1, chief=False, evaluator=True, ps_folder="logs"
     )
-    ps, worker, evaluator = jobs_of(options, ["python", "x.py"])
-    secret = ps.environment["FXFLOW_PS_KEYS"].split(",")[3]
-    assert secret
-    for job in (worker, evaluator):
-        assert secret not in " ".join([*job.environment.values(), *job.command])
-    assert secret not in " ".join(ps.command)
-    assert [str(j) for j in (ps, worker, evaluator)] == [
-        "ps 0",
-        "worker 0",
-        "evaluator 0",
+    jobs = jobs_of(options, ["python", "x.py"], str(tmp_path))
+    assert [str(job) for job in jobs] == ["ps 0", "ps 1", "worker 0", "evaluator 0"]
+    assert [job.environment["FXFLOW_PS_TASK"] for job in jobs][1:3] == [
+        "ps:1",
+        "worker:0",
     ]
+    assert jobs[0].command[-2:] == ["--folder", "logs"]
+    assert jobs[2].command == ["python", "x.py"]
+    (servers,) = {job.environment["FXFLOW_PS_SERVERS"] for job in jobs}
+    assert servers == f"ipc://{tmp_path}/ps-0,ipc://{tmp_path}/ps-1"
 
 
 @pytest.mark.parametrize(
