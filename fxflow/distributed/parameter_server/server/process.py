@@ -39,6 +39,19 @@ class _Reader:
     end: float
 
 
+def _reader_of(peer: bytes, message: Message, shard: int, clock: int) -> _Reader:
+    fields = message.fields
+    return _Reader(
+        peer,
+        message.worker,
+        shard,
+        clock,
+        int(fields.get("have", -1)),
+        int(fields["request"]),
+        time.monotonic() + float(fields["deadline"]),
+    )
+
+
 class Server:
     """One server of a view.
 
@@ -226,7 +239,8 @@ class Server:
         for reader in ready:
             self._answer(reader)
 
-    def _answer(self, reader: _Reader) -> None:
+    def _answer(self, reader: _Reader, sequence: int = 0, dropped: str = "") -> None:
+        """Sends parameters; with a sequence number also that push's acknowledgement."""
         shard = self.shards[reader.shard]
         assert shard.model is not None
         version = shard.group.version
@@ -238,12 +252,14 @@ class Server:
         reply = Message(
             "params",
             worker=reader.worker,
+            sequence=sequence,
             epoch=self.view.epoch,
             fields={
                 "shard": reader.shard,
                 "request": reader.request,
                 "version": version,
                 "same": version == reader.seen,
+                "dropped": dropped,
             },
             arrays=arrays,
         )
@@ -301,8 +317,12 @@ class Server:
         self._reply(peer, message, "joined", fields)
 
     def _on_pull(self, peer: bytes, message: Message) -> None:
-        number, _ = self._served(message)
-        self._read(peer, message, number, int(message.fields["clock"]))
+        number, shard = self._served(message)
+        reader = _reader_of(peer, message, number, int(message.fields["clock"]))
+        if shard.may_read(reader.worker, reader.clock):
+            self._answer(reader)
+        else:
+            self._wait(reader)
 
     def _on_pull_rows(self, peer: bytes, message: Message) -> None:
         _, shard = self._served(message)
@@ -311,25 +331,10 @@ class Server:
         }
         self._reply(peer, message, "rows", {}, rows)
 
-    def _read(self, peer: bytes, message: Message, number: int, clock: int) -> None:
-        fields = message.fields
-        shard = self.shards[number]
-        reader = _Reader(
-            peer,
-            message.worker,
-            number,
-            clock,
-            int(fields.get("have", -1)),
-            int(fields["request"]),
-            time.monotonic() + float(fields["deadline"]),
-        )
-        if shard.may_read(message.worker, clock):
-            self._answer(reader)
-            return
+    def _wait(self, reader: _Reader) -> None:
         # What a worker asks for again, it no longer waits for.
-        others = [
-            r for r in self._readers if (r.worker, r.shard) != (message.worker, number)
-        ]
+        mine = reader.worker, reader.shard
+        others = [r for r in self._readers if (r.worker, r.shard) != mine]
         self._readers = [*others, reader]
 
     def _on_push(self, peer: bytes, message: Message) -> None:
@@ -349,9 +354,16 @@ class Server:
             self._reply(peer, message, "refuse", fields)
             return
         fields = {"version": shard.group.version, "dropped": dropped}
-        self._reply(peer, message, "ack", fields)
-        if message.fields.get("pull"):
-            self._read(peer, message, number, int(message.fields["clock"]) + 1)
+        if not message.fields.get("pull"):
+            self._reply(peer, message, "ack", fields)
+            return
+        reader = _reader_of(peer, message, number, int(message.fields["clock"]) + 1)
+        if shard.may_read(reader.worker, reader.clock):
+            # One message for both: each costs a worker as much as a small step does.
+            self._answer(reader, message.sequence, dropped)
+        else:
+            self._reply(peer, message, "ack", fields)
+            self._wait(reader)
 
     def _on_leave(self, peer: bytes, message: Message) -> None:
         self._let_go(message.worker, "done")

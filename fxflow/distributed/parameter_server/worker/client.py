@@ -530,6 +530,8 @@ class Client:
             self.dropped[str(dropped).partition(":")[0]] += 1
 
     def _on_params(self, shard: _Shard, message: Message) -> None:
+        if message.sequence:
+            self._on_ack(shard, message)
         if message.fields.get("request") != shard.request or shard.ticket is None:
             return
         if not message.fields["same"]:
