@@ -11,16 +11,14 @@ losses are in `optim.losses`, helpers of states and moments in `optim.tree`
 (`update_moment`, `map_params`), younger optimizers in `optim.contrib`; `partition` is
 `multi_transform`, and `inject_hyperparams` takes stateful schedules too.
 
-Not here: `second_order`, which optax gives up (`jvp(grad(f))` is a Hessian's product);
-GaLore, Sophia, differential privacy beyond clipping examples, microbatching (`lax.map`
-has `batch_size`), perturbations, assignment, `flatten`, power iterations, non-negative
-least squares, the losses of Dice, sparsemax, rankings and NT-Xent; Muon's
-preconditioning by spectral norms and by almost orthogonal layers.
+Not here: GaLore, Sophia, microbatching (`lax.map` has `batch_size`), perturbations,
+assignment, non-negative least squares, the losses of Dice, sparsemax, rankings and
+NT-Xent; Muon's preconditioning by spectral norms and by almost orthogonal layers.
 """
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.optim import contrib, losses, projections, tree
+from fxflow.optim import contrib, losses, projections, second_order, tree
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
 )
@@ -33,7 +31,8 @@ from fxflow.optim.base import (
 )
 from fxflow.optim.clipping import (
     adaptive_grad_clip, clip, clip_by_block_rms, clip_by_global_norm,
-    per_example_global_norm_clip, per_example_layer_norm_clip,
+    per_example_global_norm_clip, per_example_layer_norm_clip, unitwise_clip,
+    unitwise_norm,
 )
 from fxflow.optim.conditions import (
     ApplyEvery, ConditionallyMaskState, ConditionallyTransformState, apply_every,
@@ -43,9 +42,11 @@ from fxflow.optim.descents import (
     adadelta, adagrad, lars, lion, momentum, nesterov, noisy_sgd, rmsprop, sgd,
     sign_sgd,
 )
+from fxflow.optim.distributions import MultiNormal, multi_normal
 from fxflow.optim.factored import (
     FactoredState, ScaleBySM3State, adafactor, scale_by_factored_rms, scale_by_sm3, sm3,
 )
+from fxflow.optim.iterations import matrix_inverse_pth_root, power_iteration
 from fxflow.optim.layerwise import (
     ScaleByDistanceOverGradientsState, ScaleByNovogradState, fromage, novograd,
     scale_by_distance_over_gradients, scale_by_novograd, scale_by_param_block_norm,
@@ -69,6 +70,7 @@ from fxflow.optim.moments import (
     scale_by_amsgrad, scale_by_belief, scale_by_radam, scale_by_rms, scale_by_rss,
     scale_by_stddev, scale_by_yogi,
 )
+from fxflow.optim.numerics import safe_norm, safe_root_mean_squares, scale_gradient
 from fxflow.optim.optimistic import (
     ScaleByOptimisticGradientState, optimistic_adam, optimistic_adam_v2,
     optimistic_gradient_descent, scale_by_optimistic_gradient,
@@ -92,6 +94,7 @@ from fxflow.optim.signs import ScaleByRpropState, rprop, scale_by_rprop, signum
 from fxflow.optim.traces import (
     EmaState, ScaleByLionState, TraceState, ema, scale_by_lion, trace,
 )
+from fxflow.optim.vectors import flatten
 from fxflow.optim.wrappers import (
     ApplyIfFiniteState, InjectHyperparamsState, MultiSteps, MultiStepsState,
     StatefulSchedule, WrappedSchedule, apply_if_finite, inject_hyperparams,
@@ -102,8 +105,8 @@ __all__ = [
     "ConditionallyMaskState", "ConditionallyTransformState", "EmaState", "EmptyState",
     "FactoredState", "GradientTransformation", "GradientTransformationExtraArgs",
     "InjectHyperparamsState", "LookaheadParams", "LookaheadState", "MaskedNode",
-    "MaskedState", "MonitorState", "MultiSteps", "MultiStepsState", "PartitionState",
-    "ScaleByAdaDeltaState", "ScaleByAdamState", "ScaleByAdanState",
+    "MaskedState", "MonitorState", "MultiNormal", "MultiSteps", "MultiStepsState",
+    "PartitionState", "ScaleByAdaDeltaState", "ScaleByAdamState", "ScaleByAdanState",
     "ScaleByAmsgradState", "ScaleByBacktrackingLinesearchState",
     "ScaleByDistanceOverGradientsState", "ScaleByLBFGSState", "ScaleByLionState",
     "ScaleByNovogradState", "ScaleByOptimisticGradientState", "ScaleByRmsState",
@@ -115,30 +118,32 @@ __all__ = [
     "apply_if_finite", "apply_updates", "centralize", "chain", "clip",
     "clip_by_block_rms", "clip_by_global_norm", "conditionally_mask",
     "conditionally_transform", "constant_schedule", "contrib", "cosine_decay_schedule",
-    "cosine_onecycle_schedule", "ema", "exponential_decay", "freeze", "fromage",
-    "global_norm", "identity", "incremental_update", "inject_hyperparams",
+    "cosine_onecycle_schedule", "ema", "exponential_decay", "flatten", "freeze",
+    "fromage", "global_norm", "identity", "incremental_update", "inject_hyperparams",
     "join_schedules", "keep_params_nonnegative", "lamb", "lars", "lbfgs",
     "linear_onecycle_schedule", "linear_schedule", "lion", "lookahead", "losses",
-    "masked", "measure_with_ema", "momentum", "monitor", "multi_transform", "nadam",
-    "nadamw", "named_chain", "nesterov", "noisy_sgd", "normalize_by_update_norm",
-    "novograd", "optimistic_adam", "optimistic_adam_v2", "optimistic_gradient_descent",
-    "per_example_global_norm_clip", "per_example_layer_norm_clip", "periodic_update",
-    "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polyak_sgd",
-    "polynomial_schedule", "projections", "radam", "rmsprop", "rprop", "safe_increment",
-    "scale", "scale_by_adadelta", "scale_by_adam", "scale_by_adamax", "scale_by_adan",
-    "scale_by_amsgrad", "scale_by_backtracking_linesearch", "scale_by_belief",
+    "masked", "matrix_inverse_pth_root", "measure_with_ema", "momentum", "monitor",
+    "multi_normal", "multi_transform", "nadam", "nadamw", "named_chain", "nesterov",
+    "noisy_sgd", "normalize_by_update_norm", "novograd", "optimistic_adam",
+    "optimistic_adam_v2", "optimistic_gradient_descent", "per_example_global_norm_clip",
+    "per_example_layer_norm_clip", "periodic_update", "piecewise_constant_schedule",
+    "piecewise_interpolate_schedule", "polyak_sgd", "polynomial_schedule",
+    "power_iteration", "projections", "radam", "rmsprop", "rprop", "safe_increment",
+    "safe_norm", "safe_root_mean_squares", "scale", "scale_by_adadelta",
+    "scale_by_adam", "scale_by_adamax", "scale_by_adan", "scale_by_amsgrad",
+    "scale_by_backtracking_linesearch", "scale_by_belief",
     "scale_by_distance_over_gradients", "scale_by_factored_rms", "scale_by_lbfgs",
     "scale_by_learning_rate", "scale_by_lion", "scale_by_novograd",
     "scale_by_optimistic_gradient", "scale_by_param_block_norm",
     "scale_by_param_block_rms", "scale_by_polyak", "scale_by_radam", "scale_by_rms",
     "scale_by_rprop", "scale_by_rss", "scale_by_schedule", "scale_by_sign",
     "scale_by_sm3", "scale_by_stddev", "scale_by_trust_ratio", "scale_by_yogi",
-    "scale_by_zoom_linesearch", "selective_transform", "set_to_zero", "sgd",
-    "sgdr_schedule", "sign_sgd", "signum", "skip_large_updates", "skip_not_finite",
-    "sm3", "snapshot", "stateless", "stateless_with_tree_map", "trace", "tree",
-    "value_and_grad_from_state", "warmup_constant_schedule",
-    "warmup_cosine_decay_schedule", "warmup_exponential_decay_schedule",
-    "with_extra_args_support", "yogi", "zero_nans",
+    "scale_by_zoom_linesearch", "scale_gradient", "second_order", "selective_transform",
+    "set_to_zero", "sgd", "sgdr_schedule", "sign_sgd", "signum", "skip_large_updates",
+    "skip_not_finite", "sm3", "snapshot", "stateless", "stateless_with_tree_map",
+    "trace", "tree", "unitwise_clip", "unitwise_norm", "value_and_grad_from_state",
+    "warmup_constant_schedule", "warmup_cosine_decay_schedule",
+    "warmup_exponential_decay_schedule", "with_extra_args_support", "yogi", "zero_nans",
 ]
 # fmt: on
 

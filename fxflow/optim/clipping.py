@@ -8,6 +8,7 @@ from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, typeof
 from fxflow.errors import ArgumentError
+from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
@@ -96,7 +97,7 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     return stateless(lambda updates, params: tree.map(one, updates))
 
 
-def unitwise_norm(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
+def unitwise_norm(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns the norm of each unit of a weight, broadcast against it.
 
     A unit is a column of a matrix, or what a kernel of a convolution gives one channel;
@@ -111,6 +112,10 @@ def unitwise_norm(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
 
     Raises:
       ArgumentError: the array has more axes.
+
+    Example:
+      >>> optim.unitwise_norm(fnp.array([[3.0, 0.0], [4.0, 2.0]])).tolist()
+      [[5.0, 2.0]]
     """
     shape = typeof(x).shape
     squares = fnp.square(fnp.abs(x))
@@ -120,11 +125,35 @@ def unitwise_norm(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
         return fnp.sqrt(fnp.sum(squares))
     if len(shape) > 4:
         raise ArgumentError(
-            f"adaptive_grad_clip: weights have at most four axes, got {typeof(x)}: "
+            f"unitwise_norm: weights have at most four axes, got {typeof(x)}: "
             "mask it out or pass axis"
         )
     axes = (0, 1, 2) if len(shape) == 4 else 0
     return fnp.sqrt(fnp.sum(squares, axes, keepdims=True))
+
+
+def unitwise_clip(
+    g_norm: ArrayLike, max_norm: ArrayLike, grad: ArrayLike, div_eps: Scalar = 1e-6
+) -> Array:
+    """Returns a gradient whose units are shortened to largest norms.
+
+    Args:
+      g_norm: norms of the units of the gradient, which broadcast against it.
+      max_norm: the largest norms, likewise.
+      grad: the gradient.
+      div_eps: the least norm that is divided by.
+
+    Returns:
+      An array like `grad`.
+
+    Example:
+      >>> g = fnp.array([3.0, 4.0])
+      >>> optim.unitwise_clip(optim.unitwise_norm(g), 2.5, g).tolist()
+      [1.5, 2.0]
+    """
+    factor = fnp.divide(max_norm, fnp.maximum(g_norm, div_eps))
+    shorter = cast_like(fnp.multiply(grad, factor), grad)
+    return fnp.where(fnp.less(g_norm, max_norm), grad, shorter)
 
 
 def adaptive_grad_clip(
@@ -156,11 +185,8 @@ def adaptive_grad_clip(
     """
 
     def one(gradient: Any, param: Any) -> Any:
-        norm = unitwise_norm(gradient, axis)
         largest = fnp.multiply(clipping, fnp.maximum(unitwise_norm(param, axis), eps))
-        factor = fnp.divide(largest, fnp.maximum(norm, 1e-6))
-        shorter = cast_like(fnp.multiply(gradient, factor), gradient)
-        return fnp.where(fnp.less(norm, largest), gradient, shorter)
+        return unitwise_clip(unitwise_norm(gradient, axis), largest, gradient)
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
         return tree.map(one, updates, need_params("adaptive_grad_clip", params))

@@ -5,7 +5,6 @@ import pytest
 
 from fxflow import optim
 from fxflow.errors import ArgumentError
-from fxflow.optim.clipping import unitwise_norm
 from tests.optim.golden import GRADIENTS
 
 
@@ -35,12 +34,18 @@ def test_dtypes_stay() -> None:
 
 def test_units() -> None:
     vector = np.array([3.0, 4.0], np.float32)
-    assert float(unitwise_norm(vector)) == 5.0
-    assert unitwise_norm(np.ones((4, 2))).shape == (1, 2)
-    assert unitwise_norm(np.ones((3, 4, 2))).shape == (1, 4, 2)
-    assert unitwise_norm(np.ones((3, 3, 4, 2))).shape == (1, 1, 1, 2)
+    assert float(optim.unitwise_norm(vector)) == 5.0
+    assert optim.unitwise_norm(np.ones((4, 2))).shape == (1, 2)
+    assert optim.unitwise_norm(np.ones((3, 4, 2))).shape == (1, 4, 2)
+    assert optim.unitwise_norm(np.ones((3, 3, 4, 2))).shape == (1, 1, 1, 2)
     with pytest.raises(ArgumentError, match=r"at most four axes, got f32\[2,2,2,2,2\]"):
-        unitwise_norm(np.ones((2,) * 5, np.float32))
+        optim.unitwise_norm(np.ones((2,) * 5, np.float32))
+
+
+def test_units_are_shortened() -> None:
+    grad = np.array([[3.0, 0.3], [4.0, 0.4]], np.float32)
+    out = optim.unitwise_clip(optim.unitwise_norm(grad), np.float32(1), grad)
+    np.testing.assert_allclose(out, [[0.6, 0.3], [0.8, 0.4]], rtol=1e-6)
 
 
 def test_needs_parameters() -> None:

@@ -9,12 +9,18 @@ from fxflow.optim.contrib.by_value import (
     COCOBState, MomoAdamState, MomoState, ReduceLROnPlateauState, cocob, momo,
     momo_adam, reduce_on_plateau, scale_by_cocob,
 )
+from fxflow.optim.contrib.complex_parts import (
+    SplitRealAndImaginaryArrays, SplitRealAndImaginaryState, split_real_and_imaginary,
+)
 from fxflow.optim.contrib.distances import (
     DAdaptAdamWState, DoGState, DoWGState, MechanicState, ProdigyState, dadapt_adamw,
     dog, dowg, mechanize, prodigy,
 )
 from fxflow.optim.contrib.orthogonal import (
     MuonDimensionNumbers, MuonState, muon, scale_by_muon,
+)
+from fxflow.optim.contrib.privacy import (
+    DifferentiallyPrivateAggregateState, differentially_private_aggregate, dpsgd,
 )
 from fxflow.optim.contrib.scheduleless import (
     ScheduleFreeState, schedule_free, schedule_free_adamw,
@@ -28,16 +34,18 @@ from fxflow.optim.contrib.variants import (
 )
 
 __all__ = [
-    "COCOBState", "DAdaptAdamWState", "DoGState", "DoWGState", "MadgradState",
-    "MechanicState", "MomoAdamState", "MomoState", "MuonDimensionNumbers", "MuonState",
-    "ProdigyState", "ReduceLROnPlateauState", "SAMState", "ScaleByAdemamixState",
-    "ScaleBySimplifiedAdEMAMixState", "ScheduleFreeState", "acprop", "ademamix",
-    "adopt", "cocob", "dadapt_adamw", "dog", "dowg", "madgrad", "mechanize", "momo",
-    "momo_adam", "muon", "normalize", "prodigy", "reduce_on_plateau", "sam",
+    "COCOBState", "DAdaptAdamWState", "DifferentiallyPrivateAggregateState", "DoGState",
+    "DoWGState", "MadgradState", "MechanicState", "MomoAdamState", "MomoState",
+    "MuonDimensionNumbers", "MuonState", "ProdigyState", "ReduceLROnPlateauState",
+    "SAMState", "ScaleByAdemamixState", "ScaleBySimplifiedAdEMAMixState",
+    "ScheduleFreeState", "SplitRealAndImaginaryArrays", "SplitRealAndImaginaryState",
+    "acprop", "ademamix", "adopt", "cocob", "dadapt_adamw",
+    "differentially_private_aggregate", "dog", "dowg", "dpsgd", "madgrad", "mechanize",
+    "momo", "momo_adam", "muon", "normalize", "prodigy", "reduce_on_plateau", "sam",
     "scale_by_acprop", "scale_by_ademamix", "scale_by_adopt", "scale_by_cocob",
     "scale_by_madgrad", "scale_by_muon", "scale_by_simplified_ademamix",
     "schedule_free", "schedule_free_adamw", "schedule_free_eval_params",
-    "schedule_free_sgd", "simplified_ademamix",
+    "schedule_free_sgd", "simplified_ademamix", "split_real_and_imaginary",
 ]
 # fmt: on
 

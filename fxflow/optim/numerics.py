@@ -1,0 +1,115 @@
+"""Norms that stay away from 0, and gradients that are scaled on their way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.numpy._operands import ArrayLike
+from fxflow.numpy.elementary import flat_at_zero
+from fxflow.transforms.custom_jvp import custom_jvp
+
+
+def safe_norm(
+    x: ArrayLike,
+    min_norm: ArrayLike,
+    ord: int | float | str | None = None,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """Returns a norm, or a least one where it is smaller, with finite derivatives.
+
+    Args:
+      x: array.
+      min_norm: the least norm.
+      ord: as of `fnp.linalg.norm`.
+      axis: along which the vectors lie, or two axes of matrices; None means that the
+        array is one vector (of its elements, if `ord` is None), or one matrix.
+      keepdims: whether the result keeps these axes, with length 1.
+
+    Returns:
+      A float array without the axes.
+
+    Raises:
+      ArgumentError: there is no such order.
+      AxisError: there is no such axis.
+
+    Special cases:
+      The derivative is 0 where the norm is the least one or smaller.
+
+    Example:
+      >>> float(optim.safe_norm(fnp.array([3.0, 4.0]), 1e-6))
+      5.0
+      >>> fxflow.grad(lambda x: optim.safe_norm(x, 0.0))(fnp.zeros(2)).tolist()
+      [0.0, 0.0]
+    """
+    axes: Any = tuple(axis) if isinstance(axis, Sequence) else axis
+    kept = fnp.linalg.norm(x, ord, axes, True)
+    small = fnp.less_equal(kept, min_norm)
+    # Where the norm is small, its derivative (0 times inf) is not asked for.
+    away = fnp.where(small, fnp.ones_like(x), x)
+    least = fnp.astype(min_norm, typeof(kept).dtype)
+    norm = fnp.where(small, least, fnp.linalg.norm(away, ord, axes, True))
+    return norm if keepdims else fnp.squeeze(norm, axes)
+
+
+def safe_root_mean_squares(x: ArrayLike, min_rms: ArrayLike) -> Array:
+    r"""Returns :math:`\sqrt{\operatorname{mean} |x|^2}`, or a least one if smaller.
+
+    Args:
+      x: array.
+      min_rms: the least root.
+
+    Returns:
+      A 0-d float array; `min_rms` for an empty array.
+
+    Special cases:
+      The derivative is 0 where the root is the least one or smaller.
+
+    Example:
+      >>> float(optim.safe_root_mean_squares(fnp.array([1.0, -1.0]), 1e-3))
+      1.0
+    """
+    if not typeof(x).size:
+        return fnp.asarray(min_rms, fnp.real(fnp.zeros((), typeof(x).dtype)).dtype)
+    root = flat_at_zero(fnp.sqrt, fnp.mean(fnp.square(fnp.abs(x))))
+    return fnp.where(
+        fnp.less_equal(root, min_rms), fnp.asarray(min_rms, root.dtype), root
+    )
+
+
+@custom_jvp
+def _scaled_back(x: Any, scale: Any) -> Any:
+    return x
+
+
+@_scaled_back.defjvp
+def _scaled_back_jvp(primals: Any, tangents: Any) -> Any:
+    (x, scale), (dx, _) = primals, tangents
+    return x, fnp.astype(fnp.multiply(dx, scale), typeof(x).dtype)
+
+
+def scale_gradient(inputs: Any, scale: ArrayLike) -> Any:
+    """Returns what it gets; derivatives with respect to it are multiplied by a number.
+
+    Args:
+      inputs: pytree of arrays.
+      scale: the number. The derivative with respect to it is 0.
+
+    Returns:
+      `inputs`.
+
+    Example:
+      >>> f = lambda x: fnp.sum(optim.scale_gradient(x, 3.0) ** 2)
+      >>> float(f(fnp.array([2.0]))), fxflow.grad(f)(fnp.array([2.0])).tolist()
+      (4.0, [12.0])
+    """
+
+    def one(x: Any) -> Any:
+        # Integers have no derivative.
+        return _scaled_back(x, scale) if dtypes.is_inexact(typeof(x).dtype) else x
+
+    return tree.map(one, inputs)
