@@ -272,6 +272,21 @@ class DamagedCheckpointError(CheckpointError):
     """
 
 
+class MessageError(FxflowError, ValueError):
+    """What came is no message of a parameter server, or no message can say it.
+
+    Explained in `docs/guides/errors.md#messageerror`.
+
+    Attributes:
+      reason: one word, by which they are counted: ``"mark"``, ``"version"``,
+        ``"kind"``, ``"text"``, ``"arrays"`` or ``"size"``.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class RetraceWarning(UserWarning):
     """A jitted function is being traced again and again.
 

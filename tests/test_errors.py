@@ -36,6 +36,7 @@ STANDARD = {
     "ForkedError": RuntimeError,
     "GraphError": TypeError,
     "LeakedTracerError": RuntimeError,
+    "MessageError": ValueError,
     "NonFiniteError": FloatingPointError,
     "NonHashableStaticError": ValueError,
     "NotDifferentiableError": TypeError,

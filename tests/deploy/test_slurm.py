@@ -97,7 +97,7 @@ def test_no_silent_cpu(slurm: dict[str, str]) -> None:
     assert "cuda" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.soak  # one of the longest; fxflow launch --elastic is tested too
 def test_elastic(slurm: dict[str, str], tmp_path: Path) -> None:
     folder = str(tmp_path / "state")
     command = ["bash", script("elastic"), "examples/multi_host/survive.py"]

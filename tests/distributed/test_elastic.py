@@ -356,7 +356,7 @@ def test_one_that_is_stuck(launch: Launch, write: Callable[..., str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(i, marks=[pytest.mark.soak] if i else []) for i in range(30)],
+    [pytest.param(i, marks=pytest.mark.soak) for i in range(30)],
 )
 def test_random_kills_and_stops(
     seed: int, launch: Launch, write: Callable[..., str]

@@ -73,7 +73,7 @@ def test_forest_learns_what_no_line_parts() -> None:
     assert (np.asarray(forest.predict(grown, bins)) == labels).mean() > 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_posterior_of_a_line() -> None:
     bayes = load("bayes")
     rng = np.random.default_rng(0)

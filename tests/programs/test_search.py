@@ -21,7 +21,7 @@ from tests.sweeps import sampling
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10 if sampling.whole else 1))
 def test_each_program_has_one_answer(part: int) -> None:
-    found = search(10 * sampling.seed + part, 50 if sampling.whole else 30)
+    found = search(10 * sampling.seed + part, 50 if sampling.whole else 16)
     assert not found, "\n\n".join(map(str, found))
 
 

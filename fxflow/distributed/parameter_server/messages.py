@@ -10,7 +10,7 @@ sequence number, epoch of the view), fields that JSON can say, and arrays. As fr
   joins small ones.
 
 What comes from a socket may be anything. `decode` looks at all of the description
-before it allocates, and raises `BadMessage` or returns a message: nothing else.
+before it allocates, and raises `MessageError` or returns a message: nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.devices.buffers import aligned_empty
-from fxflow.errors import FxflowError
+from fxflow.errors import MessageError
 
 #: Version of the format. Peers of another one are refused by name, not misread.
 VERSION = 1
@@ -89,19 +89,6 @@ _MOST_ELEMENTS = 1 << 48
 Array = np.ndarray[Any, Any]
 
 
-class BadMessage(FxflowError, ValueError):
-    """Frames that are no message, or a message that no frames can say.
-
-    Attributes:
-      reason: one word, by which they are counted: ``"mark"``, ``"version"``,
-        ``"kind"``, ``"text"``, ``"arrays"`` or ``"size"``.
-    """
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
     """One message.
@@ -159,12 +146,12 @@ def encode(
       Frame 0 and those of the elements.
 
     Raises:
-      BadMessage: it has no such kind, a number that is negative or too large, fields
+      MessageError: it has no such kind, a number that is negative or too large, fields
         that JSON cannot say, arrays of dtypes that XLA does not have; or it is larger
         than the limits.
     """
     if message.kind not in _NUMBERS:
-        raise BadMessage("kind", f"there is no message {message.kind!r}: {_kinds()}")
+        raise MessageError("kind", f"there is no message {message.kind!r}: {_kinds()}")
     text = b""
     if message.fields or message.arrays:
         described = [
@@ -174,7 +161,7 @@ def encode(
         try:
             text = _ENCODER.encode([message.fields, described]).encode()
         except (TypeError, ValueError, RecursionError) as error:
-            raise BadMessage(
+            raise MessageError(
                 "text",
                 f"the fields of a message {message.kind!r} must be what JSON can say "
                 f"({error}); got {message.fields!r:.200}",
@@ -193,7 +180,7 @@ def encode(
             len(text),
         )
     except struct.error:
-        raise BadMessage(
+        raise MessageError(
             "size",
             f"worker, sequence and epoch are integers from 0 to {_MOST_UINT64}; got "
             f"{message.worker!r}, {message.sequence!r} and {message.epoch!r}",
@@ -231,7 +218,7 @@ def _frames(arrays: Any, chunk: int) -> Iterator[bytes | memoryview]:
 def _name_of(name: str, array: Array) -> str:
     found = _DTYPE_NAMES.get(array.dtype)
     if found is None:
-        raise BadMessage(
+        raise MessageError(
             "arrays",
             f"array {name!r} has dtype {array.dtype}, which XLA does not have",
         )
@@ -254,29 +241,29 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
       of 64 bytes, so that the CPU's runtime can take it without another copy.
 
     Raises:
-      BadMessage: the frames are no message of this version, or a larger one.
+      MessageError: the frames are no message of this version, or a larger one.
     """
     if not frames:
-        raise BadMessage("mark", "a message has at least one frame; got none")
+        raise MessageError("mark", "a message has at least one frame; got none")
     first, body = frames[0], frames[1:]
     if len(first) < _HEAD.size or bytes(first[: len(_MARK)]) != _MARK:
-        raise BadMessage(
+        raise MessageError(
             "mark",
             f"{len(first)} bytes that do not begin with {_MARK!r} and a header: they "
             "are no message of a parameter server of fxflow",
         )
     _, version, number, worker, sequence, epoch, length = _HEAD.unpack_from(first)
     if version != VERSION:
-        raise BadMessage(
+        raise MessageError(
             "version",
             f"the peer speaks version {version} of the format, this process version "
             f"{VERSION}: install the same fxflow in all processes of the run",
         )
     if not 0 < number <= len(KINDS):
-        raise BadMessage("kind", f"there is no message number {number}: {_kinds()}")
+        raise MessageError("kind", f"there is no message number {number}: {_kinds()}")
     _check_text(length, limits)
     if len(first) != _HEAD.size + length:
-        raise BadMessage(
+        raise MessageError(
             "text",
             f"frame 0 has {len(first)} bytes, its header says {_HEAD.size + length}",
         )
@@ -284,12 +271,12 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
     given = 0
     for frame in body:
         if not len(frame):
-            raise BadMessage("size", "a frame of elements is empty")
+            raise MessageError("size", "a frame of elements is empty")
         given += len(frame)
     _check_size(given, limits)
     plan = _plan(described, limits)
     if (wanted := sum(part.nbytes for part in plan)) != given:
-        raise BadMessage(
+        raise MessageError(
             "size",
             f"the arrays take {wanted} bytes, the frames of elements have {given}",
         )
@@ -316,16 +303,18 @@ def _parse(data: bytes) -> tuple[dict[str, Any], list[Any]]:
             # Half a surrogate pair is a string that cannot be written anywhere.
             _ENCODER.encode(value).encode()
     except (ValueError, RecursionError) as error:
-        if isinstance(error, BadMessage):
+        if isinstance(error, MessageError):
             raise
-        raise BadMessage("text", f"the text is no JSON of ours: {error}") from None
+        raise MessageError("text", f"the text is no JSON of ours: {error}") from None
     if not (
         type(value) is list
         and len(value) == 2
         and type(value[0]) is dict
         and type(value[1]) is list
     ):
-        raise BadMessage("text", "the text must hold fields and descriptions of arrays")
+        raise MessageError(
+            "text", "the text must hold fields and descriptions of arrays"
+        )
     return value[0], value[1]
 
 
@@ -345,7 +334,7 @@ def _check_depth(text: str) -> None:
         elif char in "[{":
             depth += 1
             if depth > _MOST_DEPTH:
-                raise BadMessage("text", f"it is nested more than {_MOST_DEPTH} deep")
+                raise MessageError("text", f"it is nested more than {_MOST_DEPTH} deep")
         elif char in "]}":
             depth -= 1
 
@@ -378,19 +367,21 @@ def _plan(described: list[Any], limits: Limits) -> list[_Part]:
     plan, names = [], set()
     for one in described:
         if type(one) is not list or len(one) != 3:
-            raise BadMessage("arrays", "an array is described by name, dtype and shape")
+            raise MessageError(
+                "arrays", "an array is described by name, dtype and shape"
+            )
         name, dtype_name, shape = one
         if type(name) is not str or name in names:
-            raise BadMessage("arrays", f"array {name!r:.80}: no name, or one twice")
+            raise MessageError("arrays", f"array {name!r:.80}: no name, or one twice")
         names.add(name)
         dtype = _DTYPES.get(dtype_name) if type(dtype_name) is str else None
         if dtype is None:
-            raise BadMessage(
+            raise MessageError(
                 "arrays", f"array {name!r:.80} has no dtype of XLA: {dtype_name!r:.80}"
             )
         count = _count(shape)
         if count is None:
-            raise BadMessage(
+            raise MessageError(
                 "arrays", f"array {name!r:.80} has no shape: {shape!r:.80}"
             )
         plan.append(_Part(name, dtype, tuple(shape), count * dtype.itemsize))
@@ -442,7 +433,7 @@ def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, 
         else:
             array = np.empty(0, dtype)
         if dtype is dtypes.bool_ and nbytes and array.view(np.uint8).max() > 1:
-            raise BadMessage("arrays", f"array {name!r:.80}: a boolean is 0 or 1")
+            raise MessageError("arrays", f"array {name!r:.80}: a boolean is 0 or 1")
         array = array.reshape(shape)
         array.flags.writeable = False
         arrays[name] = array
@@ -454,7 +445,7 @@ def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, 
 
 def _check_text(length: int, limits: Limits) -> None:
     if length > limits.text:
-        raise BadMessage(
+        raise MessageError(
             "text",
             f"the text has {length} bytes, at most {limits.text} are allowed: long "
             "texts travel as arrays of bytes",
@@ -463,7 +454,7 @@ def _check_text(length: int, limits: Limits) -> None:
 
 def _check_count(count: int, limits: Limits) -> None:
     if count > limits.arrays:
-        raise BadMessage(
+        raise MessageError(
             "arrays",
             f"{count} arrays in a message, at most {limits.arrays} are allowed",
         )
@@ -471,7 +462,7 @@ def _check_count(count: int, limits: Limits) -> None:
 
 def _check_size(size: int, limits: Limits) -> None:
     if size > limits.size:
-        raise BadMessage(
+        raise MessageError(
             "size", f"the arrays have {size} bytes, at most {limits.size} are allowed"
         )
 

@@ -33,13 +33,12 @@ from fxflow.distributed.parameter_server.keys import Keys, zmq
 from fxflow.distributed.parameter_server.messages import (
     LIMITS,
     VERSION,
-    BadMessage,
     Limits,
     Message,
     decode,
     encode,
 )
-from fxflow.errors import DistributedError
+from fxflow.errors import DistributedError, MessageError
 
 #: Messages that wait for a peer to read them: at the sender, at the receiver.
 _MOST_UNSENT = 1024
@@ -133,7 +132,7 @@ class Traffic:
       received_bytes: bytes by kind.
       dropped: messages that were not sent or not taken, by reason: ``"slow"`` (the
         peer does not read), ``"gone"`` (it is not connected), the reasons of
-        `BadMessage`; and connections: ``"stranger"`` (no handshake succeeded).
+        `MessageError`; and connections: ``"stranger"`` (no handshake succeeded).
     """
 
     def __init__(self) -> None:
@@ -373,7 +372,7 @@ class Listener(_End):
           arrived.
 
         Raises:
-          BadMessage: no frames can say it.
+          MessageError: no frames can say it.
         """
         waiting = self._waiting.get(peer)
         if waiting is None:
@@ -400,7 +399,7 @@ class Listener(_End):
             peer = frames[0].bytes
             try:
                 came.append((peer, self._decode(frames[1:])))
-            except BadMessage as error:
+            except MessageError as error:
                 self.traffic.dropped[error.reason] += 1
                 if error.reason == "version":
                     # In our version: the other end's own error will name both.
@@ -488,7 +487,7 @@ class Dialer(_End):
           Whether it was taken: False if too much waits already. Taken is not arrived.
 
         Raises:
-          BadMessage: no frames can say it.
+          MessageError: no frames can say it.
         """
         return self._send([], message, self._waiting)
 
@@ -509,7 +508,7 @@ class Dialer(_End):
                 break
             try:
                 came.append(self._decode(frames))
-            except BadMessage as error:
+            except MessageError as error:
                 self.traffic.dropped[error.reason] += 1
                 if error.reason == "version":
                     raise DistributedError(f"{self.address}: {error}") from None

@@ -13,12 +13,12 @@ from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.messages import (
     KINDS,
     SMALL,
-    BadMessage,
     Limits,
     Message,
     decode,
     encode,
 )
+from fxflow.errors import MessageError
 
 HEAD = struct.Struct("!4sBBQQQI")
 SHAPES = [(), (0,), (3, 5), (2, 0, 3), (1,), (1, 1, 1, 1, 1, 1, 1, 2)]
@@ -147,7 +147,7 @@ def test_misaligned_frames_are_copied() -> None:
     ],
 )
 def test_what_cannot_be_said(message: Message, reason: str, text: str) -> None:
-    with pytest.raises(BadMessage, match=text) as error:
+    with pytest.raises(MessageError, match=text) as error:
         encode(message)
     assert error.value.reason == reason
 
@@ -161,10 +161,10 @@ def test_limits_hold_at_both_ends() -> None:
         (Limits(arrays=1), "arrays"),
         (Limits(size=31), "size"),
     ):
-        with pytest.raises(BadMessage, match="at most") as error:
+        with pytest.raises(MessageError, match="at most") as error:
             encode(message, limits=limits)
         assert error.value.reason == reason
-        with pytest.raises(BadMessage, match="at most") as error:
+        with pytest.raises(MessageError, match="at most") as error:
             decode(frames, limits=limits)
         assert error.value.reason == reason
     assert_same(decode(frames, limits=Limits(len(frames[0]), 2, 32)), message)
@@ -226,7 +226,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_no_message(name: str) -> None:
     frames, reason = WRONG[name]
-    with pytest.raises(BadMessage) as error:
+    with pytest.raises(MessageError) as error:
         decode(frames)
     assert error.value.reason == reason
     assert len(str(error.value)) < 1000
@@ -239,7 +239,7 @@ def test_brackets_in_strings_are_no_depth() -> None:
 
 
 def test_versions_are_named() -> None:
-    with pytest.raises(BadMessage, match=f"version 9 .* version {messages.VERSION}"):
+    with pytest.raises(MessageError, match=f"version 9 .* version {messages.VERSION}"):
         decode([head(version=9)])
 
 
@@ -263,7 +263,7 @@ VALID = encode(
 def attempt(frames: list[Any]) -> None:
     try:
         message = decode(frames)
-    except BadMessage:
+    except MessageError:
         return
     # What was taken can be said again, and is the same.
     assert_same(decode(encode(message)), message)

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fxflow.distributed.parameter_server.messages import (
-    BadMessage,
     Limits,
     Message,
     decode,
     encode,
 )
-from fxflow.errors import DistributedError
+from fxflow.errors import DistributedError, MessageError
 
 _RECORD = struct.Struct("!4sIQ")
 _MARK = b"fxpl"
@@ -93,7 +92,7 @@ def read(path: Path, *, limits: Limits) -> Iterator[Message]:
             frames = _record(file)
             try:
                 message = None if frames is None else decode(frames, limits=limits)
-            except BadMessage:
+            except MessageError:
                 message = None
             if message is None:
                 file.truncate(start)
