@@ -12,8 +12,8 @@ losses are in `optim.losses`, helpers of states and moments in `optim.tree`
 `multi_transform`, and `inject_hyperparams` takes stateful schedules too.
 
 Not here: GaLore, Sophia, microbatching (`lax.map` has `batch_size`), perturbations,
-assignment, non-negative least squares, the losses of Dice, sparsemax, rankings and
-NT-Xent; Muon's preconditioning by spectral norms and by almost orthogonal layers.
+assignment, non-negative least squares; CTC's loss is `nn.ctc_loss`, without forward
+probabilities; Muon's preconditioning by spectral norms and by almost orthogonal layers.
 """
 
 # fmt: off

@@ -1,4 +1,4 @@
-"""Losses, element by element or example by example: take the mean of what they give."""
+"""Losses of numbers, classes, distributions and directions."""
 
 from __future__ import annotations
 
@@ -12,35 +12,7 @@ from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike
-
-
-def _floats(name: str, what: str, x: Any) -> Any:
-    """Checks that an argument is a float array."""
-    if not is_arraylike(x):
-        raise not_an_array(x, f"{name}: {what} is")
-    aval = typeof(x)
-    if not dtypes.is_floating(aval.dtype):
-        raise DtypeError(
-            f"{name}: {what} must be floats, got {aval}: convert with .astype"
-        )
-    return x
-
-
-def _difference(name: str, predictions: Any, targets: Any) -> Any:
-    """Returns the errors; shapes must be equal, as broadcasting hides mistakes."""
-    _floats(name, "predictions", predictions)
-    if targets is None:
-        return predictions
-    if not is_arraylike(targets):
-        raise not_an_array(targets, f"{name}: targets is")
-    given, wanted = typeof(predictions), typeof(targets)
-    if wanted.ndim and given.shape != wanted.shape:
-        raise ShapeError(
-            f"{name}: predictions and targets must have one shape, got {given} and "
-            f"{wanted}"
-        )
-    return fnp.subtract(predictions, targets)
-
+from fxflow.optim.losses.checks import difference, floats
 
 _error_docs = shared("""
     Args:
@@ -65,7 +37,7 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
       >>> float(optim.losses.squared_error(3.0, 1.0))
       4.0
     """
-    return fnp.square(_difference("squared_error", predictions, targets))
+    return fnp.square(difference("squared_error", predictions, targets))
 
 
 @library()
@@ -77,7 +49,7 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
       >>> float(optim.losses.l2_loss(3.0, 1.0))
       2.0
     """
-    error = _difference("l2_loss", predictions, targets)
+    error = difference("l2_loss", predictions, targets)
     return fnp.multiply(0.5, fnp.square(error))
 
 
@@ -102,7 +74,7 @@ def huber_loss(
 
     Reference: Huber 1964.
     """
-    size = fnp.abs(_difference("huber_loss", predictions, targets))
+    size = fnp.abs(difference("huber_loss", predictions, targets))
     near = fnp.minimum(size, delta)
     # The two parts add up to both cases; neither has a kink in its derivative.
     linear = fnp.multiply(delta, fnp.subtract(size, near))
@@ -118,7 +90,7 @@ def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
       >>> float(optim.losses.log_cosh(0.0))
       0.0
     """
-    error = _difference("log_cosh", predictions, targets)
+    error = difference("log_cosh", predictions, targets)
     both = fnp.logaddexp(error, fnp.negative(error))
     return fnp.subtract(both, fnp.log(fnp.asarray(2.0, typeof(error).dtype)))
 
@@ -149,7 +121,7 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     Reference: Goodfellow, Bengio, Courville 2016, section 6.2.2.
     """
     name = "sigmoid_binary_cross_entropy"
-    x = _floats(name, "logits", logits)
+    x = floats(name, "logits", logits)
     if not is_arraylike(labels):
         raise not_an_array(labels, f"{name}: labels is")
     yes = fnp.multiply(labels, nn.log_sigmoid(x))
@@ -188,7 +160,7 @@ def softmax_cross_entropy(
       0.6931
     """
     name = "softmax_cross_entropy"
-    log_p = nn.log_softmax(_floats(name, "logits", logits), axis, where)
+    log_p = nn.log_softmax(floats(name, "logits", logits), axis, where)
     if not is_arraylike(labels):
         raise not_an_array(labels, f"{name}: labels is")
     products = fnp.multiply(labels, log_p)
@@ -225,7 +197,7 @@ def softmax_cross_entropy_with_integer_labels(
       0.6931
     """
     name = "softmax_cross_entropy_with_integer_labels"
-    x = _floats(name, "logits", logits)
+    x = floats(name, "logits", logits)
     if not is_arraylike(labels):
         raise not_an_array(labels, f"{name}: labels is")
     scores, classes = typeof(x), typeof(labels)
@@ -264,7 +236,7 @@ def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
 
     Reference: Cortes and Vapnik 1995.
     """
-    x = _floats("hinge_loss", "predictor_outputs", predictor_outputs)
+    x = floats("hinge_loss", "predictor_outputs", predictor_outputs)
     return nn.relu(fnp.subtract(1.0, fnp.multiply(x, targets)))
 
 
@@ -300,8 +272,8 @@ def kl_divergence(
 
     Reference: Kullback and Leibler 1951.
     """
-    log_p = _floats("kl_divergence", "log_predictions", log_predictions)
-    y = _floats("kl_divergence", "targets", targets)
+    log_p = floats("kl_divergence", "log_predictions", log_predictions)
+    y = floats("kl_divergence", "targets", targets)
     none = fnp.equal(y, 0)
     # Where the target is 0, its logarithm and that one's derivative are not finite.
     log_y = fnp.log(fnp.where(none, 1, y))
@@ -310,16 +282,25 @@ def kl_divergence(
 
 
 @library("axis")
-def smooth_labels(labels: ArrayLike, alpha: Any, *, axis: int = -1) -> Array:
+def smooth_labels(
+    labels: ArrayLike,
+    alpha: Any,
+    *,
+    axis: int = -1,
+    where: ArrayLike | None = None,
+) -> Array:
     r"""Returns labels mixed with uniform ones: :math:`(1-\alpha) y + \alpha/n`.
 
     Args:
       labels: y: float[..., n], probabilities.
       alpha: α in [0, 1].
       axis: along which the classes lie.
+      where: bool, broadcast against the labels: which classes count for n; None means
+        all.
 
     Returns:
-      An array of the shape of the labels.
+      An array of the shape of the labels, smoothed where `where` is False, too: losses
+      take a `where` of their own.
 
     Raises:
       DtypeError: the labels are no floats.
@@ -330,11 +311,15 @@ def smooth_labels(labels: ArrayLike, alpha: Any, *, axis: int = -1) -> Array:
 
     Reference: Müller, Kornblith, Hinton 2019, "When does label smoothing help?".
     """
-    y = _floats("smooth_labels", "labels", labels)
+    y = floats("smooth_labels", "labels", labels)
     aval = typeof(y)
     if not -aval.ndim <= axis < aval.ndim:
         raise AxisError(f"smooth_labels: there is no axis {axis} in {aval}")
-    share = fnp.divide(alpha, aval.shape[axis])
+    count: Any = aval.shape[axis]
+    if where is not None:
+        there = fnp.broadcast_to(fnp.astype(where, bool), aval.shape)
+        count = fnp.sum(there, axis, keepdims=True, dtype=aval.dtype)
+    share = fnp.divide(alpha, count)
     return fnp.add(fnp.multiply(fnp.subtract(1.0, alpha), y), share)
 
 
@@ -345,6 +330,7 @@ _cosine_docs = shared("""
     Args:
       epsilon: the least norm that is assumed.
       axis: along which the vectors lie.
+      where: bool, broadcast against both: which elements of vectors count.
 
     Returns:
       An array without the axis.
@@ -363,6 +349,7 @@ def cosine_similarity(
     *,
     epsilon: Any = 0.0,
     axis: int | Sequence[int] | None = -1,
+    where: ArrayLike | None = None,
 ) -> Array:
     r"""Returns cosines of angles: :math:`a \cdot b / (\lVert a\rVert \lVert b\rVert)`.
 
@@ -378,17 +365,17 @@ def cosine_similarity(
       >>> round(float(optim.losses.cosine_similarity(a, a)), 5)
       1.0
     """
-    a = _floats("cosine_similarity", "predictions", predictions)
-    b = _floats("cosine_similarity", "targets", targets)
+    a = floats("cosine_similarity", "predictions", predictions)
+    b = floats("cosine_similarity", "targets", targets)
 
     def unit(x: Any) -> Any:
-        square = fnp.sum(fnp.square(x), axis, keepdims=True)
+        square = fnp.sum(fnp.square(x), axis, keepdims=True, where=where)
         small = fnp.less_equal(square, fnp.square(epsilon))
         # The root's derivative at 0 is infinite: 0 · inf would be nan.
         root = fnp.sqrt(fnp.where(small, 1.0, square))
         return fnp.divide(x, fnp.where(small, epsilon, root))
 
-    return fnp.sum(fnp.multiply(unit(a), unit(b)), axis)
+    return fnp.sum(fnp.multiply(unit(a), unit(b)), axis, where=where)
 
 
 @library("axis")
@@ -399,6 +386,7 @@ def cosine_distance(
     *,
     epsilon: Any = 0.0,
     axis: int | Sequence[int] | None = -1,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns one minus the cosine of angles.
 
@@ -411,7 +399,9 @@ def cosine_distance(
       >>> float(optim.losses.cosine_distance(a, b))
       1.0
     """
-    similarity = cosine_similarity(predictions, targets, epsilon=epsilon, axis=axis)
+    similarity = cosine_similarity(
+        predictions, targets, epsilon=epsilon, axis=axis, where=where
+    )
     return fnp.subtract(1.0, similarity)
 
 
@@ -442,7 +432,7 @@ def sigmoid_focal_loss(
     Reference: Lin, Goyal, Girshick, He, Dollár 2017, "Focal loss for dense object
     detection".
     """
-    _floats("sigmoid_focal_loss", "logits", logits)
+    floats("sigmoid_focal_loss", "logits", logits)
     entropy = sigmoid_binary_cross_entropy(logits, labels)
     yes, other = nn.sigmoid(logits), fnp.subtract(1.0, labels)
     wrong = fnp.add(
@@ -473,7 +463,7 @@ def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
       >>> float(optim.losses.safe_softmax_cross_entropy(logits, fnp.array([1.0, 0.0])))
       0.0
     """
-    _floats("safe_softmax_cross_entropy", "logits", logits)
+    floats("safe_softmax_cross_entropy", "logits", logits)
     none = fnp.equal(labels, 0.0)
     costs = fnp.where(none, 0.0, fnp.negative(nn.log_softmax(logits, axis=-1)))
     return fnp.sum(fnp.multiply(labels, costs), -1)
@@ -511,7 +501,7 @@ def poly_loss_cross_entropy(
     Reference: Leng et al. 2022, "PolyLoss: a polynomial expansion perspective of
     classification loss functions".
     """
-    _floats("poly_loss_cross_entropy", "logits", logits)
+    floats("poly_loss_cross_entropy", "logits", logits)
     wrong = fnp.subtract(1.0, nn.softmax(logits, axis=axis, where=where))
     first = fnp.sum(fnp.multiply(labels, wrong), axis, where=where)
     entropy = softmax_cross_entropy(logits, labels, axis=axis, where=where)
@@ -535,7 +525,7 @@ def perceptron_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
 
     Reference: Rosenblatt 1958.
     """
-    _floats("perceptron_loss", "predictor_outputs", predictor_outputs)
+    floats("perceptron_loss", "predictor_outputs", predictor_outputs)
     return fnp.maximum(0, fnp.negative(fnp.multiply(predictor_outputs, targets)))
 
 
@@ -561,7 +551,7 @@ def multiclass_perceptron_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
 
     Reference: Collins 2002.
     """
-    _floats("multiclass_perceptron_loss", "scores", scores)
+    floats("multiclass_perceptron_loss", "scores", scores)
     return fnp.subtract(fnp.max(scores, -1), _score_of(scores, labels))
 
 
@@ -584,7 +574,7 @@ def multiclass_hinge_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
 
     Reference: Crammer and Singer 2001.
     """
-    _floats("multiclass_hinge_loss", "scores", scores)
+    floats("multiclass_hinge_loss", "scores", scores)
     aval = typeof(scores)
     own = nn.one_hot(labels, aval.shape[-1], dtype=aval.dtype)
     others = fnp.add(scores, fnp.subtract(1.0, own))
@@ -619,7 +609,7 @@ def kl_divergence_with_log_targets(
 
     Reference: Kullback and Leibler 1951.
     """
-    error = _difference("kl_divergence_with_log_targets", log_targets, log_predictions)
+    error = difference("kl_divergence_with_log_targets", log_targets, log_predictions)
     return fnp.sum(fnp.multiply(fnp.exp(log_targets), error), axis, where=where)
 
 
@@ -688,7 +678,7 @@ def triplet_margin_loss(
     """
 
     def distance(other: Any) -> Any:
-        error = fnp.abs(_difference("triplet_margin_loss", anchors, other))
+        error = fnp.abs(difference("triplet_margin_loss", anchors, other))
         total = fnp.sum(fnp.power(error, norm_degree), axis)
         return fnp.power(fnp.add(total, eps), fnp.divide(1.0, norm_degree))
 

@@ -172,3 +172,18 @@ def test_some_classes_take_part() -> None:
         other = OTHERS if "log_targets" in name else SHARES
         out = getattr(losses, name)(SCORES, other, where=part)
         np.testing.assert_allclose(out, want, rtol=1e-4)
+
+
+def test_where_of_directions_and_smooth_labels() -> None:
+    x = np.float32([[3, 4, np.nan], [1, -2, 0.5]])
+    y = np.float32([[1, 0, 2], [2, 1, 1]])
+    where = np.array([[1, 1, 0], [1, 0, 1]], bool)
+    similarity = losses.cosine_similarity(x, y, where=where)
+    np.testing.assert_allclose(similarity, [0.6, 1.0], rtol=1e-6)
+    distance = losses.cosine_distance(x, y, where=where)
+    np.testing.assert_allclose(distance, [0.4, 0.0], atol=1e-6)
+    p = np.float32([[0.5, 0.5, 0], [0.25, 0.25, 0.5]])
+    smooth = losses.smooth_labels(p, 0.3, where=where)
+    np.testing.assert_allclose(smooth, 0.7 * p + 0.15, rtol=1e-6)
+    across = losses.smooth_labels(p, 0.3, axis=0, where=where)
+    np.testing.assert_allclose(across[0], 0.7 * p[0] + [0.15, 0.3, 0.3], rtol=1e-6)

@@ -1,0 +1,84 @@
+"""What losses ask of their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import numpy as fnp
+from fxflow.core.arrays import dtypes, is_arraylike, not_an_array, typeof
+from fxflow.errors import DtypeError, ShapeError
+
+
+def floats(name: str, what: str, x: Any) -> Any:
+    """Returns an argument, which has to be a float array.
+
+    Args:
+      name: of the loss, for messages.
+      what: the argument's name.
+      x: the argument.
+
+    Returns:
+      `x`.
+
+    Raises:
+      ArgumentError: it is no array.
+      DtypeError: it has no floats.
+    """
+    if not is_arraylike(x):
+        raise not_an_array(x, f"{name}: {what} is")
+    aval = typeof(x)
+    if not dtypes.is_floating(aval.dtype):
+        raise DtypeError(
+            f"{name}: {what} must be floats, got {aval}: convert with .astype"
+        )
+    return x
+
+
+def difference(name: str, predictions: Any, targets: Any) -> Any:
+    """Returns the errors; shapes must be equal, as broadcasting hides mistakes.
+
+    Args:
+      name: of the loss, for messages.
+      predictions: float array.
+      targets: of the same shape, or 0-d; None means 0.
+
+    Returns:
+      Predictions minus targets.
+
+    Raises:
+      DtypeError: the predictions are no floats.
+      ShapeError: the shapes differ.
+    """
+    floats(name, "predictions", predictions)
+    if targets is None:
+        return predictions
+    if not is_arraylike(targets):
+        raise not_an_array(targets, f"{name}: targets is")
+    given, wanted = typeof(predictions), typeof(targets)
+    if wanted.ndim and given.shape != wanted.shape:
+        raise ShapeError(
+            f"{name}: predictions and targets must have one shape, got {given} and "
+            f"{wanted}"
+        )
+    return fnp.subtract(predictions, targets)
+
+
+def same_shapes(name: str, predictions: Any, targets: Any) -> None:
+    """Checks that two arrays have one shape, as broadcasting hides mistakes.
+
+    Args:
+      name: of the loss, for messages.
+      predictions: array.
+      targets: array.
+
+    Raises:
+      ArgumentError: the targets are no array.
+      ShapeError: the shapes differ.
+    """
+    if not is_arraylike(targets):
+        raise not_an_array(targets, f"{name}: targets is")
+    given, wanted = typeof(predictions), typeof(targets)
+    if given.shape != wanted.shape:
+        raise ShapeError(
+            f"{name}: expected arrays of one shape, got {given} and {wanted}"
+        )

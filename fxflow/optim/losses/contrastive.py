@@ -1,0 +1,66 @@
+"""Losses of embeddings of which some belong together."""
+
+from __future__ import annotations
+
+from fxflow import nn
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, is_arraylike, not_an_array, typeof
+from fxflow.core.runtime.eager import library
+from fxflow.errors import ShapeError
+from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.losses.checks import floats
+from fxflow.optim.numerics import safe_norm
+
+
+@library()
+def ntxent(
+    embeddings: ArrayLike, labels: ArrayLike, temperature: ArrayLike = 0.07
+) -> Array:
+    r"""Returns how hard pairs of one label are to tell from pairs of two.
+
+    With cosines s of the angles between embeddings, the mean over all pairs i ≠ j of
+    one label of
+
+    .. math:: -\log \frac{e^{s_{ij}/\tau}}
+       {e^{s_{ij}/\tau} + \sum_{k: y_k \ne y_i} e^{s_{ik}/\tau}}
+
+    Args:
+      embeddings: float[n, d].
+      labels: y: [n]; equal for those that belong together.
+      temperature: τ.
+
+    Returns:
+      A 0-d float array.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: the embeddings are no floats.
+      ShapeError: the shapes do not fit.
+
+    Special cases:
+      nan if no two embeddings have one label. The angles of an embedding 0 are right.
+
+    Example:
+      >>> x = fnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+      >>> round(float(optim.losses.ntxent(x, fnp.array([0, 0, 1]), 1.0)), 4)
+      0.3133
+
+    Reference: Chen, Kornblith, Norouzi, Hinton 2020, "A simple framework for
+    contrastive learning of visual representations".
+    """
+    x, aval = floats("ntxent", "embeddings", embeddings), typeof(embeddings)
+    if not is_arraylike(labels):
+        raise not_an_array(labels, "ntxent: labels is")
+    given = typeof(labels)
+    if aval.ndim != 2 or given.shape != aval.shape[:1]:
+        raise ShapeError(
+            f"ntxent: expected embeddings [n, d] and labels [n], got {aval} and {given}"
+        )
+    length = safe_norm(x, 0, axis=1, keepdims=True)
+    unit = fnp.divide(x, fnp.where(fnp.equal(length, 0), 1, length))
+    s = fnp.divide(fnp.matmul(unit, fnp.transpose(unit)), temperature)
+    same = fnp.equal(fnp.expand_dims(labels, 1), labels)
+    others = nn.logsumexp(s, 1, where=fnp.logical_not(same), keepdims=True)
+    costs = fnp.subtract(fnp.logaddexp(s, others), s)
+    pairs = fnp.logical_and(same, fnp.logical_not(fnp.eye(aval.shape[0], dtype=bool)))
+    return fnp.mean(costs, where=pairs)

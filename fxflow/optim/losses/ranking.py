@@ -1,0 +1,73 @@
+"""Losses of orders of items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import nn
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array
+from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.losses.checks import floats, same_shapes
+
+
+def ranking_softmax_loss(
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    where: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    reduce_fn: Callable[..., Any] | None = fnp.mean,
+) -> Array:
+    r"""Returns cross entropies of lists of scores and relevances.
+
+    .. math:: -\sum_i w_i y_i \log \frac{e^{s_i}}{\sum_j e^{s_j}}
+
+    Args:
+      logits: s: float[..., n], the scores of the items of a list.
+      labels: y, of the same shape: how relevant they are.
+      where: bool[..., n]: which items there are; None means all.
+      weights: w: float[..., n]; None means 1.
+      reduce_fn: takes the losses of all lists, and, if there is a `where`, one of the
+        lists that have an item; None gives the losses.
+
+    Returns:
+      What `reduce_fn` gives, a 0-d float array for `fnp.mean`; float[...] for None.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: the scores are no floats.
+      ShapeError: the shapes differ.
+
+    Special cases:
+      A list without items has loss 0, and so has the mean of no such lists.
+
+    Example:
+      >>> scores = fnp.array([[0.0, 0.0]])
+      >>> float(optim.losses.ranking_softmax_loss(scores, fnp.array([[1.0, 0.0]])))
+      0.69314...
+
+    Reference: Cao et al. 2007, "Learning to rank: from pairwise approach to listwise
+    approach".
+    """
+    name = "ranking_softmax_loss"
+    floats(name, "logits", logits)
+    same_shapes(name, logits, labels)
+    shares = labels if weights is None else fnp.multiply(labels, weights)
+    log_p = nn.log_softmax(logits, -1, where)
+    if where is None:
+        there = None
+    else:
+        there = fnp.any(fnp.broadcast_to(where, fnp.shape(logits)), -1)
+        # Items that are not there have no logarithm, and no derivative.
+        log_p = fnp.where(where, log_p, 0)
+        shares = fnp.where(where, shares, 0)
+    losses = fnp.negative(fnp.sum(fnp.multiply(shares, log_p), -1))
+    if reduce_fn is None:
+        return losses
+    if there is None:
+        total: Array = reduce_fn(losses)
+        return total
+    total = reduce_fn(losses, where=there)
+    return fnp.where(fnp.any(there), total, 0)

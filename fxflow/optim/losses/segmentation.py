@@ -1,0 +1,179 @@
+"""Losses of overlaps: which class each point of an image belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow import nn
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, typeof
+from fxflow.core.docs import shared
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.losses.checks import floats, same_shapes
+
+_docs = shared("""
+    Args:
+      predictions: float[batch, ..., classes], scores.
+      targets: of the same shape: 1 where a point is of the class, else 0.
+      smooth: s, added to both sides of the fraction, so that 0 / 0 is none.
+      apply_softmax: whether predictions are scores (of one class: those of a sigmoid);
+        else they are probabilities.
+      ignore_background: whether class 0 does not count.
+
+    Raises:
+      ArgumentError: the targets are no array, or an option is unknown.
+      AxisError: there is no such axis.
+      DtypeError: the predictions are no floats.
+      ShapeError: the shapes differ, or there is no axis of classes.
+""")
+
+
+def _probabilities(predictions: Any, scores: bool) -> Any:
+    if not scores:
+        return predictions
+    if typeof(predictions).shape[-1] == 1:
+        return nn.sigmoid(predictions)
+    return nn.softmax(predictions, -1)
+
+
+@_docs
+def dice_loss(
+    predictions: ArrayLike,
+    targets: ArrayLike,
+    *,
+    class_weights: ArrayLike | None = None,
+    smooth: ArrayLike = 1.0,
+    alpha: ArrayLike = 0.5,
+    beta: ArrayLike = 0.5,
+    apply_softmax: bool = True,
+    reduction: str = "mean",
+    ignore_background: bool = False,
+    axis: int | Sequence[int] | None = None,
+) -> Array:
+    r"""Returns by how much the predicted and the true regions do not overlap.
+
+    With the sizes of what is hit (H), wrongly said (W) and missed (M), for each class
+
+    .. math:: 1 - \frac{H + s}{H + \alpha W + \beta M + s}
+
+    Args:
+      class_weights: float[classes], factors; None means 1.
+      alpha: α; with α = β = ½ the fraction is the coefficient of Dice.
+      beta: β.
+      reduction: `"mean"` or `"sum"` over classes, or `"none"`.
+      axis: the axes of points; None means all between the first and the last.
+
+    Returns:
+      float[batch], or, without a reduction, float[batch, classes] (in general: without
+      the axes of points).
+
+    Example:
+      >>> p = fnp.array([[[1.0, 0.0], [1.0, 0.0]]])
+      >>> t = fnp.array([[[1.0, 0.0], [0.0, 1.0]]])
+      >>> optim.losses.dice_loss(p, t, apply_softmax=False, reduction="none").tolist()
+      [[0.199..., 0.333...]]
+
+    Reference: Milletari, Navab, Ahmadi 2016, "V-Net"; Salehi, Erdogmus, Gholipour 2017,
+    "Tversky loss function for image segmentation".
+    """
+    aval = typeof(floats("dice_loss", "predictions", predictions))
+    same_shapes("dice_loss", predictions, targets)
+    if not aval.ndim:
+        raise ShapeError(f"dice_loss: expected predictions [..., classes], got {aval}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ArgumentError(
+            f'dice_loss: reduction must be "mean", "sum" or "none", got {reduction!r}'
+        )
+    points = range(1, aval.ndim - 1) if axis is None else axis
+    axes = points if isinstance(points, int) else tuple(points)
+    p = _probabilities(predictions, apply_softmax)
+    hit = fnp.sum(fnp.multiply(p, targets), axes)
+    wrong = fnp.multiply(alpha, fnp.subtract(fnp.sum(p, axes), hit))
+    missed = fnp.multiply(beta, fnp.subtract(fnp.sum(targets, axes), hit))
+    above = fnp.add(hit, smooth)
+    costs = fnp.subtract(1, fnp.divide(above, above + wrong + missed))
+    if class_weights is not None:
+        costs = fnp.multiply(costs, class_weights)
+    if ignore_background:
+        costs = costs[..., 1:]
+    if reduction == "none":
+        return costs
+    return fnp.mean(costs, -1) if reduction == "mean" else fnp.sum(costs, -1)
+
+
+@_docs
+def multiclass_generalized_dice_loss(
+    predictions: ArrayLike,
+    targets: ArrayLike,
+    *,
+    smooth: ArrayLike = 1.0,
+    apply_softmax: bool = True,
+    ignore_background: bool = False,
+) -> Array:
+    r"""Returns the mean of Dice losses, of which those of small regions count more.
+
+    A class of n points weighs :math:`1 / n^2`, in shares of all classes.
+
+    Returns:
+      A 0-d float array.
+
+    Special cases:
+      A class without points outweighs all others.
+
+    Example:
+      >>> p = fnp.array([[[1.0, 0.0], [1.0, 0.0]]])
+      >>> t = fnp.array([[[1.0, 0.0], [0.0, 1.0]]])
+      >>> loss = optim.losses.multiclass_generalized_dice_loss
+      >>> round(float(loss(p, t, apply_softmax=False)), 4)
+      0.2667
+
+    Reference: Sudre et al. 2017, "Generalised Dice overlap as a deep learning loss
+    function for highly unbalanced segmentations".
+    """
+    costs = dice_loss(
+        predictions,
+        targets,
+        smooth=smooth,
+        apply_softmax=apply_softmax,
+        reduction="none",
+    )
+    aval = typeof(targets)
+    size = fnp.sum(targets, tuple(range(1, aval.ndim - 1)))
+    weights = fnp.reciprocal(fnp.square(fnp.add(size, 1e-6)))
+    shares = fnp.divide(weights, fnp.mean(weights, -1, keepdims=True))
+    costs = fnp.multiply(costs, shares)
+    return fnp.mean(costs[..., 1:] if ignore_background else costs)
+
+
+@_docs
+def binary_dice_loss(
+    predictions: ArrayLike,
+    targets: ArrayLike,
+    *,
+    smooth: ArrayLike = 1.0,
+    apply_sigmoid: bool = True,
+) -> Array:
+    """Returns by how much a predicted region and a true one do not overlap.
+
+    Args:
+      predictions: float[batch, ...] or float[batch, ..., 1], scores.
+      apply_sigmoid: whether predictions are scores; else they are probabilities.
+
+    Returns:
+      float[batch].
+
+    Example:
+      >>> p, t = fnp.array([[1.0, 1.0]]), fnp.array([[1.0, 0.0]])
+      >>> optim.losses.binary_dice_loss(p, t, apply_sigmoid=False).tolist()
+      [0.199...]
+
+    Reference: Milletari, Navab, Ahmadi 2016, "V-Net".
+    """
+    shape = typeof(floats("binary_dice_loss", "predictions", predictions)).shape
+    same_shapes("binary_dice_loss", predictions, targets)
+    if not shape or shape[-1] != 1:
+        predictions = fnp.expand_dims(predictions, -1)
+        targets = fnp.expand_dims(targets, -1)
+    return dice_loss(predictions, targets, smooth=smooth, apply_softmax=apply_sigmoid)
