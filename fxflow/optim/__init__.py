@@ -25,10 +25,14 @@ from fxflow.optim.adams import (
 from fxflow.optim.adans import ScaleByAdanState, adan, scale_by_adan
 from fxflow.optim.averages import incremental_update, periodic_update
 from fxflow.optim.base import (
-    EmptyState, GradientTransformation, GradientTransformationExtraArgs, apply_updates,
-    chain, global_norm, identity, named_chain, safe_increment, set_to_zero, stateless,
-    stateless_with_tree_map, with_extra_args_support,
+    EmptyState, GradientTransformation, GradientTransformationExtraArgs, Params,
+    ScalarOrSchedule, Schedule, TransformInitFn, TransformUpdateExtraArgsFn,
+    TransformUpdateFn, Updates, apply_updates, chain, global_norm, identity,
+    named_chain, safe_increment, set_to_zero, stateless, stateless_with_tree_map,
+    with_extra_args_support,
 )
+from fxflow.optim.base import Mask as MaskOrFn
+from fxflow.optim.base import State as OptState
 from fxflow.optim.clipping import (
     adaptive_grad_clip, clip, clip_by_block_rms, clip_by_global_norm,
     per_example_global_norm_clip, per_example_layer_norm_clip, unitwise_clip,
@@ -104,16 +108,18 @@ __all__ = [
     "AddNoiseState", "ApplyEvery", "ApplyIfFiniteState", "BacktrackingLinesearchInfo",
     "ConditionallyMaskState", "ConditionallyTransformState", "EmaState", "EmptyState",
     "FactoredState", "GradientTransformation", "GradientTransformationExtraArgs",
-    "InjectHyperparamsState", "LookaheadParams", "LookaheadState", "MaskedNode",
-    "MaskedState", "MonitorState", "MultiNormal", "MultiSteps", "MultiStepsState",
-    "PartitionState", "ScaleByAdaDeltaState", "ScaleByAdamState", "ScaleByAdanState",
+    "InjectHyperparamsState", "LookaheadParams", "LookaheadState", "MaskOrFn",
+    "MaskedNode", "MaskedState", "MonitorState", "MultiNormal", "MultiSteps",
+    "MultiStepsState", "OptState", "Params", "PartitionState", "ScalarOrSchedule",
+    "ScaleByAdaDeltaState", "ScaleByAdamState", "ScaleByAdanState",
     "ScaleByAmsgradState", "ScaleByBacktrackingLinesearchState",
     "ScaleByDistanceOverGradientsState", "ScaleByLBFGSState", "ScaleByLionState",
     "ScaleByNovogradState", "ScaleByOptimisticGradientState", "ScaleByRmsState",
     "ScaleByRpropState", "ScaleByRssState", "ScaleBySM3State", "ScaleByScheduleState",
-    "ScaleByZoomLinesearchState", "SnapshotState", "StatefulSchedule", "TraceState",
-    "WrappedSchedule", "ZeroNansState", "ZoomLinesearchInfo", "adabelief", "adadelta",
-    "adafactor", "adagrad", "adam", "adamax", "adamaxw", "adamw", "adan",
+    "ScaleByZoomLinesearchState", "Schedule", "SnapshotState", "StatefulSchedule",
+    "TraceState", "TransformInitFn", "TransformUpdateExtraArgsFn", "TransformUpdateFn",
+    "Updates", "WrappedSchedule", "ZeroNansState", "ZoomLinesearchInfo", "adabelief",
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamaxw", "adamw", "adan",
     "adaptive_grad_clip", "add_decayed_weights", "add_noise", "amsgrad", "apply_every",
     "apply_if_finite", "apply_updates", "centralize", "chain", "clip",
     "clip_by_block_rms", "clip_by_global_norm", "conditionally_mask",

@@ -29,13 +29,14 @@ from fxflow.optim.scaling import (
     scale_by_trust_ratio,
 )
 
-_adam_docs = shared("""
+# For all that have Adam's moments, also those of other modules.
+adam_docs = shared("""
     Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
+      learning_rate: η, a number or a schedule.
+      b1: β₁, decay of the first moments m.
+      b2: β₂, decay of the second moments v.
+      eps: ε, added to the root.
+      eps_root: ε̄, added under the root.
       mu_dtype: of the first moments; None means that of the parameters.
       nesterov: whether to look ahead.
       weight_decay: λ.
@@ -46,7 +47,7 @@ _adam_docs = shared("""
 """)
 
 
-@_adam_docs
+@adam_docs
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -83,7 +84,7 @@ def adam(
     )
 
 
-@_adam_docs
+@adam_docs
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -121,7 +122,7 @@ def adamw(
     )
 
 
-@_adam_docs
+@adam_docs
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -144,7 +145,7 @@ def nadam(
     return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
 
-@_adam_docs
+@adam_docs
 def nadamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -182,7 +183,7 @@ def nadamw(
     )
 
 
-@_adam_docs
+@adam_docs
 def adamax(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -206,7 +207,7 @@ def adamax(
     return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
-@_adam_docs
+@adam_docs
 def adamaxw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -239,7 +240,7 @@ def adamaxw(
     )
 
 
-@_adam_docs
+@adam_docs
 def amsgrad(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -271,7 +272,7 @@ def amsgrad(
     )
 
 
-@_adam_docs
+@adam_docs
 def adabelief(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -296,7 +297,7 @@ def adabelief(
     )
 
 
-@_adam_docs
+@adam_docs
 def yogi(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -315,7 +316,7 @@ def yogi(
     return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
-@_adam_docs
+@adam_docs
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -344,7 +345,7 @@ def radam(
     )
 
 
-@_adam_docs
+@adam_docs
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,

@@ -33,11 +33,12 @@ Scalar = Any
 Schedule = Callable[[Any], Any]
 ScalarOrSchedule = Any
 Mask = Any
+TransformInitFn = Callable[[Params], State]
 
 MAX_COUNT = 2**31 - 1
 
 
-class UpdateFunction(Protocol):
+class TransformUpdateFn(Protocol):
     """The second function of a transformation."""
 
     def __call__(
@@ -47,7 +48,7 @@ class UpdateFunction(Protocol):
         ...
 
 
-class UpdateFunctionExtraArgs(Protocol):
+class TransformUpdateExtraArgsFn(Protocol):
     """The same, with further keyword arguments."""
 
     def __call__(
@@ -69,8 +70,8 @@ class GradientTransformation(NamedTuple):
       update: `update(updates, state, params=None) -> (updates, state)`.
     """
 
-    init: Callable[[Params], State]
-    update: UpdateFunction
+    init: TransformInitFn
+    update: TransformUpdateFn
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
@@ -83,7 +84,7 @@ class GradientTransformationExtraArgs(GradientTransformation):
     if TYPE_CHECKING:
 
         @property
-        def update(self) -> UpdateFunctionExtraArgs:
+        def update(self) -> TransformUpdateExtraArgsFn:
             """Takes further keyword arguments."""
 
 

@@ -21,9 +21,11 @@ class MultiNormal:
 
     def __init__(self, loc: ArrayLike, log_scale: ArrayLike) -> None:
         """Makes a distribution; see `multi_normal`."""
-        loc, log_scale = fnp.asarray(loc), fnp.asarray(log_scale)
-        self._shape = fnp.broadcast_shapes(typeof(loc).shape, typeof(log_scale).shape)
-        self._loc, self.log_scale = loc, log_scale
+        self._loc: Array = fnp.asarray(loc)
+        self.log_scale: Array = fnp.asarray(log_scale)
+        self._shape: tuple[int, ...] = fnp.broadcast_shapes(
+            typeof(self._loc).shape, typeof(self.log_scale).shape
+        )
 
     @property
     def params(self) -> list[Array]:

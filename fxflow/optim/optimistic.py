@@ -8,6 +8,7 @@ from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array
 from fxflow.numpy._operands import DTypeLike
+from fxflow.optim.adams import adam_docs
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
@@ -105,6 +106,7 @@ def optimistic_gradient_descent(
     )
 
 
+@adam_docs
 def optimistic_adam(
     learning_rate: Scalar,
     optimism: Scalar | None = None,
@@ -121,15 +123,6 @@ def optimistic_adam(
     Args:
       learning_rate: a number; for a schedule see `optimistic_adam_v2`.
       optimism: weight of the change of Adam's step; None means the learning rate.
-      b1: decay of the first moments.
-      b2: decay of the second moments.
-      eps: added to the root.
-      eps_root: added under the root.
-      mu_dtype: of the first moments; None means that of the parameters.
-      nesterov: whether to look ahead.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.optimistic_adam(0.5, eps=0.0)
@@ -147,6 +140,7 @@ def optimistic_adam(
     )
 
 
+@adam_docs
 def optimistic_adam_v2(
     learning_rate: ScalarOrSchedule,
     *,
@@ -162,18 +156,8 @@ def optimistic_adam_v2(
     """Makes optimistic Adam with a learning rate that may be a schedule.
 
     Args:
-      learning_rate: a number or a schedule.
       alpha: weight of Adam's step.
       beta: weight of its change.
-      b1: decay of the first moments.
-      b2: decay of the second moments.
-      eps: added to the root.
-      eps_root: added under the root.
-      mu_dtype: of the first moments; None means that of the parameters.
-      nesterov: whether to look ahead.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.optimistic_adam_v2(0.5)

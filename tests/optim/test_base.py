@@ -1,5 +1,7 @@
 """Pairs of init and update, and their composition."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,15 @@ def test_further_arguments_are_ignored_by_others() -> None:
         optim.scale(1.0).update(params, (), params, value=3.0)
     given = _by_value()
     assert optim.with_extra_args_support(given) is given
+
+
+def test_types_of_signatures_have_names() -> None:
+    class Doubled:
+        def __call__(self, updates: Any, state: Any, params: Any = None) -> Any:
+            return 2 * updates, state
+
+    init: optim.TransformInitFn = lambda params: optim.EmptyState()
+    update: optim.TransformUpdateFn = Doubled()
+    tx = optim.GradientTransformation(init, update)
+    updates: optim.Updates = tx.update(1.5, tx.init(0.0))[0]
+    assert updates == 3.0

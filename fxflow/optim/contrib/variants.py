@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array
-from fxflow.core.docs import shared
 from fxflow.numpy._operands import DTypeLike
+from fxflow.optim.adams import adam_docs
 from fxflow.optim.base import (
     GradientTransformation,
     Mask,
@@ -56,22 +56,6 @@ class MadgradState(NamedTuple):
     x0: Params
 
 
-_docs = shared("""
-    Args:
-      learning_rate: a number or a schedule.
-      b1: β₁, decay of the first moments m.
-      b2: β₂, decay of the second moments v.
-      eps: ε, added to the root.
-      eps_root: added under the root.
-      mu_dtype: of the first moments; None means that of the parameters.
-      weight_decay: λ.
-      mask: which parameters decay; see `masked`.
-
-    Returns:
-      A transformation.
-""")
-
-
 def _root(v: Any, eps: Any, eps_root: Any = 0.0) -> Any:
     return fnp.add(fnp.sqrt(fnp.add(v, eps_root)), eps)
 
@@ -81,7 +65,7 @@ def _clip_bound(step: Any) -> Any:
     return fnp.power(step, 0.25)
 
 
-@_docs
+@adam_docs
 def scale_by_adopt(
     b1: Scalar = 0.9,
     b2: Scalar = 0.9999,
@@ -101,7 +85,6 @@ def scale_by_adopt(
 
     Args:
       eps: ε.
-      nesterov: whether to look ahead.
       use_clipping: whether normalized gradients are clipped.
       clip_value_fn: their bound, a function of the number of updates so far.
 
@@ -141,7 +124,7 @@ def scale_by_adopt(
     return GradientTransformation(init, update)
 
 
-@_docs
+@adam_docs
 def adopt(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -157,7 +140,6 @@ def adopt(
 
     Args:
       eps: ε, the least root.
-      nesterov: whether to look ahead.
       use_clipping: whether normalized gradients are clipped.
       clip_value_fn: their bound, a function of the number of updates so far.
 
@@ -182,7 +164,7 @@ def adopt(
     )
 
 
-@_docs
+@adam_docs
 def scale_by_acprop(
     b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-16, eps_root: Scalar = 1e-16
 ) -> GradientTransformation:
@@ -224,7 +206,7 @@ def scale_by_acprop(
     return GradientTransformation(init, update)
 
 
-@_docs
+@adam_docs
 def acprop(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -258,7 +240,7 @@ def _at(value: Any, count: Any) -> Any:
     return value(count) if callable(value) else value
 
 
-@_docs
+@adam_docs
 def scale_by_ademamix(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -314,7 +296,7 @@ def scale_by_ademamix(
     return GradientTransformation(init, update)
 
 
-@_docs
+@adam_docs
 def ademamix(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -350,7 +332,7 @@ def ademamix(
     )
 
 
-@_docs
+@adam_docs
 def scale_by_simplified_ademamix(
     b1: Scalar = 0.99,
     b2: Scalar = 0.95,
@@ -400,7 +382,7 @@ def scale_by_simplified_ademamix(
     return GradientTransformation(init, update)
 
 
-@_docs
+@adam_docs
 def simplified_ademamix(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.99,
