@@ -14,10 +14,7 @@ from fxflow.distributed.parameter_server.filters import (
     pull_filter_of,
 )
 from fxflow.distributed.parameter_server.running import Cluster, cluster_of
-from fxflow.distributed.parameter_server.synchronous.server import (
-    ParameterServer,
-    make_synchronous,
-)
+from fxflow.distributed.parameter_server.synchronous.server import ParameterServer
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker.training import AsynchronousServer
 from fxflow.errors import ArgumentError
@@ -171,7 +168,7 @@ def parameter_server(
                 "parameter_server: exchange is a Filter, which needs a consistency; "
                 "devices in step take 'f32', 'bf16', 'f16', 'int8' or a Code"
             )
-        return make_synchronous(
+        return ParameterServer(
             loss_fn,
             optimizer,
             mesh=mesh,

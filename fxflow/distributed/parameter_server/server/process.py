@@ -172,10 +172,9 @@ class Server:
         for worker, (_, _, heard) in list(self._workers.items()):
             if now - heard > self._lost_after:
                 self._let_go(worker, "silent")
-        if not any(reader.end <= now for reader in self._readers):
-            return
         late = [reader for reader in self._readers if reader.end <= now]
-        self._readers = [reader for reader in self._readers if reader.end > now]
+        if late:
+            self._readers = [reader for reader in self._readers if reader.end > now]
         for reader in late:
             shard = self.shards[reader.shard]
             names = [self._name(w) for w in shard.late(reader.worker, reader.clock)]
@@ -218,13 +217,17 @@ class Server:
         return number, self.shards[number]
 
     def _commit(self, number: int, entry: Message) -> str:
-        """Writes down and applies an entry that is due; answers who waited for it."""
+        """Enters an entry that is due, and answers who waited for it."""
+        dropped = self._enter(number, entry)
+        self._answer_readers(number)
+        return dropped
+
+    def _enter(self, number: int, entry: Message) -> str:
+        """Writes down and applies an entry that is due."""
         log = self._logs.get(number)
         if log is not None:
             log.append(entry, limits=self._limits)
-        dropped = self.shards[number].apply(entry)
-        self._answer_readers(number)
-        return dropped
+        return self.shards[number].apply(entry)
 
     def _answer_readers(self, number: int) -> None:
         shard = self.shards[number]
@@ -245,7 +248,10 @@ class Server:
         assert shard.model is not None
         version = shard.group.version
         if shard.model.consistency.compensation:
-            self._commit_read(reader)
+            fields = {"shard": reader.shard}
+            self._enter(
+                reader.shard, Message("read", worker=reader.worker, fields=fields)
+            )
         arrays = {}
         if version != reader.seen:
             arrays = {str(i): value for i, value in enumerate(shard.sent())}
@@ -264,13 +270,6 @@ class Server:
             arrays=arrays,
         )
         self.listener.send(reader.peer, reply)
-
-    def _commit_read(self, reader: _Reader) -> None:
-        entry = Message("read", worker=reader.worker, fields={"shard": reader.shard})
-        log = self._logs.get(reader.shard)
-        if log is not None:
-            log.append(entry, limits=self._limits)
-        self.shards[reader.shard].apply(entry)
 
     # -- messages ----------------------------------------------------------------------
 

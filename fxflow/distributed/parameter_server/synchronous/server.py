@@ -52,28 +52,6 @@ class Metrics(NamedTuple):
     aux: Any
 
 
-def make_synchronous(
-    loss_fn: Callable[..., Any],
-    optimizer: Any,
-    *,
-    mesh: Mesh | None,
-    axis_name: Any,
-    exchange: str | Code,
-    has_aux: bool,
-    combine: str,
-) -> ParameterServer:
-    """Makes a `ParameterServer`; arguments as for `parameter_server`."""
-    if combine not in ("mean", "sum"):
-        raise ArgumentError(
-            f"parameter_server: combine must be 'mean' or 'sum', got {combine!r}"
-        )
-    if mesh is not None:
-        _require_axis(mesh, axis_name)
-    return ParameterServer(
-        loss_fn, optimizer, mesh, axis_name, exchange, has_aux, combine
-    )
-
-
 def _require_axis(mesh: Mesh, axis_name: Any) -> None:
     if axis_name not in mesh.axis_names:
         raise ArgumentError(
@@ -105,6 +83,12 @@ class ParameterServer:
         has_aux: bool,
         combine: str,
     ) -> None:
+        if combine not in ("mean", "sum"):
+            raise ArgumentError(
+                f"parameter_server: combine must be 'mean' or 'sum', got {combine!r}"
+            )
+        if mesh is not None:
+            _require_axis(mesh, axis_name)
         self.axis_name, self.exchange = axis_name, exchange
         self._loss_fn, self._optimizer = loss_fn, optimizer
         self._mesh, self._has_aux, self._combine = mesh, has_aux, combine

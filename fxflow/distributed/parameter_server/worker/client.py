@@ -105,7 +105,6 @@ class _Shard:
     )
     request: int = 0
     ticket: Ticket | None = None
-    incarnation: int = 0
 
 
 class _Question(NamedTuple):
@@ -143,7 +142,6 @@ class Client:
         self.view, self.name, self.seconds = view, name, deadline
         self.number = secrets.randbits(62) or 1
         self.dropped: collections.Counter[str] = collections.Counter()
-        self._keys, self._limits = keys, limits
         self._sequence = 0
         self._shards: dict[int, _Shard] = {}
         self._dialers: dict[int, Dialer] = {}
@@ -153,7 +151,6 @@ class Client:
         self._requests = 0
         self._error: Exception | None = None
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._end = threading.Event()
         self._hub = Hub(keys, limits=limits)
         self._thread = threading.Thread(
             target=self._run, name="fxflow-parameter-server", daemon=True
@@ -340,7 +337,7 @@ class Client:
         beat = 0.0
         leaving: Deadline | None = None
         try:
-            while not self._end.is_set():
+            while True:
                 self._hub.wait(_BEAT / 4)
                 while not self._orders.empty():
                     order, *args = self._orders.get()
@@ -410,8 +407,7 @@ class Client:
         for server in list(self._dialers):
             self._send(server, Message("heartbeat", worker=self.number))
         for shard in self._shards.values():
-            waits = shard.phase != "joined" or shard.unacked or shard.ticket is not None
-            if waits and now - shard.asked > _AGAIN and shard.phase != "joined":
+            if shard.phase != "joined" and now - shard.asked > _AGAIN:
                 self._say(shard)
 
     # -- a conversation ----------------------------------------------------------------

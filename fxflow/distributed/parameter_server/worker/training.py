@@ -145,7 +145,6 @@ class AsynchronousServer:
         self._shape: _Shape | None = None
         self._models: list[Model] = []
         self._ticket: tuple[int, Ticket] | None = None
-        self._now: list[Pulled] = []
         #: Steps whose gradient was not finite and was left out.
         self.skipped: int = 0
 
@@ -198,9 +197,9 @@ class AsynchronousServer:
         residual = [self._code.init(values) for values in parts]
         own = None
         # Here, so that what is wrong with the model is told where it was given.
-        self._now = client.wait(ticket)
+        pulled = client.wait(ticket)
         if self.consistency.pushes == "changes":
-            start = self._joined([p.params for p in self._now])
+            start = self._joined([p.params for p in pulled])
             own = start, jit(self._optimizer.init)(start), start
         self._ticket = 0, ticket
         return WorkerState(0, own, residual)
@@ -252,11 +251,10 @@ class AsynchronousServer:
         Returns:
           Arrays of the shape of the ids and of a row, by table.
         """
-        if self._client is None:
-            raise ArgumentError("parameter_server: call init(params) first")
-        count = len(self._client.view.holders)
+        client, _, _ = self._connected
+        count = len(client.view.holders)
         fresh = WorkerTables([self._tables.specs[name] for name in ids])
-        found = fresh.gather(self._client, count, ids, 0)
+        found = fresh.gather(client, count, ids, 0)
         return {name: g.rows[g.inverse] for name, g in found.items()}
 
     def params(self, state: WorkerState) -> Any:
@@ -275,11 +273,10 @@ class AsynchronousServer:
         Raises:
           ArgumentError: `init` was not called, or `close` was.
         """
-        if self._client is None:
-            raise ArgumentError("parameter_server: call init(params) first")
+        client, _, _ = self._connected
         pulled = [coded_types(self._pull, like)[0] for like in self._known.types]
         return TrafficReport(
-            *self._client.traffic(),
+            *client.traffic(),
             exchange=self._code.name,
             pull=self._pull.name,
             exact_bytes=sum(model.nbytes for model in self._models),
@@ -306,19 +303,23 @@ class AsynchronousServer:
             raise ArgumentError("parameter_server: call init(params) first")
         return self._shape
 
+    @property
+    def _connected(self) -> tuple[Client, int, Ticket]:
+        """The connection, the last step, and the pull that it asked for."""
+        if self._client is None or self._ticket is None:
+            raise ArgumentError("parameter_server: call init(params) first")
+        return self._client, *self._ticket
+
     def _pulled(self, state: WorkerState) -> list[Pulled]:
         """Waits for what the last step asked for."""
-        client, ticket = self._client, self._ticket
-        if client is None or ticket is None:
-            raise ArgumentError("parameter_server: call init(params) first")
-        if state.number != ticket[0]:
+        client, number, ticket = self._connected
+        if state.number != number:
             raise ArgumentError(
                 f"parameter_server: this is the state after step {state.number}, but "
-                f"step {ticket[0]} has been pushed: the servers have gone on, and no "
+                f"step {number} has been pushed: the servers have gone on, and no "
                 "state can be used twice"
             )
-        self._now = client.wait(ticket[1])
-        return self._now
+        return client.wait(ticket)
 
     def _gathered(self, ids: Mapping[str, Any], clock: int) -> dict[str, Gathered]:
         assert self._client is not None
@@ -399,17 +400,15 @@ class AsynchronousServer:
         if rule.in_rounds and state.number and state.number % rule.steps == 0:
             params = base = self._joined([p.params for p in self._pulled(state)])
         params, memory, (loss, aux), finite = self._alone(params, memory, batch, shared)
-        client, ticket = self._client, self._ticket
-        if client is None or ticket is None:
-            raise ArgumentError("parameter_server: call init(params) first")
+        client, _, ticket = self._connected
         number = state.number + 1
         residual = state.residual
         if number % rule.steps:
-            self._ticket = number, ticket[1]
+            self._ticket = number, ticket
         else:
             if not rule.in_rounds:
-                self._now = client.wait(client.pull())
-                base = self._joined([p.params for p in self._now])
+                pulled = client.wait(client.pull())
+                base = self._joined([p.params for p in pulled])
             params, coded, fine, residual = self._change(params, base, residual)
             sent = self._sent(state, coded, fnp.logical_and(finite, fine), loss)
             self._pushed(state, sent, residual)
