@@ -6,6 +6,8 @@ import os
 import weakref
 from typing import Any
 
+from fxflow.core import tree
+from fxflow.core.arrays import Array
 from fxflow.lax.axes import natural
 from fxflow.lax.pytree_transfer import block_until_ready
 from fxflow.profiler import ProfileOptions, start_trace, stop_trace
@@ -27,11 +29,17 @@ class _Profile:
             block_until_ready(progress.state)
             start_trace(self._folder, profiler_options=self._options)
             # A run that ends before its time still has its profile.
-            self._finish = weakref.finalize(self, stop_trace)
+            self._finish = weakref.finalize(self, _finish, progress)
         elif progress.step == self._stop and self._finish is not None:
-            # What was started is part of the profile.
-            block_until_ready(progress.state)
             self._finish()
+
+
+def _finish(progress: Progress[Any]) -> None:
+    """Ends a profile, once the steps that were started are part of it."""
+    arrays = [x for x in tree.leaves(progress.state) if isinstance(x, Array)]
+    # After the run somebody may have donated its state.
+    block_until_ready([x for x in arrays if not x.is_deleted()])
+    stop_trace()
 
 
 def profile(

@@ -447,9 +447,11 @@ def test_nothing_is_left(tmp_path: Path) -> None:
 
     once()  # pyzmq starts a thread of its own, once
     before = descriptors()
-    for _ in range(3):
+    for _ in range(8):
         once()
-    assert descriptors() == before
+    files, threads = descriptors()
+    # Others of this process start threads, too, but not one at each turn.
+    assert files == before[0] and threads < before[1] + 8
     assert os.listdir(tmp_path) == []
 
 
