@@ -20,7 +20,12 @@ from collections.abc import Mapping, Sequence
 
 from fxflow.distributed.children import Child, status_of
 from fxflow.distributed.launcher import Launcher
-from fxflow.distributed.parameter_server.running import SERVERS, TASK
+from fxflow.distributed.parameter_server.running import (
+    CHIEF,
+    SERVERS,
+    TASK,
+    WORKERS,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +66,8 @@ def jobs_of(
     addresses = [f"ipc://{folder}/ps-{number}" for number in range(options.ps)]
     shared = {
         SERVERS: ",".join(addresses),
+        WORKERS: str(options.workers),
+        CHIEF: str(int(options.chief)),
         # Lines come when they are printed: output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
     }

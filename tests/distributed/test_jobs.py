@@ -127,6 +127,8 @@ def test_jobs_are_told_theirs(tmp_path: Path) -> None:
     ]
     assert jobs[0].command[-2:] == ["--folder", "logs"]
     assert jobs[2].command == ["python", "x.py"]
+    (told,) = {job.environment["FXFLOW_PS_WORKERS"] for job in jobs}
+    assert told == "1"
     (servers,) = {job.environment["FXFLOW_PS_SERVERS"] for job in jobs}
     assert servers == f"ipc://{tmp_path}/ps-0,ipc://{tmp_path}/ps-1"
 

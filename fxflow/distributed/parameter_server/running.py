@@ -20,6 +20,7 @@ from fxflow.errors import ArgumentError
 
 #: What `fxflow launch --ps` sets.
 SERVERS, TASK = "FXFLOW_PS_SERVERS", "FXFLOW_PS_TASK"
+WORKERS, CHIEF = "FXFLOW_PS_WORKERS", "FXFLOW_PS_CHIEF"
 JOBS = ("ps", "worker", "chief", "evaluator")
 
 _runs = itertools.count()
@@ -34,12 +35,35 @@ class Cluster:
       job: of this process: `ps`, `worker`, `chief` or `evaluator`.
       index: of this process among those of its job.
       keys: of the run; None on the loopback.
+      workers: how many jobs `worker` the run begins with; 0: not known. More may come.
+      chief: whether it has a job `chief`, which trains as they do.
     """
 
     servers: tuple[str, ...]
     job: str = "worker"
     index: int = 0
     keys: Keys | None = None
+    workers: int = 0
+    chief: bool = False
+
+    @property
+    def name(self) -> str:
+        """What this process is called in messages, such as "worker 2"."""
+        return f"{self.job} {self.index}"
+
+    @property
+    def trainers(self) -> tuple[str, ...]:
+        """The names of those who train: the chief, then the workers."""
+        chief = ("chief 0",) if self.chief else ()
+        return (*chief, *(f"worker {index}" for index in range(self.workers)))
+
+    @property
+    def rank(self) -> int:
+        """This process's number among those who train, for its share of the data.
+
+        Of `len(trainers)`, unless it has come as one more.
+        """
+        return self.index + (self.chief and self.job == "worker")
 
 
 def cluster_of(
@@ -61,7 +85,6 @@ def cluster_of(
         process is none of its tasks.
     """
     env = os.environ if environment is None else environment
-    keys = keys_of(env)
     if isinstance(given, Cluster):
         return given
     if isinstance(given, str):
@@ -97,7 +120,24 @@ def cluster_of(
                     f"{'a gap' if not address else f'{address!r} twice'}"
                 )
     job, index = _place(task or "worker:0", given)
-    return Cluster(tuple(given["ps"]), job, index, keys)
+    return Cluster(
+        tuple(given["ps"]),
+        job,
+        index,
+        keys_of(env),
+        len(given.get("worker", ())) or _count(env, WORKERS),
+        bool(given.get("chief") or job == "chief" or _count(env, CHIEF)),
+    )
+
+
+def _count(environment: Mapping[str, str], name: str) -> int:
+    """Returns the number that a variable has; 0 without it."""
+    text = environment.get(name) or "0"
+    if not (text.isascii() and text.isdigit()):
+        raise ArgumentError(
+            f"parameter_server: {name} must be a whole number, got {text!r}"
+        )
+    return int(text)
 
 
 def _tf_config(text: str) -> tuple[Any, str]:
@@ -188,6 +228,9 @@ def connect(
 
 
 def _client(cluster: Cluster, deadline: float) -> Client:
-    view = first_view(cluster.servers)
-    name = f"{cluster.job} {cluster.index}"
-    return Client(view, keys=cluster.keys, name=name, deadline=deadline)
+    return Client(
+        first_view(cluster.servers),
+        keys=cluster.keys,
+        name=cluster.name,
+        deadline=deadline,
+    )

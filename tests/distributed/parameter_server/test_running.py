@@ -23,17 +23,24 @@ def test_what_the_environment_says() -> None:
     }
     found = cluster_of(None, launched)
     assert found == Cluster(tuple(PS), "worker", 3)
+    launched |= {"FXFLOW_PS_WORKERS": "4", "FXFLOW_PS_CHIEF": "1"}
+    found = cluster_of(None, launched)
+    assert found == Cluster(tuple(PS), "worker", 3, workers=4, chief=True)
+    assert found is not None and (found.rank, len(found.trainers)) == (4, 5)
+    assert (found.trainers[found.rank], found.trainers[0]) == (found.name, "chief 0")
     config = {"cluster": {"ps": PS}, "task": {"type": "chief", "index": 0}}
-    assert cluster_of(None, {"TF_CONFIG": json.dumps(config)}) == Cluster(
-        tuple(PS), "chief", 0
-    )
+    found = cluster_of(None, {"TF_CONFIG": json.dumps(config)})
+    assert found == Cluster(tuple(PS), "chief", 0, chief=True)
+    assert found is not None and (found.rank, found.trainers) == (0, ("chief 0",))
 
 
 def test_a_dictionary_or_a_file(tmp_path: Path) -> None:
     given = {"ps": PS, "worker": ["10.0.0.3:1"]}
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(given))
-    assert cluster_of(given, {}) == cluster_of(str(path), {}) == Cluster(tuple(PS))
+    found = cluster_of(given, {})
+    assert found == cluster_of(str(path), {}) == Cluster(tuple(PS), workers=1)
+    assert found is not None and (found.rank, found.trainers) == (0, ("worker 0",))
 
 
 def tf_config(**task: object) -> dict[str, str]:
@@ -52,6 +59,7 @@ def tf_config(**task: object) -> dict[str, str]:
         (None, tf_config(type="ps", index=2), "this is ps 2, and the cluster has 2"),
         (None, tf_config(type="boss", index=0), "a task reads job:index"),
         ({"ps": PS}, {"FXFLOW_PS_TASK": "worker"}, "got 'worker'"),
+        ({"ps": PS}, {"FXFLOW_PS_WORKERS": "-1"}, "a whole number, got '-1'"),
     ],
 )
 def test_wrong_clusters(
