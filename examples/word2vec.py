@@ -196,6 +196,21 @@ def make_step(counts: np.ndarray, settings: Settings) -> Callable[..., Any]:
     return fxflow.jit(step, donate_argnums=0)
 
 
+def encoded(
+    vocabulary: Vocabulary, texts: Sequence[Sequence[str]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The words of all texts as i32[n], and the number of the text of each."""
+    coded = [np.array(vocabulary.encode(text), np.int32) for text in texts]
+    docs = np.repeat(np.arange(len(coded), dtype=np.int32), [len(t) for t in coded])
+    return np.concatenate(coded), docs
+
+
+def kept_shares(counts: np.ndarray, settings: Settings) -> np.ndarray:
+    """The share of its occurrences with which each word is kept: f32[n]."""
+    often = settings.threshold / (counts / counts.sum())
+    return np.minimum(np.sqrt(often) + often, 1).astype(np.float32)
+
+
 def stretches(
     ids: np.ndarray,
     docs: np.ndarray,
@@ -222,13 +237,8 @@ def fit(
 ) -> tuple[Vectors, float]:
     """Trains vectors; gives them, and how many words of text a second it took."""
     vocabulary = Vocabulary(texts, least)
-    coded = [np.array(vocabulary.encode(text), np.int32) for text in texts]
-    ids = np.concatenate(coded)
-    docs = np.repeat(np.arange(len(coded), dtype=np.int32), [len(t) for t in coded])
-    share = vocabulary.counts / vocabulary.counts.sum()
-    often = settings.threshold / share
-    keep = np.minimum(np.sqrt(often) + often, 1).astype(np.float32)
-
+    ids, docs = encoded(vocabulary, texts)
+    keep = kept_shares(vocabulary.counts, settings)
     key = random.key(settings.seed)
     rng = np.random.default_rng(settings.seed)
     state = init(key, len(vocabulary), settings)
@@ -248,29 +258,25 @@ def fit(
     return Vectors(vocabulary.words, state.tables["in"]), pace
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the example and gives how many of the pairs were found."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--logs", metavar="FOLDER", help="event files for TensorBoard")
+def options(description: str) -> argparse.ArgumentParser:
+    """The options of a run."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--save", metavar="FOLDER", help="a checkpoint of the vectors")
     parser.add_argument("--near", nargs="*", default=["good", "actor", "horror"])
     for name, value in Settings()._asdict().items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
-    given = parser.parse_args(arguments)
-    settings = Settings(*(getattr(given, name) for name in Settings._fields))
+    return parser
 
-    reviews = load_reviews()
-    sinks = [train.logs.terminal()]
-    if given.logs:
-        sinks.append(train.logs.tensorboard(given.logs))
-    with train.logs.Logger(*sinks) as log:
-        vectors, pace = fit(reviews.texts, settings, log=log)
-        if given.logs:
-            most = train.logs.Embedding(vectors.rows[:10_000], vectors.words[:10_000])
-            log(0, {"words": most})
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """The settings among options."""
+    return Settings(*(getattr(given, name) for name in Settings._fields))
+
+
+def tell(vectors: Vectors, given: argparse.Namespace) -> int:
+    """Prints what the vectors know; gives how many of the pairs were found."""
     if given.save:
         train.checkpoint.save(given.save, {"in": vectors.rows})
-    print(f"{pace:,.0f} words/s")
     for word in given.near:
         listed = ", ".join(f"{w} {c:.2f}" for w, c in vectors.nearby(word))
         print(f"{word}: {listed}")
@@ -281,6 +287,26 @@ def main(arguments: list[str] | None = None) -> int:
     missed = " ".join(f"{a}-{b}" for (a, b), found in pairs.items() if not found)
     print(f"{sum(pairs.values())} of {len(pairs)} pairs; not {missed or 'one missed'}")
     return sum(pairs.values())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the example and gives how many of the pairs were found."""
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--logs", metavar="FOLDER", help="event files for TensorBoard")
+    given = parser.parse_args(arguments)
+    settings = settings_of(given)
+
+    reviews = load_reviews()
+    sinks = [train.logs.terminal()]
+    if given.logs:
+        sinks.append(train.logs.tensorboard(given.logs))
+    with train.logs.Logger(*sinks) as log:
+        vectors, pace = fit(reviews.texts, settings, log=log)
+        if given.logs:
+            most = train.logs.Embedding(vectors.rows[:10_000], vectors.words[:10_000])
+            log(0, {"words": most})
+    print(f"{pace:,.0f} words/s")
+    return tell(vectors, given)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,311 @@
+"""Recommends films, with a table larger than its server's memory may be.
+
+    python examples/recommender_ps.py                  # the server gets 300 MB
+    python examples/recommender_ps.py --memory 0       # as much as there is
+    fxflow launch --ps 2 --workers 2 examples/recommender_ps.py
+
+How much will somebody like a film, given what this person thought of films before? Each
+pair of films has a row of 31 weights: one for each number of stars and each stretch of
+time between the two, and one for that the other was seen at all (after Koren 2008).
+There are 2.8 million pairs, and rows are made when they are first touched. In memory
+are those that were used last; the others are on disk (`pip install fxflow[tables]`).
+
+The script starts a server of its own, whose memory the system limits (`RLIMIT_DATA`:
+what it allocates, not the pages of its file). The last ten ratings of each person are
+for testing.
+"""
+
+import argparse
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from ratings import Ratings, load_ratings
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import nn, optim
+from fxflow.distributed import parameter_server as ps
+from fxflow.distributed.parameter_server import parameter_server
+
+GAPS = (60, 3600, 86400, 7 * 86400, 30 * 86400)  # seconds, between two ratings
+WIDTH = 5 * (len(GAPS) + 1) + 1
+
+
+class Settings(NamedTuple):
+    """What a run depends on.
+
+    Attributes:
+      history: how many films, seen before, count at most: the last ones.
+      rate: of Adagrad, for rows.
+      decay: λ of the sum of squares of the weights of an example.
+      batch: ratings of a step.
+      epochs: passes over the ratings.
+      rows: how many rows may be in a server's memory; 0: as many as fit.
+      seed: of the order.
+    """
+
+    history: int = 128
+    rate: float = 0.04
+    decay: float = 0.05
+    batch: int = 128
+    epochs: int = 3
+    rows: int = 100_000
+    seed: int = 0
+
+
+class Examples(NamedTuple):
+    """Ratings and what came before each.
+
+    Attributes:
+      people: i64[n].
+      films: i64[n].
+      stars: f32[n].
+      before: i64[n], the place of the person's first rating that counts.
+      last: bool[n], whether it is one for testing.
+    """
+
+    people: np.ndarray
+    films: np.ndarray
+    stars: np.ndarray
+    before: np.ndarray
+    last: np.ndarray
+
+
+def examples_of(ratings: Ratings, settings: Settings, held: int = 10) -> Examples:
+    """Finds where the history of each rating begins, and which are for testing."""
+    places = np.arange(len(ratings.people))
+    starts = np.searchsorted(ratings.people, ratings.people)
+    ends = np.searchsorted(ratings.people, ratings.people, side="right")
+    before = np.maximum(starts, places - settings.history)
+    last = places >= ends - held
+    return Examples(ratings.people, ratings.films, ratings.stars, before, last)
+
+
+def batches(
+    ratings: Ratings,
+    examples: Examples,
+    chosen: np.ndarray,
+    settings: Settings,
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yields batches of the chosen ratings: ids of pairs, and what the loss needs."""
+    films = int(ratings.films.max()) + 1
+    steps = np.arange(settings.history)
+    for start in range(0, len(chosen) - settings.batch + 1, settings.batch):
+        own = chosen[start : start + settings.batch]
+        seen = examples.before[own][:, None] + steps
+        real = seen < own[:, None]
+        seen = np.where(real, seen, own[:, None])
+        pairs = ratings.films[own][:, None] * films + ratings.films[seen]
+        gap = np.digitize(ratings.times[own][:, None] - ratings.times[seen], GAPS)
+        context = gap * 5 + ratings.stars[seen].astype(np.int64) - 1
+        batch = {
+            "people": examples.people[own].astype(np.int32),
+            "films": examples.films[own].astype(np.int32),
+            "stars": examples.stars[own],
+            "context": context.astype(np.int32),
+            "real": real,
+        }
+        yield {"pairs": np.where(real, pairs, 0)}, batch
+
+
+def init(ratings: Ratings) -> dict[str, Any]:
+    """What is dense: the mean, and how much each person and film is above it."""
+    return {
+        "mean": np.float32(ratings.stars.mean()),
+        "people": np.zeros(int(ratings.people.max()) + 1, np.float32),
+        "films": np.zeros(int(ratings.films.max()) + 1, np.float32),
+    }
+
+
+def predicted(params: Any, rows: Any, batch: Any) -> tuple[Any, Any]:
+    """The stars of each rating: f32[batch]; and the weights that were used."""
+    plain = params["mean"] + params["people"][batch["people"]]
+    plain = plain + params["films"][batch["films"]]
+    if rows is None:
+        return plain, fnp.zeros(())
+    stars = fnp.take_along_axis(rows["pairs"], batch["context"][..., None], axis=2)
+    used = stars[..., 0] + rows["pairs"][..., -1]
+    used = fnp.where(batch["real"], used, 0)
+    count = fnp.maximum(fnp.sum(batch["real"], axis=1), 1)
+    return plain + fnp.sum(used, axis=1) / fnp.sqrt(count), used
+
+
+def make_loss(settings: Settings) -> Any:
+    """Makes `loss(params, rows, batch)`: squared errors, and what keeps them small."""
+
+    def loss(params: Any, rows: Any, batch: Any) -> Any:
+        stars, used = predicted(params, rows, batch)
+        error = fnp.mean((stars - batch["stars"]) ** 2)
+        own = params["people"][batch["people"]], params["films"][batch["films"]]
+        size = sum(fnp.mean(x**2) for x in own)
+        return error + 0.02 * size + settings.decay * fnp.sum(used**2) / len(stars)
+
+    return loss
+
+
+def root_mean_square(errors: list[np.ndarray]) -> float:
+    """The root of the mean of squares."""
+    return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
+
+
+def film_means(ratings: Ratings, last: np.ndarray) -> float:
+    """The error of saying of each film what others thought of it on the average."""
+    films, stars = ratings.films[~last], ratings.stars[~last]
+    count = np.bincount(films, minlength=ratings.films.max() + 1)
+    total = np.bincount(films, stars, minlength=len(count))
+    mean = (total + 5 * stars.mean()) / (count + 5)
+    return root_mean_square([mean[ratings.films[last]] - ratings.stars[last]])
+
+
+def fit(
+    ratings: Ratings,
+    settings: Settings,
+    *,
+    cluster: ps.Cluster | None = None,
+    folder: str | None = None,
+    workers: int = 1,
+    pairs: bool = True,
+) -> float:
+    """Trains as one of the workers, and gives the error of the ratings for testing.
+
+    Args:
+      ratings: of films.
+      settings: of the run.
+      cluster: where the servers are; None: here.
+      folder: of rows that are not in memory.
+      workers: how many train: each takes every so many-th rating.
+      pairs: whether there is a table, or only what is dense.
+    """
+    index = cluster.index if cluster else 0
+    examples = examples_of(ratings, settings)
+    table = ps.TableSpec(
+        "pairs",
+        WIDTH,
+        optim.adagrad(settings.rate, initial_accumulator_value=1e-6),
+        nn.initializers.zeros,
+        rows_in_memory=settings.rows if folder and settings.rows else None,
+        folder=folder,
+    )
+    loss = make_loss(settings)
+    server = parameter_server(
+        loss if pairs else lambda params, batch: loss(params, None, batch),
+        optim.adam(0.005),
+        consistency=ps.asynchronous(),
+        cluster=cluster,
+        tables=[table] if pairs else [],
+    )
+    state = server.init(init(ratings))
+    rng = np.random.default_rng([settings.seed, index])
+    train = np.flatnonzero(~examples.last)[index::workers]
+    for epoch in range(settings.epochs):
+        total, number, started = 0.0, 0, time.perf_counter()
+        for ids, batch in batches(ratings, examples, rng.permutation(train), settings):
+            state, metrics = server.step(state, batch, ids=ids if pairs else None)
+            total, number = total + float(metrics.loss), number + 1
+        seconds = time.perf_counter() - started
+        print(
+            f"epoch {epoch + 1}/{settings.epochs}: loss {total / number:.4f}, "
+            f"{number / seconds:.1f} steps/s",
+            flush=True,
+        )
+    params = server.params(state)
+    guess = fxflow.jit(lambda *given: predicted(*given)[0])
+    errors = []
+    test = np.flatnonzero(examples.last)
+    whole = settings._replace(batch=test.size // 41)
+    for ids, batch in batches(ratings, examples, test, whole):
+        rows = server.rows(ids) if pairs else None
+        errors.append(np.asarray(guess(params, rows, batch)) - batch["stars"])
+    server.close()
+    return root_mean_square(errors)
+
+
+# -- a server whose memory is limited --------------------------------------------------
+
+
+class Limited:
+    """A server, a process that may allocate so many bytes.
+
+    Args:
+      limit: bytes; 0: as many as there are.
+    """
+
+    def __init__(self, limit: int) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.cluster = ps.Cluster((address,))
+        command = [sys.executable, "-m", "fxflow.distributed.parameter_server"]
+        # One heap for all threads: each further one takes 64 MB of what is allowed.
+        environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+        self._process = subprocess.Popen(
+            [*command, "--number", "0", "--servers", address], env=environment
+        )
+        if limit:
+            resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (limit, limit))
+
+    def bytes_of(self, *names: str) -> list[int]:
+        """What the system says of the process's memory, such as ``VmData``."""
+        text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        found = dict(line.split(":", 1) for line in text.splitlines())
+        return [int(found[name].split()[0]) * 1024 for name in names]
+
+    def close(self) -> None:
+        """Ends it."""
+        self._process.terminate()
+        self._process.wait(30)
+
+
+def main(arguments: list[str] | None = None) -> float:
+    """Runs the example and gives the error of the ratings for testing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=2, help="of a launched run")
+    parser.add_argument("--memory", type=int, default=300, help="of the server, in MB")
+    for name, value in Settings()._asdict().items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    given = parser.parse_args(arguments)
+    settings = Settings(*(getattr(given, name) for name in Settings._fields))
+    ratings = load_ratings()
+    cluster = ps.cluster_of(None)
+    with tempfile.TemporaryDirectory() as folder:
+        if cluster:
+            error = fit(
+                ratings,
+                settings,
+                cluster=cluster,
+                folder=folder,
+                workers=given.workers,
+            )
+            print(f"error of the ratings for testing: {error:.4f} stars")
+            return error
+        last = examples_of(ratings, settings).last
+        print(f"error of means of films: {film_means(ratings, last):.4f} stars")
+        plain = fit(ratings, settings, pairs=False)
+        print(f"error without pairs: {plain:.4f} stars")
+        server = Limited(given.memory * 10**6)
+        try:
+            error = fit(ratings, settings, cluster=server.cluster, folder=folder)
+            print(f"error of the ratings for testing: {error:.4f} stars")
+            held = sum(f.stat().st_blocks * 512 for f in Path(folder).rglob("*.mdb"))
+            names = "VmData", "VmHWM", "RssAnon"
+            data, peak, own = (n / 1e6 for n in server.bytes_of(*names))
+            print(
+                f"table on disk: {held / 1e6:.0f} MB; the server: {data:.0f} MB "
+                f"allocated, {own:.0f} MB of it resident; {peak:.0f} MB at most with "
+                "pages of its files"
+            )
+        finally:
+            server.close()
+    return error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Learns vectors of words on a parameter server: tables of rows on servers.
+
+    fxflow launch --ps 2 --workers 3 examples/word2vec_ps.py
+    python examples/word2vec_ps.py --epochs 1      # the server is this process
+
+The model, the text and the pairs of words are those of `word2vec.py`. Each worker reads
+its share of the reviews at its own pace. For a stretch of text it pulls the rows of the
+words that occur in it and of some drawn ones, and pushes what should change in them;
+the servers make rows when they are first touched, and update each by itself. No process
+but the servers has a table.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from texts import Vocabulary, load_reviews
+from word2vec import (
+    BLOCK,
+    Settings,
+    Vectors,
+    encoded,
+    kept_shares,
+    loss_of,
+    neighbours,
+    options,
+    settings_of,
+    stretches,
+    tell,
+)
+
+import fxflow.numpy as fnp
+from fxflow import nn, optim, random
+from fxflow.distributed import parameter_server as ps
+from fxflow.distributed.parameter_server import parameter_server
+
+
+def row_adagrad(rate: float) -> optim.GradientTransformation:
+    """Adagrad with one sum of squares for a row, as in `word2vec.py`."""
+
+    def init(row: Any) -> Any:
+        return fnp.zeros((), row.dtype)
+
+    def update(slope: Any, total: Any, row: Any = None) -> Any:
+        total = total + fnp.mean(slope**2)
+        return -rate * slope / fnp.sqrt(total + 1e-8), total
+
+    return optim.GradientTransformation(init, update)
+
+
+def tables_of(settings: Settings) -> list[ps.TableSpec]:
+    """Two vectors for each word: what predicts is drawn, the other begins with 0."""
+    bound = 0.5 / settings.size
+
+    def drawn(key: Any, shape: Any, dtype: Any = fnp.float32) -> Any:
+        return random.uniform(key, shape, dtype, minval=-bound, maxval=bound)
+
+    optimizer = row_adagrad(settings.rate)
+    first = {"in": drawn, "out": nn.initializers.zeros}
+    return [
+        ps.TableSpec(name, settings.size, optimizer, init, seed=settings.seed)
+        for name, init in first.items()
+    ]
+
+
+class Stretches:
+    """Batches of a worker: which rows a stretch of text needs, and which are near.
+
+    Args:
+      counts: of the words.
+      settings: of the run.
+    """
+
+    def __init__(self, counts: np.ndarray, settings: Settings) -> None:
+        blocks, self.window = settings.stretch // BLOCK, settings.window
+        width = BLOCK + 2 * self.window
+        self.places = np.arange(blocks)[:, None] * BLOCK + np.arange(width)
+        self.drawn = settings.drawn
+        self.shares = np.cumsum(counts**0.75) / np.sum(counts**0.75)
+
+    def ids(self, words: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+        """Rows of each table: of a stretch's words, of those around, of drawn ones."""
+        around = words[self.places]
+        drawn = np.searchsorted(self.shares, rng.random(self.drawn))
+        own = around[:, self.window : -self.window]
+        return {"in": own, "out": np.concatenate([around.reshape(-1), drawn])}
+
+
+def make_loss(settings: Settings) -> Callable[..., Any]:
+    """Makes `loss(params, rows, (key, docs))` of rows as `Stretches.ids` names them."""
+
+    def loss(params: Any, rows: dict[str, Any], batch: Any) -> Any:
+        key, docs = batch
+        around = rows["out"][: docs.size].reshape(*docs.shape, settings.size)
+        parts = {"in": rows["in"], "out": around, "drawn": rows["out"][docs.size :]}
+        taken = neighbours(key, docs, settings)
+        return loss_of(parts, taken, settings)
+
+    return loss
+
+
+def fit(
+    texts: Sequence[Sequence[str]],
+    settings: Settings,
+    least: int = 5,
+    workers: int = 1,
+    log: Callable[[int, dict[str, Any]], None] | None = None,
+) -> tuple[Vectors, float]:
+    """Trains as one of the workers; gives the vectors, and words of its text a second.
+
+    Each worker takes every so many-th text. The vectors are those that the servers have
+    when this worker is done: those of the worker that ends last are the run's.
+    """
+    cluster = ps.cluster_of(None)
+    index = cluster.index if cluster else 0
+    vocabulary = Vocabulary(texts, least)
+    ids, docs = encoded(vocabulary, texts[index::workers])
+    keep = kept_shares(vocabulary.counts, settings)
+    key = random.fold_in(random.key(settings.seed), index)
+    rng = np.random.default_rng([settings.seed, index])
+    rows = Stretches(vocabulary.counts, settings)
+    server = parameter_server(
+        make_loss(settings),
+        optim.sgd(0.0),  # there is nothing but tables
+        consistency=ps.asynchronous(rate="fixed"),
+        tables=tables_of(settings),
+    )
+    state = server.init({})
+    number, started = 0, time.perf_counter()
+    for epoch in range(settings.epochs):
+        for words, where in stretches(ids, docs, keep, settings, rng):
+            batch = random.fold_in(key, number), where[rows.places]
+            state, metrics = server.step(state, batch, ids=rows.ids(words, rng))
+            number += 1
+            if log is not None and number % 100 == 0:
+                log(number, {"loss": metrics.loss / settings.stretch, "epoch": epoch})
+    pace = settings.epochs * len(ids) / (time.perf_counter() - started)
+    table = server.rows({"in": np.arange(len(vocabulary))})["in"]
+    server.close()
+    return Vectors(vocabulary.words, table), pace
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the example and gives how many of the pairs were found."""
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=3, help="of a launched run")
+    given = parser.parse_args(arguments)
+    workers = given.workers if ps.cluster_of(None) else 1
+    vectors, pace = fit(load_reviews().texts, settings_of(given), workers=workers)
+    print(f"{pace:,.0f} words/s")
+    return tell(vectors, given)
+
+
+if __name__ == "__main__":
+    main()
