@@ -4,6 +4,7 @@
     fxflow launch --hosts hosts.txt train.py
     fxflow launch --elastic 2:4 train.py
     fxflow launch --ps 2 --workers 4 train.py
+    fxflow launch --ps 2 --hosts hosts.txt train.py
 
 The launcher runs the coordinator; no process of the run is special. It tells each
 process its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
@@ -29,6 +30,7 @@ from fxflow.distributed.coordinator import Coordinator, Server
 from fxflow.distributed.jobs import launch_jobs
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
+from fxflow.distributed.parameter_server.keys import keys_of, new_keys
 from fxflow.distributed.standalone import bounds_of
 from fxflow.distributed.wire import new_token
 from fxflow.errors import DistributedError
@@ -125,9 +127,9 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--workers",
         type=int,
-        default=1,
         metavar="N",
-        help="with --ps: processes that train at their own pace (default 1)",
+        help="with --ps: processes that train at their own pace (default 1; with "
+        "--hosts one for each slot)",
     )
     add("--chief", action="store_true", help="with --ps: one more that trains")
     add("--evaluator", action="store_true", help="with --ps: one that looks on")
@@ -144,7 +146,11 @@ def _parser() -> argparse.ArgumentParser:
         "elastic 3)",
     )
     add(
-        "--port", type=int, default=0, help="the coordinator's port (default: any free)"
+        "--port",
+        type=int,
+        default=0,
+        help="the coordinator's port (default: any free); with --ps and --hosts that "
+        "of the first server on each machine",
     )
     add(
         "--address",
@@ -197,19 +203,37 @@ def _variables(parser: argparse.ArgumentParser, given: Sequence[str]) -> dict[st
     return result
 
 
-def _check_jobs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Ends with an error if options of ``--ps`` do not go together."""
-    for name in ("num_processes", "elastic", "hosts"):
+def _launch_jobs(
+    parser: argparse.ArgumentParser,
+    options: argparse.Namespace,
+    hosts: Sequence[Host],
+) -> int:
+    """Runs ``fxflow launch --ps``, if its options go together."""
+    for name, flag in (("num_processes", "-n"), ("elastic", "--elastic")):
         if getattr(options, name):
-            flag = "-n" if name == "num_processes" else f"--{name}"
-            parser.error(
-                f"{flag} is for processes in step; with --ps say --workers N. Servers "
-                "on other machines are started there: fxflow parameter-server --help"
-            )
-    if options.ps < 1 or options.workers + options.chief < 1:
+            parser.error(f"{flag} is for processes in step; with --ps say --workers N")
+    far = bool(options.hosts)
+    slots = [host.name for host in hosts for _ in range(host.slots)] if far else [""]
+    if options.workers is None:
+        options.workers = max(len(slots) - options.chief, 0 if options.chief else 1)
+    count = options.workers + options.chief
+    if options.ps < 1 or count < 1:
         parser.error(
             f"--ps {options.ps} --workers {options.workers}: at least one of each"
         )
+    if far and count > len(slots):
+        parser.error(
+            f"{count} processes are to train, but the host file has {len(slots)} slots"
+        )
+    environment = _variables(parser, options.env)
+    keys = None
+    if far:
+        environment = {**_taken_along(os.environ), **environment}
+        try:
+            keys = keys_of() or new_keys()
+        except DistributedError as error:
+            parser.error(str(error))
+    return launch_jobs(options, _command(options), slots, environment, keys)
 
 
 def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
@@ -368,9 +392,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         parser.error(str(error))
     if options.ps:
-        _check_jobs(parser, options)
-        variables = _variables(parser, options.env)
-        return launch_jobs(options, _command(options), variables)
+        return _launch_jobs(parser, options, hosts)
     bounds = bounds_of(parser, options.elastic) if options.elastic else None
     slots = [host.name for host in hosts for _ in range(host.slots)]
     count = options.num_processes or len(slots) or (bounds[1] if bounds else 0)

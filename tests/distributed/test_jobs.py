@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.distributed.jobs import jobs_of
+from fxflow.distributed import launch
+from fxflow.distributed.jobs import JobLauncher, addresses_of, jobs_of
 from fxflow.distributed.launch import main
+from fxflow.distributed.parameter_server.keys import Keys
 
 pytest.importorskip("zmq")
 
@@ -25,11 +27,22 @@ from fxflow.distributed.parameter_server import asynchronous, parameter_server
 
 task, folder = os.environ["FXFLOW_PS_TASK"], sys.argv[1]
 kill, mark = sys.argv[2], os.path.join(sys.argv[1], "killed")
+assert not os.environ.get("TF_CONFIG")
+secret = os.environ.get("FXFLOW_PS_KEYS", "")
+assert not secret or secret.endswith(",")  # no server's
+print("pid", os.getpid(), flush=True)
+if task == "evaluator:0":
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signal.sigwait([signal.SIGTERM])
 server = parameter_server(
     lambda w, batch: w * batch, optim.sgd(-1.0),
     consistency=asynchronous(rate="fixed"), deadline=30,
 )
 state = server.init(np.float32(0))
+if task == "evaluator:0":
+    print(json.dumps(["seen", float(server.params(state))]), flush=True)
+    server.close()
+    sys.exit()
 for step in range(20):
     state, _ = server.step(state, np.float32(1))
     if step == 10 and task == "worker:1" and not os.path.exists(mark):
@@ -52,7 +65,9 @@ server.close()
 """
 
 
-def launched(tmp_path: Path, kill: str, others: int, *options: str) -> tuple[int, str]:
+def launched(
+    tmp_path: Path, kill: str, others: int, *options: object
+) -> tuple[int, str]:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     folder = tmp_path / "folder"
@@ -63,7 +78,7 @@ def launched(tmp_path: Path, kill: str, others: int, *options: str) -> tuple[int
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CONFIG": "none of ours"},
         cwd=tmp_path,
     )
     return done.returncode, done.stdout + done.stderr
@@ -74,11 +89,23 @@ def total(text: str) -> float:
     return float(json.loads(line.partition("] ")[2])[1])
 
 
-def test_workers_share_servers(tmp_path: Path) -> None:
-    options = ["--ps", "2", "--workers", "2", "--chief"]
+def test_a_run_on_machines(tmp_path: Path) -> None:
+    """In place of ssh stands a script that runs the command here."""
+    ssh, hosts = tmp_path / "ssh", tmp_path / "hosts"
+    ssh.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n'
+        'for last; do :; done\nexec sh -c "$last"\n'
+    )
+    ssh.chmod(0o700)
+    hosts.write_text("127.0.0.1 slots=3\n")
+    options = ["--ps", "2", "--chief", "--evaluator", "--hosts", hosts, "--ssh", ssh]
     code, text = launched(tmp_path, "nobody", 2, *options)
     assert code == 0, text
     assert total(text) == 60
+    # It looked when the others were through, and the servers were still there.
+    assert '[evaluator 0] ["seen", 60.0]' in text
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == 6 and not any("KEYS" in line for line in asked)
     for job in ("ps 0", "ps 1"):
         assert f"[{job}] fxflow parameter-server: server" in text
     for task in ("chief:0", "worker:0", "worker:1"):
@@ -115,11 +142,15 @@ def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
     assert "worker 0 ended with status 3; ending the others" in done.stderr
 
 
-def test_jobs_are_told_theirs(tmp_path: Path) -> None:
-    options = argparse.Namespace(
-        ps=2, workers=1, chief=False, evaluator=True, ps_folder="logs"
-    )
-    jobs = jobs_of(options, ["python", "x.py"], str(tmp_path))
+def options_of(**given: object) -> argparse.Namespace:
+    options = launch._parser().parse_args(["x.py"])
+    return argparse.Namespace(**{**vars(options), **given})
+
+
+def test_jobs_are_told_theirs() -> None:
+    options = options_of(workers=1, evaluator=True, ps_folder="logs")
+    addresses = ["ipc:///run/ps-0", "ipc:///run/ps-1"]
+    jobs = jobs_of(options, ["python", "x.py"], [""], addresses)
     assert [str(job) for job in jobs] == ["ps 0", "ps 1", "worker 0", "evaluator 0"]
     assert [job.environment["FXFLOW_PS_TASK"] for job in jobs][1:3] == [
         "ps:1",
@@ -130,7 +161,50 @@ def test_jobs_are_told_theirs(tmp_path: Path) -> None:
     (told,) = {job.environment["FXFLOW_PS_WORKERS"] for job in jobs}
     assert told == "1"
     (servers,) = {job.environment["FXFLOW_PS_SERVERS"] for job in jobs}
-    assert servers == f"ipc://{tmp_path}/ps-0,ipc://{tmp_path}/ps-1"
+    assert servers == ",".join(addresses)
+
+
+def test_jobs_are_dealt_to_machines() -> None:
+    slots = ["a", "a", "u@b", "[::1]"]
+    addresses = addresses_of(4, slots, 7000)
+    assert addresses == ["a:7000", "b:7000", "[::1]:7000", "a:7001"]
+    keys = Keys("a" * 40, "b" * 40, "c" * 40, "d" * 40)
+    options = options_of(workers=3, chief=True, evaluator=True, heartbeat_timeout=2.0)
+    jobs = jobs_of(options, ["x"], slots, addresses, keys)
+    assert [(str(job), job.host) for job in jobs] == [
+        ("ps 0", "a"),
+        ("ps 1", "u@b"),
+        ("ps 2", "[::1]"),
+        ("ps 3", "a"),
+        ("chief 0", "a"),
+        ("worker 0", "a"),
+        ("worker 1", "u@b"),
+        ("worker 2", "[::1]"),
+        ("evaluator 0", "a"),
+    ]
+    assert jobs[2].command[-4:] == ["--lost-after", "2", "--listen", "[::]:7000"]
+    assert jobs[3].command[-1] == "*:7001"
+    for job in jobs:
+        assert not any(key in word for word in job.command for key in ("aaaa", "dddd"))
+        assert ("dddd" in job.environment["FXFLOW_PS_KEYS"]) == (job.name == "ps")
+
+
+@pytest.mark.parametrize(
+    ("folder", "code", "message"),
+    [
+        (None, -9, "signal 9, and what it held is lost (--ps-folder keeps logs of it)"),
+        ("logs", 1, "status 1"),
+    ],
+)
+def test_a_server_that_cannot_come_back_ends_the_run(
+    folder: str | None, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = options_of(workers=1, ps_folder=folder)
+    jobs = jobs_of(options, ["x"], [""], ["ipc:///run/ps-0"])
+    launcher = JobLauncher(jobs, {}, options)
+    assert launcher.ended(0, code, False)
+    assert launcher.status == (137 if code < 0 else 1)
+    assert f"ps 0 ended with {message}; ending the others" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -138,11 +212,21 @@ def test_jobs_are_told_theirs(tmp_path: Path) -> None:
     [
         (["--ps", "1", "-n", "2"], "-n is for processes in step"),
         (["--ps", "1", "--workers", "0"], "at least one of each"),
+        (
+            ["--ps", "1", "--workers", "2", "--hosts", "ONE"],
+            "the host file has 1 slots",
+        ),
     ],
 )
 def test_options(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    one = tmp_path / "one"
+    one.write_text("node1\n")
+    options = [str(one) if word == "ONE" else word for word in options]
     with pytest.raises(SystemExit) as ended:
         main([*options, "x.py"])
     assert ended.value.code == 2
