@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fxflow.distributed.parameter_server.keys import keys_of
-from fxflow.distributed.parameter_server.running import SERVERS, TASK
+from fxflow.distributed.parameter_server.running import COPIES, SERVERS, TASK
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import first_view
@@ -61,6 +61,21 @@ def _parser() -> argparse.ArgumentParser:
         "started again",
     )
     add(
+        "--copies",
+        type=int,
+        default=int(os.environ.get(COPIES, "1")),
+        metavar="K",
+        help="on how many servers each shard lies, the same for all (default 1); with "
+        "2 or more the others go on when one is lost",
+    )
+    add(
+        "--silent-after",
+        type=float,
+        default=0.5,
+        metavar="S",
+        help="seconds after which a silent server counts as lost (default 0.5)",
+    )
+    add(
         "--lost-after",
         type=float,
         default=10.0,
@@ -88,17 +103,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(
             f"--number must be one of 0 to {len(servers) - 1}, got {options.number}"
         )
+    if not 1 <= options.copies <= len(servers):
+        parser.error(
+            f"--copies must be 1 to {len(servers)}, the number of servers, got "
+            f"{options.copies}"
+        )
     hub = None
     try:
-        hub = Hub(keys_of())
+        keys = keys_of()
+        hub = Hub(keys)
         listener = hub.listen(options.listen or servers[options.number])
         server = Server(
             hub,
             listener,
             options.number,
-            first_view(servers),
+            first_view(servers, options.copies),
             folder=options.folder,
+            keys=keys,
             lost_after=options.lost_after,
+            silent_after=options.silent_after,
         )
     except DistributedError as error:
         _log(str(error))

@@ -66,6 +66,8 @@ KINDS = (
     "join",
     "joined",
     "read",
+    "prepare",
+    "promise",
 )
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.

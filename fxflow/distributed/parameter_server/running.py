@@ -20,6 +20,7 @@ from fxflow.errors import ArgumentError
 
 #: What `fxflow launch --ps` sets.
 SERVERS, TASK = "FXFLOW_PS_SERVERS", "FXFLOW_PS_TASK"
+COPIES = "FXFLOW_PS_COPIES"
 WORKERS, CHIEF = "FXFLOW_PS_WORKERS", "FXFLOW_PS_CHIEF"
 JOBS = ("ps", "worker", "chief", "evaluator")
 

@@ -12,19 +12,29 @@ from typing import Any, NamedTuple
 
 
 class View(NamedTuple):
-    """Which servers hold which shard.
+    """Which servers hold which shard, and who decides on the next view.
 
     Attributes:
       epoch: grows with each view.
       addresses: of all servers, by number.
       copies: how many servers each shard is to lie on.
       holders: for each shard, the servers that have it in full; the first serves it.
+      servers: the incarnation of each server; 0: it is not there. Empty in the first
+        view, in which they have not met.
+      workers: the numbers of those that vote.
     """
 
     epoch: int
     addresses: tuple[str, ...]
     copies: int
     holders: tuple[tuple[int, ...], ...]
+    servers: tuple[int, ...] = ()
+    workers: tuple[int, ...] = ()
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """Who decides on the next view: incarnations and numbers, servers first."""
+        return *filter(None, self.servers), *self.workers
 
     def primary(self, shard: int) -> int:
         """Returns the server that serves a shard."""
@@ -50,6 +60,8 @@ class View(NamedTuple):
             "addresses": list(self.addresses),
             "copies": self.copies,
             "holders": [list(held) for held in self.holders],
+            "servers": list(self.servers),
+            "workers": list(self.workers),
         }
 
     @staticmethod
@@ -65,6 +77,8 @@ class View(NamedTuple):
                 tuple(map(str, data["addresses"])),
                 int(data["copies"]),
                 tuple(tuple(map(int, held)) for held in data["holders"]),
+                tuple(map(int, data["servers"])),
+                tuple(map(int, data["workers"])),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a view: {error!r}") from error
@@ -95,10 +109,13 @@ def without(view: View, server: int) -> View:
 
 
 def with_holder(view: View, shard: int, server: int) -> View:
-    """Returns the view after a server has caught up with a shard."""
-    held = view.holders[shard]
-    if server in held:
-        return view
+    """Returns the view after a server has caught up with a shard.
+
+    The shard is served from where it was at first, so that load is shared again.
+    """
+    held = {*view.holders[shard], server}
     holders = list(view.holders)
-    holders[shard] = (*held, server)
+    holders[shard] = tuple(s for s in view.places(shard) if s in held)
+    if holders[shard] == view.holders[shard]:
+        return view
     return view._replace(epoch=view.epoch + 1, holders=tuple(holders))

@@ -14,16 +14,28 @@ from typing import Any
 import numpy as np
 
 from fxflow.devices import clients
+from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
-from fxflow.distributed.parameter_server.server import log as logs
+from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.transport import Hub, Listener
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 
 #: How often a server looks after those who wait, in seconds.
 _TICK = 0.05
+#: Seconds after which a silent worker no longer decides on views.
+_NO_VOTER = 3.0
+#: What servers say to each other, and voters to them.
+_AMONG_SERVERS = frozenset(
+    ["view", "prepare", "promise", "vote", "vote_ok", "entry", "entry_ok", "state"]
+)
+
+
+class _Elsewhere(Exception):
+    """A shard is not served here."""
 
 
 @dataclasses.dataclass
@@ -61,8 +73,13 @@ class Server:
       number: of this server.
       view: to begin with.
       folder: for the log of what was acknowledged; None keeps none.
+      keys: of the run; None on the loopback.
       lost_after: seconds after which a silent worker is taken for lost.
+      silent_after: seconds after which a silent server is, if there are copies.
       limits: of a message.
+
+    Attributes:
+      incarnation: another process under the same address has another one.
     """
 
     def __init__(
@@ -73,33 +90,43 @@ class Server:
         view: View,
         *,
         folder: Path | None = None,
+        keys: Keys | None = None,
         lost_after: float = 10.0,
+        silent_after: float = 0.5,
         limits: Limits = LIMITS,
     ) -> None:
         self._hub, self.listener = hub, listener
-        self.number, self.view = number, view
-        self._lost_after, self._limits = lost_after, limits
-        #: Another process under the same address has another one.
+        self.number, self._lost_after = number, lost_after
         self.incarnation = secrets.randbits(62)
-        self.shards: dict[int, Shard] = {}
-        self._logs: dict[int, logs.Log] = {}
+        self._store = Store(number, folder, limits)
         self._readers: list[_Reader] = []
         #: Worker → who it is for people, its peer, when it was last heard.
         self._workers: dict[int, tuple[str, bytes, float]] = {}
+        self._looked = 0.0
         self._end = threading.Event()
         for shard in view.held_by(number):
-            self._open(shard, folder)
+            self._store.open(shard)
+        self._replicas = Replicas(
+            hub,
+            listener,
+            number,
+            self.incarnation,
+            view,
+            self._store,
+            keys=keys,
+            silent_after=silent_after,
+            changed=self._changed,
+        )
 
-    def _open(self, number: int, folder: Path | None) -> None:
-        """Makes a shard of what its log says."""
-        place = f"server-{self.number:04}-shard-{number:04}"
-        shard = self.shards[number] = Shard(place)
-        if folder is None:
-            return
-        path = folder / f"shard-{number:04}.log"
-        for entry in logs.read(path, limits=self._limits):
-            shard.apply(entry)
-        self._logs[number] = logs.Log(path)
+    @property
+    def view(self) -> View:
+        """Who serves what, as far as this server knows."""
+        return self._replicas.view
+
+    @property
+    def shards(self) -> dict[int, Shard]:
+        """The shards that lie here, by number."""
+        return self._store.shards
 
     # -- the loop ----------------------------------------------------------------------
 
@@ -108,9 +135,12 @@ class Server:
         try:
             while not self._end.is_set():
                 self._hub.wait(_TICK)
-                for peer, message in self.listener.receive():
+                came = self.listener.receive()
+                for peer, message in (*self._replicas.take_early(), *came):
                     self.handle(peer, message)
-                self._look_after()
+                # Who is silent is known when all that came is read.
+                if not came or time.monotonic() - self._looked > _TICK:
+                    self._look_after()
         finally:
             self.close()
 
@@ -121,27 +151,37 @@ class Server:
 
     def close(self) -> None:
         """Closes what is open."""
-        for log in self._logs.values():
-            log.close()
-        for shard in self.shards.values():
-            shard.close()
+        self._replicas.close()
+        self._store.close()
         self._hub.close()
 
     def handle(self, peer: bytes, message: Message) -> None:
         """Answers one message; what is wrong with it is told its sender."""
+        if self._replicas.is_early(peer, message):
+            return
+        answer: Callable[[bytes, Message], None] | None
+        answer = getattr(self, f"_on_{message.kind}", None)
+        try:
+            if message.kind in _AMONG_SERVERS or (
+                message.kind == "heartbeat" and not message.worker
+            ):
+                self._replicas.handle(message)
+                return
+            self._note_worker(peer, message)
+            if answer is None:
+                raise DistributedError(f"a server takes no message {message.kind!r}")
+            answer(peer, message)
+        except _Elsewhere:
+            self._replicas.tell_view(peer, message)
+        except (DistributedError, ValueError, KeyError, TypeError) as error:
+            why = str(error) if isinstance(error, DistributedError) else repr(error)
+            self._reply(peer, message, "error", {"why": why})
+
+    def _note_worker(self, peer: bytes, message: Message) -> None:
         if message.worker:
             name, _, _ = self._workers.get(message.worker, ("", b"", 0.0))
             name = str(message.fields.get("name", "")) or name
             self._workers[message.worker] = (name, peer, time.monotonic())
-        answer: Callable[[bytes, Message], None] | None
-        answer = getattr(self, f"_on_{message.kind}", None)
-        try:
-            if answer is None:
-                raise DistributedError(f"a server takes no message {message.kind!r}")
-            answer(peer, message)
-        except (DistributedError, ValueError, KeyError, TypeError) as error:
-            why = str(error) if isinstance(error, DistributedError) else repr(error)
-            self._reply(peer, message, "error", {"why": why})
 
     def _reply(
         self,
@@ -164,11 +204,21 @@ class Server:
             fields={**same, **fields},
             arrays=arrays or {},
         )
-        self.listener.send(peer, reply)
+        if "shard" in same and kind != "error":
+            self._replicas.tell(int(same["shard"]), peer, reply)
+        else:
+            self.listener.send(peer, reply)
 
     def _look_after(self) -> None:
         """Lets go of workers that are silent, and of reads that took too long."""
-        now = time.monotonic()
+        now = self._looked = time.monotonic()
+        self._replicas.look_after(
+            {
+                worker: peer
+                for worker, (_, peer, heard) in self._workers.items()
+                if now - heard < _NO_VOTER
+            }
+        )
         for worker, (_, _, heard) in list(self._workers.items()):
             if now - heard > self._lost_after:
                 self._let_go(worker, "silent")
@@ -190,11 +240,21 @@ class Server:
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
         return f"{name or f'worker {worker}'}{ago}"
 
+    def _changed(self, before: View) -> None:
+        """Forgets who waits for shards that are served elsewhere now."""
+        self._readers = [r for r in self._readers if self._replicas.serves(r.shard)]
+        now = time.monotonic()
+        for number in self.view.served_by(self.number):
+            if before.primary(number) != self.number:
+                # Those that are lost, too, are let go of here from now on.
+                for worker in self.shards[number].group:
+                    self._workers.setdefault(worker, ("", b"", now))
+
     def _let_go(self, worker: int, why: str) -> None:
         self._workers.pop(worker, None)
         self._readers = [r for r in self._readers if r.worker != worker]
         for number, shard in self.shards.items():
-            if worker in shard.group:
+            if worker in shard.group and self._replicas.serves(number):
                 entry = Message(
                     "leave", worker=worker, fields={"shard": number, "why": why}
                 )
@@ -209,11 +269,8 @@ class Server:
             raise DistributedError(
                 f"there is no shard {number}: the run has {len(self.view.holders)}"
             )
-        if self.view.primary(number) != self.number:
-            raise DistributedError(
-                f"server {self.number} does not serve shard {number}; server "
-                f"{self.view.primary(number)} does"
-            )
+        if not self._replicas.serves(number):
+            raise _Elsewhere
         return number, self.shards[number]
 
     def _commit(self, number: int, entry: Message) -> str:
@@ -223,11 +280,8 @@ class Server:
         return dropped
 
     def _enter(self, number: int, entry: Message) -> str:
-        """Writes down and applies an entry that is due."""
-        log = self._logs.get(number)
-        if log is not None:
-            log.append(entry, limits=self._limits)
-        return self.shards[number].apply(entry)
+        """Sends an entry to the copies, writes it down and applies it."""
+        return self._store.enter(number, self._replicas.add(number, entry))
 
     def _answer_readers(self, number: int) -> None:
         shard = self.shards[number]
@@ -269,11 +323,12 @@ class Server:
             },
             arrays=arrays,
         )
-        self.listener.send(reader.peer, reply)
+        self._replicas.tell(reader.shard, reader.peer, reply)
 
     # -- messages ----------------------------------------------------------------------
 
     def _on_hello(self, peer: bytes, message: Message) -> None:
+        self._served(message)
         shards = {}
         for number in self.view.served_by(self.number):
             model = self.shards[number].model
@@ -291,8 +346,13 @@ class Server:
     def _on_heartbeat(self, peer: bytes, message: Message) -> None:
         worker = message.worker
         inside = [n for n, shard in self.shards.items() if worker in shard.group]
-        fields = {"incarnation": self.incarnation, "inside": inside}
+        fields = {
+            "incarnation": self.incarnation,
+            "inside": inside,
+            "absent": self._replicas.absent,
+        }
         self._reply(peer, message, "pong", fields)
+        self._replicas.tell_view(peer, message)
 
     def _on_model(self, peer: bytes, message: Message) -> None:
         number, shard = self._served(message)
@@ -378,9 +438,9 @@ class Server:
         for number, shard in self.shards.items():
             shards[str(number)] = {
                 "bytes": shard.model.nbytes if shard.model else 0,
-                "index": shard.index,
+                "index": shard.position.entries,
                 "version": shard.group.version,
-                "serves": self.view.primary(number) == self.number,
+                "serves": self._replicas.serves(number),
                 **dataclasses.asdict(shard.counts),
                 "clocks": {str(w): shard.group[w].clock for w in shard.group},
             }

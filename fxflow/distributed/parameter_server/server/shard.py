@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,18 @@ class Counts:
     staleness: dict[int, int] = dataclasses.field(default_factory=dict)
 
 
+class Position(NamedTuple):
+    """How far a copy of a shard is: where two are equal, so are the shards.
+
+    Attributes:
+      epoch: of the view in which the last entry was made.
+      entries: how many were applied.
+    """
+
+    epoch: int
+    entries: int
+
+
 class Shard:
     """Parameters, optimizer state and what is known of the workers.
 
@@ -65,8 +77,7 @@ class Shard:
         self.group = Group()
         self.ledger = Ledger()
         self.counts = Counts()
-        #: How many entries were applied.
-        self.index = 0
+        self.position = Position(0, 0)
         self._runners: dict[str, Runner] = {}
         #: What workers pull, and the parameters that it was made of.
         self._sent: tuple[list[Array], list[np.ndarray[Any, Any]]] | None = None
@@ -123,7 +134,7 @@ class Shard:
           Why a push was not used; empty if it was, or will be.
         """
         dropped = str(getattr(self, f"_apply_{entry.kind}")(entry) or "")
-        self.index += 1
+        self.position = Position(entry.epoch, self.position.entries + 1)
         return dropped
 
     def _apply_model(self, entry: Message) -> None:
@@ -334,7 +345,7 @@ class Shard:
             "model": model,
             "group": self.group.to_json(),
             "ledger": self.ledger.items(),
-            "index": self.index,
+            "position": list(self.position),
             "waiting": waiting,
             "rows": rows,
             "reads": sorted(self._reads.items()),
@@ -375,7 +386,8 @@ class Shard:
             shard.optimizer = [fnp.asarray(x) for x in kept("optimizer")]
             shard.group = Group.from_json(fields["group"])
             shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
-            shard.index = int(fields["index"])
+            epoch, index = fields["position"]
+            shard.position = Position(int(epoch), int(index))
             for i, (push, names) in enumerate(fields["waiting"]):
                 brought = dict(zip(names, kept(f"waiting/{i}"), strict=True))
                 shard._waiting[Push(*push)] = brought

@@ -2,7 +2,7 @@
 
 The voters of a view decide which view is next, once: whoever proposes one first asks
 for promises under a ballot of its own, and takes over what a voter has accepted
-already. So a proposer that dies half way leaves nothing that another could contradict,
+already. So a proposer that dies halfway leaves nothing that another could contradict,
 and two proposers at once, lost, late or doubled messages give one next view or none
 yet. A vote counts for one epoch only; the next one's voters begin anew.
 
@@ -15,7 +15,7 @@ Reference: Lamport 1998, "The part-time parliament"; Lamport, Malkhi, Zhou 2009,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from fxflow.distributed.parameter_server.views import View, without
@@ -90,14 +90,19 @@ class Proposal:
     """One attempt of a server to have a view decided.
 
     Args:
-      wanted: the view, of the epoch after the voters'.
+      wanted: the view.
       ballot: of this attempt; a server never uses one twice.
-      voters: of the view that is left.
+      view: the voters', which is left.
+      voters: those of the view that is left. All of them must agree if it is the
+        first one: a server that was restarted in it has forgotten its promises.
     """
 
-    def __init__(self, wanted: View, ballot: Ballot, voters: Iterable[int]) -> None:
-        self.epoch, self.ballot = wanted.epoch - 1, ballot
-        self._voters = frozenset(voters)
+    def __init__(
+        self, wanted: View, ballot: Ballot, view: View, voters: Sequence[int]
+    ) -> None:
+        self.epoch, self.ballot = view.epoch, ballot
+        self.voters = tuple(voters)
+        self._unanimous = not view.servers
         self._wanted = wanted
         self._promises: dict[int, Promise] = {}
         self._accepted: set[int] = set()
@@ -105,9 +110,9 @@ class Proposal:
 
     def note_promise(self, voter: int, promise: Promise) -> Vote | None:
         """Returns what is put to the vote, once: when a majority has promised."""
-        if voter in self._voters and promise.ballot == self.ballot:
+        if voter in self.voters and promise.ballot == self.ballot:
             self._promises[voter] = promise
-        if self._vote is not None or not self._is_majority(self._promises):
+        if self._vote is not None or not self._is_quorum(self._promises):
             return None
         before = [p.accepted for p in self._promises.values() if p.accepted is not None]
         # It may have been decided already: nothing else may be.
@@ -117,19 +122,19 @@ class Proposal:
 
     def note_accepted(self, voter: int, ballot: Ballot) -> View | None:
         """Returns the view that is decided; None while no majority has accepted."""
-        if self._vote is None or ballot != self.ballot or voter not in self._voters:
+        if self._vote is None or ballot != self.ballot or voter not in self.voters:
             return None
         self._accepted.add(voter)
-        return self._vote.view if self._is_majority(self._accepted) else None
+        return self._vote.view if self._is_quorum(self._accepted) else None
 
-    def _is_majority(self, voters: Collection[int]) -> bool:
-        return 2 * len(voters) > len(self._voters)
-
-
-def proposer(view: View, silent: Collection[int]) -> int | None:
-    """Returns the server that proposes: the lowest-numbered one that is heard."""
-    heard = (s for s in range(len(view.addresses)) if s not in silent)
-    return next(heard, None)
+    def _is_quorum(self, voters: Collection[int]) -> bool:
+        """Returns whether any other quorum has a voter in common with this one."""
+        if self._unanimous:
+            return len(voters) == len(self.voters)
+        if 2 * len(voters) == len(self.voters):
+            # Of two halves one has the first voter.
+            return self.voters[0] in voters
+        return 2 * len(voters) > len(self.voters)
 
 
 def successor(view: View, silent: Collection[int]) -> View | None:

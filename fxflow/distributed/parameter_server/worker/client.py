@@ -23,6 +23,8 @@ import numpy as np
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.model import Model
+from fxflow.distributed.parameter_server.server.agreement import answer_of
+from fxflow.distributed.parameter_server.server.succession import Voter
 from fxflow.distributed.parameter_server.transport import Deadline, Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
@@ -32,6 +34,8 @@ HostArray = np.ndarray[Any, Any]
 #: seconds.
 _BEAT = 0.5
 _AGAIN = 5.0
+#: How long who leaves waits until it need not vote, in seconds.
+_GOODBYE = 2.0
 
 
 class Pulled(NamedTuple):
@@ -147,7 +151,11 @@ class Client:
         self._dialers: dict[int, Dialer] = {}
         self._incarnations: dict[int, int] = {}
         self._heard: dict[int, float] = {}
-        self._replies: dict[int, queue.SimpleQueue[Message]] = {}
+        #: The servers that a server waits for before it serves anything.
+        self._absent: dict[int, Sequence[int]] = {}
+        self._voter = Voter(view.epoch)
+        self._questions: dict[int, _Question] = {}
+        self._left: Deadline | None = None
         self._requests = 0
         self._error: Exception | None = None
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -272,7 +280,7 @@ class Client:
             arrays=dict(arrays),
         )
         question = _Question(request, server, message, queue.SimpleQueue())
-        self._replies[request] = question.box
+        self._questions[request] = question
         self._order("ask", question)
         return question
 
@@ -287,7 +295,7 @@ class Client:
                     deadline.check(self._server(question.server()))
                     self._order("ask", question)
         finally:
-            del self._replies[question.request]
+            del self._questions[question.request]
         if reply.kind == "error":
             where = self._server(question.server())
             raise DistributedError(f"{where}: {reply.fields['why']}")
@@ -325,7 +333,9 @@ class Client:
         problem = f": {dialer.problem}" if dialer is not None and dialer.problem else ""
         heard = self._heard.get(number)
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
-        return f"server {number} at {address}{ago}{problem}"
+        absent = self._absent.get(number)
+        waits = f", waits for servers {list(absent)}" if absent else ""
+        return f"server {number} at {address}{ago}{waits}{problem}"
 
     def _late(self, shards: Sequence[int]) -> str:
         servers = sorted({self.view.primary(s) for s in shards})
@@ -367,19 +377,23 @@ class Client:
         for shard in self._shards.values():
             if shard.ticket is not None:
                 shard.ticket.fail(error)
-        for box in self._replies.values():
-            box.put(Message("error", fields={"why": str(error)}))
+        for question in list(self._questions.values()):
+            question.box.put(Message("error", fields={"why": str(error)}))
 
     def _may_leave(self, deadline: Deadline) -> bool:
-        """Says goodbye once everything is acknowledged; returns whether it is said."""
-        if (
-            any(shard.unacked for shard in self._shards.values())
-            and not deadline.passed
-        ):
+        """Says goodbye once everything is acknowledged; returns whether all is done.
+
+        Who has a vote goes when it is no longer needed: if a server died meanwhile,
+        the others might be too few to go on without both.
+        """
+        unacked = any(shard.unacked for shard in self._shards.values())
+        if unacked and not deadline.passed:
             return False
-        for number in self._dialers:
-            self._send(number, Message("leave", worker=self.number))
-        return True
+        if self._left is None:
+            self._left = Deadline(_GOODBYE, "a view without this worker")
+            for number in self._dialers:
+                self._send(number, Message("leave", worker=self.number))
+        return self.number not in self.view.workers or self._left.passed
 
     def _dialer(self, server: int) -> Dialer:
         dialer = self._dialers.get(server)
@@ -394,6 +408,7 @@ class Client:
 
     def _tell(self, shard: _Shard, kind: str, **fields: Any) -> None:
         """Sends a message about a shard to who serves it."""
+        shard.asked = time.monotonic()
         arrays = fields.pop("arrays", {})
         message = Message(
             kind,
@@ -404,11 +419,17 @@ class Client:
         self._send(self.view.primary(shard.number), message)
 
     def _beat(self, now: float) -> None:
-        for server in list(self._dialers):
-            self._send(server, Message("heartbeat", worker=self.number))
+        for server in list(self._dialers) if self._left is None else ():
+            fields = {"name": self.name}
+            self._send(server, Message("heartbeat", worker=self.number, fields=fields))
         for shard in self._shards.values():
-            if shard.phase != "joined" and now - shard.asked > _AGAIN:
+            if now - shard.asked < _AGAIN:
+                continue
+            if shard.phase != "joined":
                 self._say(shard)
+            elif shard.unacked or shard.ticket is not None:
+                # Perhaps it waits for others; perhaps something was lost on the way.
+                self._enter(shard, "hello")
 
     # -- a conversation ----------------------------------------------------------------
 
@@ -437,21 +458,45 @@ class Client:
         """Takes one message of a server."""
         request = message.fields.get("request")
         if isinstance(request, int) and request < 0:
-            box = self._replies.get(request)
-            if box is not None:
-                box.put(message)
+            question = self._questions.get(request)
+            if question is not None:
+                question.box.put(message)
+            return
+        if message.kind == "view":
+            self._enter_view(View.from_json(message.fields["view"]))
+            return
+        if message.kind in ("prepare", "vote"):
+            answer = answer_of(self._voter, self.number, message)
+            if answer is not None:
+                self._send(server, answer)
             return
         if message.kind in ("pong", "welcome"):
             self._note_incarnation(server, int(message.fields["incarnation"]))
         if message.kind == "pong":
+            self._absent[server] = message.fields["absent"]
             self._note_absence(server, message.fields["inside"])
         number = message.fields.get("shard")
         shard = self._shards.get(number) if isinstance(number, int) else None
-        if shard is not None:
+        # What a server says that no longer serves it may be old.
+        if shard is not None and self.view.primary(shard.number) == server:
             getattr(self, f"_on_{message.kind}", self._on_other)(shard, message)
 
     def _on_other(self, shard: _Shard, message: Message) -> None:
         """Ignores a message that nobody waits for."""
+
+    def _enter_view(self, view: View) -> None:
+        """Goes on with those who serve now."""
+        before = self.view
+        if view.epoch <= before.epoch:
+            return
+        self.view = view
+        self._voter.enter(view.epoch)
+        for shard in self._shards.values():
+            moved = view.primary(shard.number) != before.primary(shard.number)
+            if moved or shard.phase != "joined":
+                self._enter(shard, "hello")
+        for question in list(self._questions.values()):
+            self._do_ask(question)
 
     def _note_incarnation(self, server: int, incarnation: int) -> None:
         """Begins again with a server that is another process than before."""
@@ -560,6 +605,8 @@ class Client:
     # -- orders ------------------------------------------------------------------------
 
     def _do_begin(self, shards: Sequence[_Shard], ticket: Ticket) -> None:
+        for server in range(len(self.view.addresses)):
+            self._dialer(server)  # all of them hear that it is there
         for shard in shards:
             self._shards[shard.number] = shard
             shard.ticket = ticket
@@ -606,6 +653,7 @@ class Client:
             shard.unacked.append(message)
             if shard.phase == "joined":
                 shard.clock += 1
+                shard.asked = time.monotonic()
                 self._send(self.view.primary(i), message)
 
     def _do_ask(self, question: _Question) -> None:

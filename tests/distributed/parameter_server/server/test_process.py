@@ -151,7 +151,7 @@ def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_nonsense_is_answered_and_changes_nothing(message: Message) -> None:
     server, wire, _ = server_of(1)
-    before = server.shards[0].index
+    before = server.shards[0].position
     server.handle(b"1", message)
     assert wire.kinds() == ["error"]
-    assert server.shards[0].index == before
+    assert server.shards[0].position == before

@@ -171,7 +171,7 @@ def test_a_copy_of_the_state_goes_on_to_the_same_bits(consistency: Consistency) 
     fields, arrays = shard.state()
     hosts = {name: np.asarray(x) for name, x in arrays.items()}
     copy = Shard.of_state(json.loads(json.dumps(fields)), hosts)
-    assert copy.index == shard.index
+    assert copy.position == shard.position
     for worker, size in ((2, 0.7), (1, 1.1), (2, 0.1)):
         entry = push(shard, worker, size)
         give(shard, entry)

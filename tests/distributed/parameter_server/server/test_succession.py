@@ -6,12 +6,11 @@ from fxflow.distributed.parameter_server.server.succession import (
     Ballot,
     Proposal,
     Voter,
-    proposer,
     successor,
 )
 from fxflow.distributed.parameter_server.views import first_view
 
-VIEW = first_view(("a", "b", "c"), 2)
+VIEW = first_view(("a", "b", "c"), 2)._replace(servers=(1, 2, 3))
 
 
 def decide(seed: int, voters: int) -> tuple[set, bool]:
@@ -34,7 +33,7 @@ def decide(seed: int, voters: int) -> tuple[set, bool]:
             ballot = Ballot(turn - rng.randrange(min(turn, 2)), server)
             if ballot in proposals:
                 continue
-            proposals[ballot] = Proposal(wanted, ballot, range(voters))
+            proposals[ballot] = Proposal(wanted, ballot, VIEW, range(voters))
             for voter in range(voters):
                 send("prepare", ballot, voter)
             continue
@@ -69,11 +68,11 @@ def test_one_view_follows_whatever_the_network_does(voters: int) -> None:
 def test_a_later_proposer_takes_over_what_may_have_been_decided() -> None:
     ends = [Voter(1) for _ in range(3)]
     first, second = successor(VIEW, {1}), successor(VIEW, {2})
-    one = Proposal(first, Ballot(1, 0), range(3))
+    one = Proposal(first, Ballot(1, 0), VIEW, range(3))
     for i in (0, 1):
         vote = one.note_promise(i, ends[i].promise(1, one.ballot))
     assert ends[1].accept(1, vote)  # and the proposer dies
-    two = Proposal(second, Ballot(2, 1), range(3))
+    two = Proposal(second, Ballot(2, 1), VIEW, range(3))
     assert two.note_promise(1, ends[1].promise(1, two.ballot)) is None
     vote = two.note_promise(2, ends[2].promise(1, two.ballot))
     assert vote.view == first
@@ -90,7 +89,7 @@ def test_a_promise_is_kept_until_the_next_view() -> None:
 
 
 def test_votes_of_strangers_and_of_other_ballots_do_not_count() -> None:
-    proposal = Proposal(successor(VIEW, {0}), Ballot(1, 1), (7, 8, 9))
+    proposal = Proposal(successor(VIEW, {0}), Ballot(1, 1), VIEW, (7, 8, 9))
     promise = Voter(1).promise(1, Ballot(1, 1))
     assert proposal.note_promise(1, promise) is None
     assert proposal.note_promise(7, promise) is None
@@ -102,9 +101,8 @@ def test_votes_of_strangers_and_of_other_ballots_do_not_count() -> None:
 
 
 def test_two_servers_and_two_workers_survive_the_loss_of_one_server() -> None:
-    view = first_view(("a", "b"), 2)
-    assert proposer(view, {0}) == 1
-    proposal = Proposal(successor(view, {0}), Ballot(1, 1), range(4))
+    view = first_view(("a", "b"), 2)._replace(servers=(1, 2))
+    proposal = Proposal(successor(view, {0}), Ballot(1, 1), view, range(4))
     ends = {i: Voter(1) for i in (1, 2, 3)}
     votes = [
         proposal.note_promise(i, e.promise(1, proposal.ballot)) for i, e in ends.items()
@@ -120,4 +118,24 @@ def test_shards_whose_holders_are_all_silent_wait() -> None:
     after = successor(VIEW, {0, 1})
     assert after.holders == ((0, 1), (2,), (2,))
     assert successor(after, {0, 1}) is None
-    assert proposer(VIEW, {0, 1, 2}) is None
+
+
+def test_a_half_decides_if_the_first_voter_is_in_it() -> None:
+    for half, enough in (((1, 2), True), ((3, 4), False)):
+        proposal = Proposal(successor(VIEW, {0}), Ballot(1, 1), VIEW, (1, 2, 3, 4))
+        votes = [
+            proposal.note_promise(i, Voter(1).promise(1, Ballot(1, 1))) for i in half
+        ]
+        assert (votes[-1] is not None) == enough
+
+
+def test_all_must_agree_when_they_meet() -> None:
+    view = first_view(("a", "b", "c"), 2)
+    wanted = view._replace(epoch=2, servers=(1, 2, 3))
+    proposal = Proposal(wanted, Ballot(1, 0), view, (1, 2, 3))
+    promises = [Voter(1).promise(1, Ballot(1, 0)) for _ in range(3)]
+    votes = [proposal.note_promise(i, p) for i, p in zip((1, 2, 3), promises)]
+    assert votes[:2] == [None, None]
+    assert votes[2] == (Ballot(1, 0), wanted)
+    decided = [proposal.note_accepted(i, Ballot(1, 0)) for i in (1, 2, 3)]
+    assert decided == [None, None, wanted]

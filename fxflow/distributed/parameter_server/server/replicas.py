@@ -1,0 +1,389 @@
+"""A server among servers: entries to those that hold the same, and a common view.
+
+With one copy of each shard there is nothing to do here, and nothing is sent.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import time
+from collections.abc import Callable
+
+from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
+from fxflow.distributed.parameter_server.server.beats import Beats
+from fxflow.distributed.parameter_server.server.replication import Copies
+from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.store import Store
+from fxflow.distributed.parameter_server.transport import Dialer, Hub, Listener
+from fxflow.distributed.parameter_server.views import View
+
+#: Heartbeats in the time after which a server is taken for lost.
+_BEATS = 5
+#: A follower that does not answer for so long, in seconds, is asked where it is.
+_ASK_AGAIN = 1.0
+#: Messages of a view that this server does not know yet wait for it; so many.
+_MOST_EARLY = 4096
+
+
+class Replicas:
+    """What a server does so that another can take its place.
+
+    Args:
+      hub: of the server's thread.
+      listener: of the hub.
+      number: of the server.
+      incarnation: of the process.
+      view: to begin with.
+      store: the server's shards.
+      keys: of the run.
+      silent_after: seconds after which a silent server is taken for lost.
+      changed: called with the view that was left, when another one is entered.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        listener: Listener,
+        number: int,
+        incarnation: int,
+        view: View,
+        store: Store,
+        *,
+        keys: Keys | None,
+        silent_after: float,
+        changed: Callable[[View], None],
+    ) -> None:
+        self._hub, self._listener = hub, listener
+        self._number, self._incarnation = number, incarnation
+        self._store, self._changed = store, changed
+        self.view = view
+        self._alone = view.copies == 1
+        #: Of the shards that are served here.
+        self._copies: dict[int, Copies] = {}
+        self._outbox: dict[int, collections.deque[tuple[int, bytes, Message]]] = {}
+        self._dialers: dict[int, Dialer] = {}
+        self._workers: dict[int, bytes] = {}
+        self._own: collections.deque[Message] = collections.deque()
+        #: The epoch since which a shard has the primary that it has.
+        self._since: dict[int, int] = {}
+        self._early: list[tuple[bytes, Message]] = []
+        self._agreement = Agreement(
+            number, incarnation, view, silent_after, self._to_voter
+        )
+        self._beats: Beats | None = None
+        if self._alone:
+            return
+        others = [s for s in range(len(view.addresses)) if s != number]
+        self._dialers = {s: hub.dial(view.addresses[s]) for s in others}
+        addresses = [view.addresses[s] for s in others]
+        self._beats = Beats(addresses, keys, silent_after / _BEATS, self._heartbeat)
+
+    def close(self) -> None:
+        """Ends what runs beside the server."""
+        if self._beats is not None:
+            self._beats.close()
+
+    # -- what is served here -----------------------------------------------------------
+
+    def serves(self, shard: int) -> bool:
+        """Returns whether a shard is served here, by this very process."""
+        mine = self.view.primary(shard) == self._number
+        return mine and (self._alone or self._agreement.inside())
+
+    @property
+    def absent(self) -> list[int]:
+        """The servers that this one waits for, before it serves anything."""
+        if self._alone or self.view.servers:
+            return []
+        return self._agreement.absent(time.monotonic())
+
+    def add(self, number: int, entry: Message) -> Message:
+        """Sends an entry to those who follow, before it is applied here.
+
+        Returns:
+          The entry, of this epoch.
+        """
+        entry = dataclasses.replace(entry, epoch=self.view.epoch)
+        copies = self._copies.get(number)
+        if copies is None:
+            return entry
+        before = self._store.shards[number].position
+        fields = {
+            "shard": number,
+            "after": list(before),
+            "kind": entry.kind,
+            "epoch": entry.epoch,
+            "fields": entry.fields,
+        }
+        wrapped = dataclasses.replace(entry, kind="entry", fields=fields)
+        copies.add(Position(entry.epoch, before.entries + 1), wrapped)
+        for server in copies.followers:
+            self._ask(number, server, wrapped)
+        return entry
+
+    def tell(self, number: int, peer: bytes, message: Message) -> None:
+        """Sends what depends on a shard, once no death can undo what it depends on."""
+        copies = self._copies.get(number)
+        if copies is not None:
+            index = self._store.shards[number].position.entries
+            if copies.committed < index:
+                self._outbox[number].append((index, peer, message))
+                return
+        self._listener.send(peer, message)
+
+    def _release(self, number: int) -> None:
+        """Sends what has waited for copies that are there now."""
+        outbox, committed = self._outbox[number], self._copies[number].committed
+        while outbox and outbox[0][0] <= committed:
+            _, peer, message = outbox.popleft()
+            self._listener.send(peer, message)
+
+    # -- messages ----------------------------------------------------------------------
+
+    def is_early(self, peer: bytes, message: Message) -> bool:
+        """Keeps a message of a view that is not known here yet, for `take_early`."""
+        early = not self._alone and message.epoch > self.view.epoch
+        if early and message.kind != "view" and len(self._early) < _MOST_EARLY:
+            self._early.append((peer, message))
+        return early and message.kind != "view"
+
+    def take_early(self) -> list[tuple[bytes, Message]]:
+        """Returns the messages that came before their view, which is known now."""
+        if not self._early:
+            return []
+        taken, self._early = self._early, []
+        return taken
+
+    def tell_view(self, peer: bytes, message: Message) -> None:
+        """Tells a worker of the view if it has an older one."""
+        if message.epoch < self.view.epoch:
+            self._listener.send(peer, self._view_message())
+
+    def handle(self, message: Message) -> None:
+        """Takes a message of another server, or a vote of a worker.
+
+        Raises:
+          ValueError: it is none that a server takes.
+        """
+        take = getattr(self, f"_on_{message.kind}", None)
+        if take is None or self._alone:
+            raise ValueError(f"a message {message.kind!r} among servers")
+        take(message)
+        self._hear_itself()
+
+    def _hear_itself(self) -> None:
+        while self._own:
+            message = self._own.popleft()
+            getattr(self, f"_on_{message.kind}")(message)
+
+    def _on_heartbeat(self, message: Message) -> None:
+        fields = message.fields
+        server = self._other(int(fields["server"]))
+        at = {int(s): Position(int(e), int(i)) for s, e, i in fields["at"]}
+        heard = Heard(int(fields["incarnation"]), at, time.monotonic())
+        self._agreement.hear(server, heard)
+        if message.epoch < self.view.epoch:
+            self._say(server, self._view_message())
+
+    def _on_view(self, message: Message) -> None:
+        self._enter(View.from_json(message.fields["view"]))
+
+    def _on_prepare(self, message: Message) -> None:
+        answer = self._agreement.answer(message)
+        if answer is not None:
+            self._say(int(message.fields["proposer"]), answer)
+
+    _on_vote = _on_prepare
+
+    def _on_promise(self, message: Message) -> None:
+        self._agreement.on_promise(message)
+
+    def _on_vote_ok(self, message: Message) -> None:
+        view = self._agreement.on_vote_ok(message)
+        if view is not None:
+            self._enter(view)
+
+    def _on_entry(self, message: Message) -> None:
+        """Applies an entry of the shard's primary, and says how far this copy is."""
+        number = self._of_primary(message)
+        if number is None:
+            return
+        fields = message.fields
+        after = Position(*map(int, fields["after"]))
+        shard = self._store.open(number)
+        if fields["kind"] and after == shard.position:
+            entry = dataclasses.replace(
+                message,
+                kind=str(fields["kind"]),
+                epoch=int(fields["epoch"]),
+                fields=dict(fields["fields"]),
+            )
+            self._store.enter(number, entry)
+        self._answer(number, gap=after.entries > shard.position.entries)
+
+    def _on_state(self, message: Message) -> None:
+        """Takes the whole state of a shard from its primary."""
+        number = self._of_primary(message)
+        if number is not None:
+            self._store.load(number, message)
+            self._answer(number, gap=False)
+
+    def _on_entry_ok(self, message: Message) -> None:
+        """Hears how far a copy is, and tells workers what all copies have now."""
+        number, server = int(message.fields["shard"]), int(message.fields["server"])
+        copies = self._copies.get(number)
+        if copies is None or message.epoch < copies.epoch:
+            return
+        if not copies.note(server, Position(*map(int, message.fields["at"]))):
+            state = self._store.state(number)
+            copies.loading(server)
+            self._ask(number, server, state)
+        elif message.fields["gap"]:
+            for entry in copies.lacking(server):
+                self._ask(number, server, entry)
+        self._release(number)
+
+    # -- now and then ------------------------------------------------------------------
+
+    def look_after(self, workers: dict[int, bytes]) -> None:
+        """Asks who does not answer, and proposes another view if there is reason to.
+
+        Args:
+          workers: those that are heard, and where.
+        """
+        if self._alone:
+            return
+        for dialer in self._dialers.values():
+            dialer.receive()  # complaints about what it never should have got
+        now = time.monotonic()
+        self._workers = workers
+        ready = self._catch_up(now)
+        positions = {n: shard.position for n, shard in self._store.shards.items()}
+        wanted = self._agreement.wanted(now, workers, positions, ready)
+        if wanted is not None:
+            for shard, server in ready.items():
+                # From here on: the view with it may be decided before it is known here.
+                self._copies[shard].count(server)
+            self._agreement.propose(wanted, now)
+            self._hear_itself()
+
+    def _catch_up(self, now: float) -> dict[int, int]:
+        """Sees to the copies; returns who has caught up, by shard."""
+        there, view, ready = self._agreement.there(now), self.view, {}
+        for number, copies in self._copies.items():
+            coming = [
+                server
+                for server in view.places(number)
+                if server != self._number
+                and server in there
+                and view.servers[server] == there[server]
+            ]
+            late = copies.silent(now, _ASK_AGAIN)
+            for server in {*copies.follow(coming), *late}:
+                self._probe(number, server)
+            for server in copies.ready():
+                ready[number] = server
+        return ready
+
+    def _probe(self, number: int, server: int) -> None:
+        """Asks a copy where it is."""
+        after = list(self._copies[number].position)
+        fields = {"shard": number, "after": after, "kind": ""}
+        self._ask(number, server, Message("entry", fields=fields))
+
+    # -- the view ----------------------------------------------------------------------
+
+    def _enter(self, view: View) -> None:
+        """Goes on in a view that was decided; does nothing if it is known."""
+        before = self.view
+        if view.epoch <= before.epoch:
+            return
+        self.view = view
+        self._agreement.enter(view)
+        for number, held in enumerate(view.holders):
+            same = before.primary(number) == held[0]
+            if not (same and before.servers and view.epoch == before.epoch + 1):
+                self._since[number] = view.epoch
+            if self._number in held:
+                self._store.open(number)
+            copies = self._copies.pop(number, None)
+            outbox = self._outbox.pop(number, collections.deque())
+            if not self.serves(number):
+                continue
+            if copies is None or copies.epoch < self._since[number]:
+                copies = Copies(self._store.open(number).position, view.epoch)
+                outbox.clear()
+            copies.begin(s for s in held if s != self._number)
+            self._copies[number], self._outbox[number] = copies, outbox
+        said = self._view_message()
+        for server in self._dialers:
+            self._say(server, said)
+        for peer in self._workers.values():
+            self._listener.send(peer, said)
+        for number, copies in self._copies.items():
+            for server in copies.follow(()):
+                self._probe(number, server)
+            self._release(number)
+        self._changed(before)
+
+    def _view_message(self) -> Message:
+        return Message(
+            "view", epoch=self.view.epoch, fields={"view": self.view.to_json()}
+        )
+
+    # -- to others ---------------------------------------------------------------------
+
+    def _heartbeat(self) -> Message:
+        shards = [] if self.view.servers else list(self._store.shards.items())
+        fields = {
+            "server": self._number,
+            "incarnation": self._incarnation,
+            "at": [[number, *shard.position] for number, shard in shards],
+        }
+        return Message("heartbeat", epoch=self.view.epoch, fields=fields)
+
+    def _to_voter(self, voter: int, message: Message) -> None:
+        servers = self._agreement.numbers()
+        if voter in servers:
+            self._say(servers[voter], message)
+        elif voter in self._workers:
+            self._listener.send(self._workers[voter], message)
+
+    def _say(self, server: int, message: Message) -> None:
+        """Sends a message to a server, which may be this one."""
+        if server == self._number:
+            self._own.append(message)
+        else:
+            self._dialers[self._other(server)].send(message)
+
+    def _ask(self, number: int, server: int, message: Message) -> None:
+        """Sends a copy of a shard what it is to answer."""
+        self._copies[number].said(server, time.monotonic())
+        self._say(server, dataclasses.replace(message, epoch=self.view.epoch))
+
+    def _answer(self, number: int, *, gap: bool) -> None:
+        position = self._store.shards[number].position
+        fields = {
+            "shard": number,
+            "server": self._number,
+            "at": list(position),
+            "gap": gap,
+        }
+        message = Message("entry_ok", epoch=self.view.epoch, fields=fields)
+        self._say(self.view.primary(number), message)
+
+    def _of_primary(self, message: Message) -> int | None:
+        """Returns the shard of an entry; None if its primary was replaced."""
+        number = int(message.fields["shard"])
+        if not 0 <= number < len(self.view.holders):
+            raise ValueError(f"an entry of shard {number}")
+        replaced = message.epoch < self._since.get(number, 0)
+        return None if replaced or self.serves(number) else number
+
+    def _other(self, server: int) -> int:
+        if server not in self._dialers:
+            raise ValueError(f"server {server} is none of the others")
+        return server

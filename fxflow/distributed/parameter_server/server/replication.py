@@ -1,0 +1,165 @@
+"""How far the copies of a shard are, as the server knows that serves it.
+
+The server numbers entries, sends each to all that follow it, and applies it at once; it
+tells workers of it when all that *count* have it. A follower that lacks entries is sent
+them again if they are still kept, else the whole state. Nothing here sends anything.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.server.shard import Position
+
+#: So many entries a follower may be behind when it is taken into the view.
+_NEARLY = 16
+
+
+@dataclasses.dataclass
+class _Follower:
+    """What is known of one copy.
+
+    Attributes:
+      index: how many entries it has, as this server made them; −1: not known.
+      asked: when it was sent something that it has not answered yet, first.
+      loading: the index of a state that is on its way to it; −1: none is.
+    """
+
+    index: int = -1
+    asked: float = 0.0
+    loading: int = -1
+
+
+class Copies:
+    """The copies of one shard.
+
+    Args:
+      position: of the shard.
+      epoch: in which this server began to serve it.
+    """
+
+    def __init__(self, position: Position, epoch: int) -> None:
+        self.epoch = epoch
+        self._before = position
+        self._kept: collections.deque[tuple[Position, Message]] = collections.deque()
+        self._followers: dict[int, _Follower] = {}
+        self._counting: frozenset[int] = frozenset()
+
+    @property
+    def followers(self) -> list[int]:
+        """The servers that entries are sent to."""
+        return list(self._followers)
+
+    @property
+    def position(self) -> Position:
+        """That of the shard here."""
+        return self._kept[-1][0] if self._kept else self._before
+
+    @property
+    def committed(self) -> int:
+        """How many entries no death of a server can undo."""
+        counting = (self._followers[server].index for server in self._counting)
+        return min(counting, default=self.position.entries)
+
+    def begin(self, holders: Iterable[int]) -> None:
+        """Goes on in a view: its holders count, others are met anew."""
+        self._counting = frozenset(holders)
+        self._follow(holders)
+
+    def follow(self, servers: Iterable[int]) -> list[int]:
+        """Sets who follows besides those that count.
+
+        Returns:
+          Who is new, and must be asked where it is.
+        """
+        before = set(self._followers)
+        self._follow([*self._counting, *servers])
+        return [
+            s
+            for s, follower in self._followers.items()
+            if s not in before or (follower.index < 0 and not follower.asked)
+        ]
+
+    def _follow(self, servers: Iterable[int]) -> None:
+        before = self._followers
+        self._followers = {s: before.get(s) or _Follower() for s in servers}
+        if not self._followers:
+            self._before = self.position
+            self._kept.clear()
+
+    def add(self, position: Position, entry: Message) -> None:
+        """Keeps an entry until all followers have it.
+
+        Args:
+          position: of the shard after it.
+          entry: as it is sent.
+        """
+        if self._followers:
+            self._kept.append((position, entry))
+        else:
+            self._before = position
+
+    def said(self, server: int, now: float) -> None:
+        """Notes that something was sent that a follower is to answer."""
+        follower = self._followers[server]
+        follower.asked = follower.asked or now
+
+    def loading(self, server: int) -> None:
+        """Notes that the whole state was sent."""
+        self._followers[server].loading = self.position.entries
+
+    def note(self, server: int, position: Position) -> bool:
+        """Notes where a follower is.
+
+        Returns:
+          Whether it is somewhere on the way of this shard, and not elsewhere.
+        """
+        follower = self._followers.get(server)
+        if follower is None:
+            return True
+        follower.asked = 0.0
+        if not self._knows(position):
+            # What left it before the state came, or the state is on its way still.
+            return position.entries < follower.index or follower.loading >= 0
+        if position.entries >= follower.loading:
+            follower.loading = -1
+        follower.index = max(follower.index, position.entries)
+        least = min(f.index for f in self._followers.values())
+        while self._kept and self._kept[0][0].entries <= least:
+            self._before, _ = self._kept.popleft()
+        return True
+
+    def lacking(self, server: int) -> list[Message]:
+        """Returns the entries that a follower lacks, as far as is known."""
+        index = self._followers[server].index
+        return [entry for position, entry in self._kept if position.entries > index]
+
+    def silent(self, now: float, seconds: float) -> list[int]:
+        """Returns who has not answered for so long, and expects nothing of them."""
+        late = [s for s, f in self._followers.items() if 0 < f.asked < now - seconds]
+        for server in late:
+            self._followers[server].asked = 0.0
+            self._followers[server].loading = -1
+        return late
+
+    def ready(self) -> list[int]:
+        """Returns the followers that do not count yet and have almost everything."""
+        least = self.position.entries - _NEARLY
+        return [
+            server
+            for server, follower in self._followers.items()
+            if server not in self._counting and 0 <= follower.index >= least
+        ]
+
+    def count(self, server: int) -> None:
+        """Makes a follower count: the view with it may be decided."""
+        self._counting |= {server}
+
+    def _knows(self, position: Position) -> bool:
+        if position == self._before:
+            return True
+        at = position.entries - self._before.entries - 1
+        return 0 <= at < len(self._kept) and self._kept[at][0] == position

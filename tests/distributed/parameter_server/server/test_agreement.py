@@ -1,0 +1,151 @@
+"""Servers and workers that decide on views, over a queue."""
+
+import pytest
+
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.server.agreement import (
+    Agreement,
+    Heard,
+    answer_of,
+)
+from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.succession import Voter
+from fxflow.distributed.parameter_server.views import View, first_view
+
+FIRST = first_view(["a:1", "b:1", "c:1"], 2)
+WORKER = 99
+MET = FIRST._replace(epoch=2, servers=(10, 11, 12), workers=(WORKER,))
+
+
+class Ends:
+    """Servers 0, 1, 2 with incarnations 10, 11, 12, and a worker."""
+
+    def __init__(self, view: View) -> None:
+        self.sent: list[tuple[int, Message]] = []
+        self.views: dict[int, View] = {}
+        self.servers = {
+            10 + n: Agreement(
+                n, 10 + n, view, 0.5, lambda v, m: self.sent.append((v, m))
+            )
+            for n in range(3)
+        }
+        self.worker = Voter(view.epoch)
+
+    def hear(self, now: float, *numbers: int) -> None:
+        for server in self.servers.values():
+            for n in numbers:
+                server.hear(n, Heard(10 + n, {0: Position(1, n)}, now))
+
+    def carry(self, lost: int = 0) -> None:
+        """Delivers everything but what is for a lost end."""
+        while self.sent:
+            to, message = self.sent.pop(0)
+            if to == lost:
+                continue
+            if message.kind in ("prepare", "vote"):
+                proposer = 10 + int(message.fields["proposer"])
+                if to == WORKER:
+                    answer = answer_of(self.worker, WORKER, message)
+                else:
+                    answer = self.servers[to].answer(message)
+                if answer is not None:
+                    self.sent.append((proposer, answer))
+            elif message.kind == "promise":
+                self.servers[to].on_promise(message)
+            else:
+                view = self.servers[to].on_vote_ok(message)
+                if view is not None:
+                    self.views[to] = view
+
+
+def test_they_meet_when_all_are_there_and_a_worker() -> None:
+    ends = Ends(FIRST)
+    zero = ends.servers[10]
+    ends.hear(1.0, 1)
+    assert zero.absent(1.1) == [2]
+    assert zero.wanted(1.1, {WORKER}, {}, {}) is None
+    ends.hear(1.1, 0, 2)
+    assert zero.absent(1.2) == []
+    assert zero.wanted(1.2, {}, {}, {}) is None
+    assert ends.servers[11].wanted(1.2, {WORKER}, {}, {}) is None
+    wanted = zero.wanted(1.2, {WORKER}, {}, {})
+    assert wanted is not None
+    assert wanted.servers == (10, 11, 12) and wanted.workers == (WORKER,)
+    # Server 1 read more of shard 0's log than server 0.
+    assert wanted.holders == ((1,), (1, 2), (2, 0))
+    assert zero.propose(wanted, 1.2) and not zero.propose(wanted, 1.2)
+    ends.carry()
+    assert ends.views == {10: wanted}
+
+
+def test_who_is_silent_leaves_and_who_comes_again_is_another() -> None:
+    ends = Ends(MET)
+    ends.hear(1.0, 0, 1, 2)
+    assert ends.servers[10].wanted(1.2, {WORKER}, {}, {}) is None
+    ends.hear(2.0, 0, 1)
+    wanted = ends.servers[10].wanted(2.0, {WORKER}, {}, {})
+    assert wanted is not None
+    assert wanted.servers == (10, 11, 0)
+    assert wanted.holders == ((0, 1), (1,), (0,))
+    # Only the first that is heard proposes.
+    assert ends.servers[11].wanted(2.0, {WORKER}, {}, {}) is None
+    ends.servers[10].hear(2, Heard(77, {}, 2.0))
+    again = ends.servers[10].wanted(2.0, {WORKER}, {}, {})
+    assert again == wanted._replace(servers=(10, 11, 77))
+
+
+def test_the_next_one_proposes_if_the_first_is_silent() -> None:
+    ends = Ends(MET)
+    ends.hear(2.0, 1, 2)
+    one = ends.servers[11]
+    wanted = one.wanted(2.0, {WORKER}, {}, {})
+    assert wanted is not None and wanted.holders == ((1,), (1, 2), (2,))
+    assert one.propose(wanted, 2.0)
+    ends.carry(lost=10)
+    assert ends.views == {11: wanted}
+
+
+def test_workers_come_and_go() -> None:
+    ends = Ends(MET)
+    ends.hear(1.0, 0, 1, 2)
+    wanted = ends.servers[10].wanted(1.0, {WORKER, 98}, {}, {})
+    assert wanted == MET._replace(epoch=3, workers=(98, WORKER))
+
+
+def test_who_has_caught_up_is_taken_in_by_the_primary() -> None:
+    view = MET._replace(holders=((0,), (1, 2), (2, 0)))
+    ends = Ends(view)
+    ends.hear(1.0, 0, 1, 2)
+    wanted = ends.servers[10].wanted(1.0, {WORKER}, {}, {0: 1})
+    assert wanted == view._replace(epoch=3, holders=((0, 1), (1, 2), (2, 0)))
+
+
+def test_an_attempt_of_unknown_end_is_followed_by_another() -> None:
+    ends = Ends(MET)
+    ends.hear(1.0, 0, 1, 2)
+    zero = ends.servers[10]
+    wanted = zero.wanted(1.0, {WORKER, 98}, {}, {})
+    assert wanted is not None
+    assert zero.propose(wanted, 1.0)
+    ends.sent.clear()
+    same = zero.wanted(1.0, {WORKER}, {}, {})
+    assert same == MET._replace(epoch=3)
+    assert not zero.propose(same, 1.0)  # the first one has its time
+    assert zero.propose(same, 2.0)
+    ends.carry()
+    zero.enter(ends.views[10])
+    ends.hear(3.0, 1, 2)
+    assert zero.wanted(3.0, {WORKER}, {}, {}) is None
+
+
+def test_a_process_that_the_view_does_not_know_proposes_nothing() -> None:
+    ends = Ends(MET._replace(servers=(55, 11, 12)))
+    ends.hear(1.0, 0, 1, 2)
+    assert not ends.servers[10].inside()
+    assert ends.servers[10].wanted(1.0, {}, {}, {0: 1}) is None
+
+
+def test_nonsense() -> None:
+    for fields in ({}, {"turn": 1, "proposer": "x"}):
+        with pytest.raises((KeyError, ValueError)):
+            answer_of(Voter(1), 1, Message("prepare", epoch=1, fields=fields))

@@ -1,0 +1,26 @@
+import threading
+from pathlib import Path
+
+import pytest
+
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.server.beats import Beats
+from fxflow.distributed.parameter_server.transport import Hub
+
+pytest.importorskip("zmq")
+
+
+def test_others_hear_it_until_it_ends(tmp_path: Path) -> None:
+    threads = threading.active_count()
+    with Hub() as hub:
+        listeners = [hub.listen(f"ipc://{tmp_path}/{i}") for i in range(2)]
+        addresses = [listener.address for listener in listeners]
+        beats = Beats(addresses, None, 0.01, lambda: Message("heartbeat", epoch=7))
+        for listener in listeners:
+            heard = []
+            while len(heard) < 3:
+                hub.wait(1)
+                heard += listener.receive()
+            assert {message.epoch for _, message in heard} == {7}
+        beats.close()
+        assert threading.active_count() == threads

@@ -1,0 +1,221 @@
+"""Servers that hold the same shards, in threads: one dies, another serves."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow import optim
+from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
+from fxflow.distributed.parameter_server.model import Model, make_model
+from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.parameter_server.views import View, first_view
+from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.errors import DistributedError
+
+pytest.importorskip("zmq")
+
+ZEROS, ONES = np.zeros(3, np.float32), np.ones(3, np.float32)
+_runs = itertools.count()
+
+
+class Run:
+    """Servers of one run; each can be killed and started again."""
+
+    def __init__(self, folder: Path, servers: int, copies: int = 2, logs: bool = False):
+        run = next(_runs)
+        addresses = [f"ipc://{folder}/{run}-{i}" for i in range(servers)]
+        self.view = first_view(addresses, copies)
+        self.folder = folder if logs else None
+        self.servers: dict[int, Server] = {}
+        self.threads: dict[int, threading.Thread] = {}
+        for number in range(servers):
+            self.start(number)
+
+    def start(self, number: int) -> None:
+        hub = Hub()
+        listener = hub.listen(self.view.addresses[number])
+        folder = self.folder and self.folder / f"server-{number}"
+        server = Server(hub, listener, number, self.view, folder=folder)
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        self.servers[number], self.threads[number] = server, thread
+
+    def stop(self, number: int) -> None:
+        """As if it were killed: it says nothing to anybody."""
+        self.servers.pop(number).stop()
+        self.threads.pop(number).join()
+
+    def now(self) -> View:
+        return max((s.view for s in self.servers.values()), key=lambda v: v.epoch)
+
+    def wait(self, holders: tuple[tuple[int, ...], ...]) -> None:
+        end = time.monotonic() + 20
+        while self.now().holders != holders:
+            assert time.monotonic() < end, (self.now(), holders)
+            time.sleep(0.01)
+
+    def sums(self, shard: int) -> list[float]:
+        """The first parameter in each copy, once all copies are equally far."""
+        end = time.monotonic() + 20
+        while True:
+            held = [self.servers[s].shards[shard] for s in self.now().holders[shard]]
+            if len({shard.position for shard in held}) == 1:
+                return [float(np.asarray(shard.params[0])[0]) for shard in held]
+            assert time.monotonic() < end, [shard.position for shard in held]
+            time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def running(folder: Path, servers: int, **options: Any) -> Iterator[Run]:
+    run = Run(folder, servers, **options)
+    try:
+        yield run
+    finally:
+        for number in list(run.servers):
+            run.stop(number)
+
+
+@contextlib.contextmanager
+def worker(run: Run, consistency: Any = None, **options: Any) -> Iterator[Client]:
+    client = Client(run.view, deadline=options.pop("deadline", 30.0), **options)
+    models = models_of(run, consistency)
+    try:
+        client.wait(client.begin(models, [[ZEROS]] * len(models)))
+        yield client
+    finally:
+        client.close()
+
+
+def models_of(run: Run, consistency: Any = None) -> list[Model]:
+    # Adds up what is pushed.
+    rule = consistency or asynchronous(rate="fixed")
+    model = make_model(["w"], [ZEROS], optim.sgd(-1.0), rule)
+    return [model] * len(run.view.holders)
+
+
+def push(client: Client) -> Any:
+    return client.push([[ONES]] * len(client.view.holders))
+
+
+def totals(client: Client, ticket: Any) -> list[float]:
+    return [float(params[0][0]) for _, params in client.wait(ticket)]
+
+
+def test_entries_lie_on_all_copies_before_a_worker_hears_of_them(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, 3, copies=2) as run, worker(run) as client:
+        for n in range(1, 11):
+            assert totals(client, push(client)) == [n] * 3
+            for shard, held in enumerate(run.now().holders):
+                assert len(held) == 2
+                for server in held:
+                    copy = run.servers[server].shards[shard]
+                    assert float(np.asarray(copy.params[0])[0]) == n
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_copy_takes_over_and_nothing_is_lost(tmp_path: Path, victim: int) -> None:
+    with running(tmp_path, 2) as run, worker(run) as client:
+        for _ in range(5):
+            client.wait(push(client))
+        run.stop(victim)
+        began = time.monotonic()
+        assert totals(client, push(client)) == [6, 6]
+        assert time.monotonic() - began < 10  # 0.6 s on a quiet machine
+        assert run.now().holders == ((1 - victim,),) * 2
+        # It comes again, empty, is told all, and serves its shard once more.
+        run.start(victim)
+        run.wait(((0, 1), (1, 0)))
+        assert totals(client, push(client)) == [7, 7]
+        assert [run.sums(shard) for shard in (0, 1)] == [[7, 7]] * 2
+        # And takes over in its turn.
+        run.stop(1 - victim)
+        assert totals(client, push(client)) == [8, 8]
+
+
+def test_a_restart_that_nobody_noticed(tmp_path: Path) -> None:
+    """A process that took another's address so soon is still not that process."""
+    with running(tmp_path, 2) as run, worker(run) as client:
+        client.wait(push(client))
+        run.stop(1)
+        run.start(1)
+        assert totals(client, push(client)) == [2, 2]
+        run.wait(((0, 1), (1, 0)))
+        assert [run.sums(shard) for shard in (0, 1)] == [[2, 2]] * 2
+
+
+def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
+    """As with SIGSTOP: it is there, and knows nothing of what went on without it."""
+    with running(tmp_path, 2) as run, worker(run) as client:
+        client.wait(push(client))
+        silent = run.servers[0]
+        go_on, stopped = threading.Event(), threading.Event()
+        receive = silent.listener.receive
+
+        def wait(*args: Any) -> Any:
+            stopped.set()
+            go_on.wait(20)
+            return receive(*args)
+
+        silent.listener.receive = wait  # type: ignore[method-assign]
+        beats = silent._replicas._beats
+        assert beats is not None
+        beats.close()
+        stopped.wait(20)
+        assert totals(client, push(client)) == [2, 2]
+        assert silent.view.holders == ((0, 1), (1, 0))
+        # It goes on, believing that it serves shard 0.
+        silent._replicas._beats = type(beats)(
+            [run.view.addresses[1]], None, 0.1, silent._replicas._heartbeat
+        )
+        go_on.set()
+        run.wait(((0, 1), (1, 0)))
+        for n in range(3, 8):
+            assert totals(client, push(client)) == [n, n]
+        assert [run.sums(shard) for shard in (0, 1)] == [[7, 7]] * 2
+
+
+def test_all_come_again_from_their_logs(tmp_path: Path) -> None:
+    with running(tmp_path, 2, logs=True) as run:
+        with worker(run) as client:
+            for _ in range(3):
+                client.wait(push(client))
+        run.stop(1)
+        run.stop(0)
+        run.start(1)
+        run.start(0)
+        with worker(run) as client:
+            assert totals(client, push(client)) == [4, 4]
+            run.wait(((0, 1), (1, 0)))
+
+
+def test_servers_wait_for_each_other_and_say_for_whom(tmp_path: Path) -> None:
+    with running(tmp_path, 2) as run:
+        run.stop(1)
+        late = pytest.raises(DistributedError, match=r"waits for servers \[1\]")
+        with late, worker(run, deadline=1.5):
+            pass
+
+
+def test_rounds_go_on(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        run = stack.enter_context(running(tmp_path, 2))
+        one, two = (stack.enter_context(worker(run, bsp())) for _ in range(2))
+        for n in range(1, 4):
+            tickets = push(one), push(two)
+            assert totals(one, tickets[0]) == totals(two, tickets[1]) == [n, n]
+        first = push(one)
+        run.stop(0)
+        second = push(two)
+        assert totals(one, first) == totals(two, second) == [4, 4]

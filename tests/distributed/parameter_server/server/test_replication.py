@@ -1,0 +1,98 @@
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.server.replication import Copies
+from fxflow.distributed.parameter_server.server.shard import Position
+
+
+def at(entries: int, epoch: int = 2) -> Position:
+    return Position(epoch, entries)
+
+
+def copies_of(*holders: int) -> Copies:
+    copies = Copies(at(10), 2)
+    copies.begin(holders)
+    for server in holders:
+        assert copies.note(server, at(10))
+    return copies
+
+
+def add(copies: Copies, count: int) -> None:
+    for _ in range(count):
+        entries = copies.position.entries + 1
+        copies.add(at(entries), Message("entry", sequence=entries))
+
+
+def test_what_all_have_is_committed() -> None:
+    copies = copies_of(1, 2)
+    add(copies, 3)
+    assert (copies.position, copies.committed) == (at(13), 10)
+    copies.note(1, at(13))
+    assert copies.committed == 10
+    copies.note(2, at(12))
+    assert copies.committed == 12
+    copies.note(2, at(11))  # an old answer
+    assert copies.committed == 12
+
+
+def test_without_holders_everything_is_committed() -> None:
+    copies = copies_of()
+    add(copies, 3)
+    assert copies.committed == 13
+    assert copies.follow([4]) == [4]
+    assert copies.committed == 13  # it does not count yet
+    add(copies, 1)
+    assert [m.sequence for m in copies.lacking(4)] == [14]
+
+
+def test_a_new_primary_tells_nothing_before_it_was_answered() -> None:
+    copies = Copies(at(10), 3)
+    copies.begin([1])
+    assert copies.committed == -1
+    assert copies.follow([]) == [1]  # so it has to be asked
+
+
+def test_who_lacks_entries_gets_them_and_who_lacks_more_gets_all() -> None:
+    copies = copies_of(1)
+    add(copies, 3)
+    assert copies.note(1, at(11))
+    assert [m.sequence for m in copies.lacking(1)] == [12, 13]
+    copies.follow([2])
+    assert not copies.note(2, at(4))  # what it lacks is no longer here
+    copies.loading(2)
+    assert copies.note(2, at(4))  # the state is under way
+    assert copies.note(2, at(13)) and copies.lacking(2) == []
+
+
+def test_the_same_number_of_other_entries_is_elsewhere() -> None:
+    copies = copies_of(1)
+    add(copies, 1)
+    copies.follow([2])
+    assert not copies.note(2, at(11, epoch=1))
+
+
+def test_who_has_caught_up_counts_from_the_proposal_on() -> None:
+    copies = copies_of(1)
+    copies.follow([2])
+    assert copies.ready() == []
+    copies.note(2, at(10))
+    assert copies.ready() == [2]
+    copies.count(2)
+    add(copies, 1)
+    copies.note(1, at(11))
+    assert (copies.committed, copies.ready()) == (10, [])
+    # It is gone again, but the view with it may have been decided.
+    copies.follow([])
+    assert copies.followers == [1, 2]
+    copies.begin([1])
+    assert copies.followers == [1] and copies.committed == 11
+
+
+def test_who_does_not_answer_is_asked_again() -> None:
+    copies = copies_of(1)
+    copies.said(1, 100.0)
+    copies.said(1, 101.0)
+    assert copies.silent(100.5, 1.0) == []
+    assert copies.silent(101.5, 1.0) == [1]
+    assert copies.silent(102.0, 1.0) == []
+    copies.said(1, 103.0)
+    copies.note(1, at(10))
+    assert copies.silent(109.0, 1.0) == []

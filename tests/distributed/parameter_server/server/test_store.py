@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fxflow import optim
+from fxflow.distributed.parameter_server.consistency import asynchronous
+from fxflow.distributed.parameter_server.messages import LIMITS, Message
+from fxflow.distributed.parameter_server.model import make_model
+from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.store import Store
+
+W = np.zeros(2, np.float32)
+
+
+def filled(folder: Path | None, server: int = 0) -> Store:
+    store = Store(server, folder, LIMITS)
+    store.open(3)
+    model = make_model(["w"], [W], optim.sgd(-1.0), asynchronous(rate="fixed"))
+    fields, arrays = model.to_message()
+    given = {**arrays, "param/w": W}
+    store.enter(3, Message("model", 1, 0, 5, {"shard": 3, **fields}, given))
+    store.enter(3, Message("join", 1, 0, 5, {"shard": 3}))
+    push(store, 1)
+    return store
+
+
+def push(store: Store, number: int) -> None:
+    fields = {"shard": 3, "clock": number - 1, "seen": number - 1}
+    arrays = {"0": np.ones(2, np.float32)}
+    assert store.enter(3, Message("push", 1, number, 6, fields, arrays)) == ""
+
+
+def value(store: Store) -> float:
+    return float(np.asarray(store.shards[3].params[0])[0])
+
+
+def test_a_log_is_read_again(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    store.close()
+    again = Store(0, tmp_path, LIMITS)
+    shard = again.open(3)
+    assert (value(again), shard.position) == (1.0, Position(6, 3))
+    assert again.open(3) is shard
+    again.close()
+
+
+def test_a_state_takes_the_place_of_shard_and_log(tmp_path: Path) -> None:
+    source = filled(None)
+    push(source, 2)
+    other = filled(tmp_path, server=1)
+    other.load(3, source.state(3))
+    assert (value(other), other.shards[3].position) == (2.0, Position(6, 4))
+    push(other, 3)
+    other.close()
+    again = Store(1, tmp_path, LIMITS)
+    again.open(3)
+    assert (value(again), again.shards[3].position) == (3.0, Position(6, 5))
+    assert [path.name for path in tmp_path.iterdir()] == ["shard-0003.log"]
+    again.close()
+    source.close()
+
+
+def test_nonsense_is_no_state() -> None:
+    store = filled(None)
+    for arrays in ({}, {"fields": np.frombuffer(b"{}", np.uint8)}):
+        with pytest.raises(ValueError, match="state of a shard"):
+            store.load(3, Message("state", fields={"shard": 3}, arrays=arrays))
+    assert value(store) == 1.0
+    store.close()

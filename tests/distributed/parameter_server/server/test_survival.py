@@ -1,0 +1,155 @@
+"""Servers and workers that die, stop, come again; messages that are lost or doubled.
+
+Whatever happens: what was acknowledged is in the parameters, once.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fxflow.distributed.parameter_server import transport
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.worker import client as clients
+from fxflow.distributed.parameter_server.worker.client import Client
+from tests.distributed.parameter_server.server.test_replicas import (
+    ZEROS,
+    Run,
+    models_of,
+    push,
+    running,
+)
+
+pytest.importorskip("zmq")
+
+PUSHES = 25
+
+
+class Weather:
+    """Loses, doubles and reorders messages of all ends."""
+
+    def __init__(self, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._rng, self.bad = rng, True
+        self._send = transport._End._send
+        self._later: dict[Any, tuple[Any, ...]] = {}
+        monkeypatch.setattr(transport._End, "_send", self._sent(self._send))
+
+    def _sent(self, send: Any) -> Any:
+        def sent(end: Any, to: list[bytes], message: Message, waiting: Any) -> bool:
+            luck = self._rng.random() if self.bad else 1.0
+            if luck < 0.01:
+                return True
+            if luck < 0.02 and end not in self._later:
+                self._later[end] = (to, message, waiting)
+                return True
+            done = bool(send(end, to, message, waiting))
+            if luck < 0.04:
+                send(end, to, message, waiting)
+            if end in self._later:
+                send(end, *self._later.pop(end))
+            return done
+
+        return sent
+
+
+class Work(threading.Thread):
+    """A worker that pushes ones, and may die in the middle."""
+
+    def __init__(self, run: Run, dies_at: int) -> None:
+        super().__init__()
+        self.run_, self.dies_at = run, dies_at
+        self.pushed = self.acknowledged = 0
+        self.number = 0
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            client = Client(self.run_.view, deadline=60.0)
+            self.number = client.number
+            models = models_of(self.run_)
+            client.wait(client.begin(models, [[ZEROS]] * len(models)))
+            while self.pushed < PUSHES:
+                self.pushed += 1
+                ticket = push(client)
+                if self.pushed == self.dies_at:
+                    client._fail(RuntimeError("died"))
+                    client._orders.put(("die",))  # which nobody can do
+                    client._hub.wake()
+                    return
+                client.wait(ticket)
+                self.acknowledged = self.pushed
+            client.close()
+        except Exception as error:
+            self.error = error
+
+
+def trouble(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
+    """Kills, stops and restarts servers while there is work."""
+    while any(work.is_alive() for work in works):
+        time.sleep(rng.random() * 0.3)
+        if not settled(run, copies, works):
+            continue  # another death could be one too many
+        number = rng.randrange(len(run.view.addresses))
+        if rng.random() < 0.3:
+            pause(run, number, rng.random())
+            continue
+        run.stop(number)
+        time.sleep(rng.random() * rng.choice((0.05, 1.0)))
+        run.start(number)
+
+
+def settled(run: Run, copies: int, works: list[Work]) -> bool:
+    """Whether the last death is dealt with: all copies are there, all voters live."""
+    view = run.now()
+    alive = [server.incarnation for server in run.servers.values()]
+    alive += [work.number for work in works if work.is_alive()]
+    return set(view.voters) <= set(alive) and all(
+        len(held) == copies for held in view.holders
+    )
+
+
+def pause(run: Run, number: int, seconds: float) -> None:
+    listener = run.servers[number].listener
+    receive = listener.receive
+
+    def late(*args: Any) -> Any:
+        listener.receive = receive  # type: ignore[method-assign]
+        time.sleep(seconds)
+        return receive(*args)
+
+    listener.receive = late  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=[pytest.mark.soak] if seed >= 2 else [])
+        for seed in range(200)
+    ],
+)
+def test_nothing_acknowledged_is_lost_or_applied_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(clients, "_AGAIN", 0.5)
+    servers = rng.randint(2, 4)
+    copies = rng.randint(2, servers)
+    weather = Weather(rng, monkeypatch)
+    with running(tmp_path, servers, copies=copies, logs=rng.random() < 0.3) as run:
+        deaths = [0] + [rng.choice((0, rng.randint(1, PUSHES))) for _ in range(2)]
+        works = [Work(run, dies_at) for dies_at in deaths[: rng.randint(1, 3)]]
+        for work in works:
+            work.start()
+        trouble(run, rng, copies, works)
+        assert [work.error for work in works] == [None] * len(works)
+        weather.bad = False
+        least = sum(work.acknowledged for work in works)
+        most = sum(work.pushed for work in works)
+        for shard in range(servers):
+            sums = run.sums(shard)
+            assert len(set(sums)) == 1 and least <= sums[0] <= most, (sums, least, most)
