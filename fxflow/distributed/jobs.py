@@ -93,6 +93,8 @@ def jobs_of(
     }
     python = options.remote_python if machines != [""] else sys.executable
     serve = [python, "-m", "fxflow.distributed.parameter_server"]
+    if options.ps_copies > 1:
+        serve += ["--copies", str(options.ps_copies)]
     if options.ps_folder:
         serve += ["--folder", options.ps_folder]
     if options.heartbeat_timeout:
@@ -209,8 +211,11 @@ class JobLauncher(Launcher):
             if code in (1, 2):
                 # It has said why it cannot serve, and could not the next time.
                 again = False
-            elif not self._options.ps_folder:
-                how += ", and what it held is lost (--ps-folder keeps logs of it)"
+            elif not self._options.ps_folder and self._options.ps_copies < 2:
+                how += (
+                    ", and what it held is lost (--ps-folder keeps logs of it, "
+                    "--ps-copies copies)"
+                )
                 again = False
         if again:
             self._restarts -= 1

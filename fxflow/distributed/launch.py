@@ -139,6 +139,14 @@ def _parser() -> argparse.ArgumentParser:
         help="with --ps: logs from which a server that died goes on",
     )
     add(
+        "--ps-copies",
+        type=int,
+        default=1,
+        metavar="K",
+        help="with --ps: on how many servers each part lies (default 1); with 2 or "
+        "more others serve at once what one that died has served",
+    )
+    add(
         "--heartbeat-timeout",
         type=float,
         metavar="S",
@@ -220,6 +228,11 @@ def _launch_jobs(
     if options.ps < 1 or count < 1:
         parser.error(
             f"--ps {options.ps} --workers {options.workers}: at least one of each"
+        )
+    if not 1 <= options.ps_copies <= options.ps:
+        parser.error(
+            f"--ps-copies must be 1 to {options.ps}, the number of servers, got "
+            f"{options.ps_copies}"
         )
     if far and count > len(slots):
         parser.error(

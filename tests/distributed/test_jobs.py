@@ -112,9 +112,20 @@ def test_a_run_on_machines(tmp_path: Path) -> None:
         assert f'["{task}", 20]' in text
 
 
-@pytest.mark.parametrize("kill", [pytest.param("worker", marks=pytest.mark.soak), "ps"])
-def test_a_killed_process_is_started_again(tmp_path: Path, kill: str) -> None:
+@pytest.mark.parametrize(
+    ("kill", "keep"),
+    [
+        pytest.param("worker", "--ps-folder", marks=pytest.mark.soak),
+        ("ps", "--ps-folder"),
+        ("ps", "--ps-copies"),
+    ],
+)
+def test_a_killed_process_is_started_again(
+    tmp_path: Path, kill: str, keep: str
+) -> None:
     options = ["--ps", "1", "--workers", "2", "--ps-folder", str(tmp_path / "logs")]
+    if keep == "--ps-copies":
+        options = ["--ps", "2", "--workers", "2", "--ps-copies", "2"]
     code, text = launched(tmp_path, kill, 1, *options)
     assert code == 0, text
     victim = "worker 1" if kill == "worker" else "ps 0"
@@ -192,7 +203,12 @@ def test_jobs_are_dealt_to_machines() -> None:
 @pytest.mark.parametrize(
     ("folder", "code", "message"),
     [
-        (None, -9, "signal 9, and what it held is lost (--ps-folder keeps logs of it)"),
+        (
+            None,
+            -9,
+            "signal 9, and what it held is lost (--ps-folder keeps logs of it, "
+            "--ps-copies copies)",
+        ),
         ("logs", 1, "status 1"),
     ],
 )
@@ -212,6 +228,7 @@ def test_a_server_that_cannot_come_back_ends_the_run(
     [
         (["--ps", "1", "-n", "2"], "-n is for processes in step"),
         (["--ps", "1", "--workers", "0"], "at least one of each"),
+        (["--ps", "2", "--ps-copies", "3"], "--ps-copies must be 1 to 2"),
         (
             ["--ps", "1", "--workers", "2", "--hosts", "ONE"],
             "the host file has 1 slots",
