@@ -11,6 +11,7 @@ end the parameters must equal what was acknowledged.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import signal
 import statistics
@@ -81,8 +82,7 @@ class Worker(threading.Thread):
 
 def longest(times: list[float], since: float) -> float:
     """Returns the longest time between two answers that ends after a moment."""
-    gaps = zip(times, times[1:], strict=False)
-    return max(b - a for a, b in gaps if b > since)
+    return max(b - a for a, b in itertools.pairwise(times) if b > since)
 
 
 def one_round(kind: str) -> float:
