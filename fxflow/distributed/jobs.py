@@ -166,6 +166,10 @@ class JobLauncher(Launcher):
 
     def start(self) -> None:
         """Starts every process."""
+        first = self._jobs[0]
+        if not first.host:  # with others only the run's processes have the keys
+            servers = first.environment[SERVERS]
+            self.say(f"to watch: fxflow parameter-server watch --servers {servers}")
         for number in range(len(self._jobs)):
             self._start(number)
 

@@ -5,6 +5,7 @@ devices of one program. With a `consistency` (`bsp`, `ssp`, `asynchronous`, ...)
 are processes, workers push gradients at their own pace, and any of them may die.
 """
 
+from fxflow.distributed.parameter_server import monitor
 from fxflow.distributed.parameter_server.api import parameter_server
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
@@ -64,6 +65,7 @@ __all__ = [
     "cluster_of",
     "elastic_averaging",
     "local_sgd",
+    "monitor",
     "parameter_server",
     "place",
     "replan",

@@ -1,6 +1,7 @@
 """``fxflow parameter-server``: one server of an asynchronous run.
 
     fxflow parameter-server --number 0 --servers 10.0.0.1:7000,10.0.0.2:7000
+    fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
 
 It needs no script and no data: the first worker brings the model. `fxflow launch --ps`
 starts servers and workers together; elsewhere a manager starts this on each machine
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fxflow.distributed.parameter_server.keys import keys_of
+from fxflow.distributed.parameter_server.monitor import command as watching
 from fxflow.distributed.parameter_server.running import COPIES, SERVERS, TASK
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
@@ -34,7 +36,8 @@ def _log(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fxflow parameter-server",
-        description="Run one server of an asynchronous parameter server.",
+        description="Run one server of an asynchronous parameter server. (`fxflow "
+        "parameter-server watch` shows what those that run are doing.)",
         epilog="Exit status: 0 when it was told to end, 1 when it cannot serve, 2 for "
         "a wrong command line. FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
     )
@@ -94,8 +97,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
       The exit status.
     """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["watch"]:
+        return watching.main(arguments[1:])
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_args(arguments)
     servers = [address for address in options.servers.split(",") if address]
     if not servers:
         parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")

@@ -50,6 +50,7 @@ class Filter(NamedTuple):
       decode: `decode(coded, like) -> gradient`, in the shapes and dtypes of `like`.
       check: `check(names)` raises an ArgumentError if these parameters are not what the
         filter was made for.
+      chosen: where parameters have different filters, `chosen(name)` is that of one.
     """
 
     name: str
@@ -57,6 +58,11 @@ class Filter(NamedTuple):
     encode: Callable[[Mapping[str, Any], Any], tuple[Any, Any]]
     decode: Callable[[Any, Mapping[str, Any]], dict[str, Any]]
     check: Callable[[Sequence[str]], None] = lambda names: None
+    chosen: Callable[[str], Filter] | None = None
+
+    def of(self, name: str) -> Filter:
+        """Returns the filter that codes a parameter: this one, or one of its own."""
+        return self if self.chosen is None else self.chosen(name).of(name)
 
 
 def filter_of(exchange: str | Code | Filter) -> Filter:
@@ -113,6 +119,23 @@ def coded_types(code: Filter, like: Mapping[str, Any]) -> tuple[list[Aval], Any]
     sent = eval_shape(encode, dict(like))
     leaves, treedef = tree.flatten(sent)
     return [Aval(leaf.shape, leaf.dtype) for leaf in leaves], treedef
+
+
+def bytes_by_filter(code: Filter, like: Mapping[str, Any]) -> dict[str, int]:
+    """Returns how many bytes of what a filter sends are whose, by names of filters.
+
+    Args:
+      code: the filter.
+      like: a gradient, or `ShapeDtypeStruct`s.
+    """
+    parts: dict[str, tuple[Filter, dict[str, Any]]] = {}
+    for name, value in like.items():
+        own = code.of(name)
+        parts.setdefault(own.name, (own, {}))[1][name] = value
+    return {
+        name: sum(a.size * a.dtype.itemsize for a in coded_types(own, part)[0])
+        for name, (own, part) in parts.items()
+    }
 
 
 # -- filters ---------------------------------------------------------------------------
@@ -331,7 +354,8 @@ def by_group(
         f"{getattr(key, '__qualname__', repr(key))}: {code.name}"
         for key, code in groups.items()
     )
-    return Filter(f"by_group({{{said}}}, {rest.name})", init, encode, decode, check)
+    name = f"by_group({{{said}}}, {rest.name})"
+    return Filter(name, init, encode, decode, check, lambda n: codes[group_of(n)])
 
 
 # -- one array -------------------------------------------------------------------------

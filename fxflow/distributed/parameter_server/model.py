@@ -20,6 +20,7 @@ from fxflow.core.arrays.aval import struct_of
 from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.filters import (
     Filter,
+    bytes_by_filter,
     coded_types,
     exact,
 )
@@ -49,6 +50,8 @@ class Model(NamedTuple):
         and `update` in one; `send`, unless parameters travel as they are: from params
         to what workers pull, one array each.
       tables: this shard's rows of tables, by name.
+      filters: bytes of a gradient (``"push"``) and of the parameters (``"pull"``) as
+        they travel, by the name of the filter.
     """
 
     consistency: Consistency
@@ -58,6 +61,7 @@ class Model(NamedTuple):
     coded: list[Aval]
     programs: dict[str, ProgramText]
     tables: dict[str, TableModel]
+    filters: dict[str, dict[str, int]]
 
     @property
     def fingerprint(self) -> str:
@@ -98,6 +102,7 @@ class Model(NamedTuple):
                 name: [table.description, table.fields]
                 for name, table in self.tables.items()
             },
+            "filters": self.filters,
         }
         return fields, arrays
 
@@ -150,6 +155,12 @@ class Model(NamedTuple):
                 [type_of_text(t) for t in fields["coded"]],
                 programs,
                 tables,
+                {
+                    way: {
+                        str(n): int(size) for n, size in fields["filters"][way].items()
+                    }
+                    for way in ("push", "pull")
+                },
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a model: {error!r}") from error
@@ -245,6 +256,10 @@ def make_model(
         coded,
         {name: program for name, (program, _) in programs.items()},
         {spec.name: table_model(spec, platform) for spec in tables},
+        {
+            "push": bytes_by_filter(code, like),
+            "pull": bytes_by_filter(pull or exact(), like),
+        },
     )
 
 

@@ -16,6 +16,7 @@ from fxflow.distributed.parameter_server.filters import (
     Filter,
     bfloat16,
     by_group,
+    bytes_by_filter,
     coded,
     coded_types,
     exact,
@@ -252,3 +253,14 @@ def test_names() -> None:
 def test_other_arguments_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_bytes_by_filter() -> None:
+    like = {n: np.zeros(256, np.float32) for n in ("a/b", "a/w", "c/b", "t")}
+    inner = by_group({"a/*": int8()}, bfloat16())
+    code = by_group({"t": exact(), "*": inner})
+    assert bytes_by_filter(code, like) == {
+        "int8(256)": 2 * 260,
+        "bf16()": 512,
+        "exact()": 1024,
+    }

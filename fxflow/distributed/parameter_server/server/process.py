@@ -17,6 +17,7 @@ from fxflow.devices import clients
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
+from fxflow.distributed.parameter_server.monitor.meter import Meter
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.store import Store
@@ -103,6 +104,7 @@ class Server:
         #: Worker → who it is for people, its peer, when it was last heard.
         self._workers: dict[int, tuple[str, bytes, float]] = {}
         self._looked = 0.0
+        self.meter = Meter()
         self._end = threading.Event()
         for shard in view.held_by(number):
             self._store.open(shard)
@@ -137,7 +139,9 @@ class Server:
                 self._hub.wait(_TICK)
                 came = self.listener.receive()
                 for peer, message in (*self._replicas.take_early(), *came):
+                    begun = time.monotonic_ns()
                     self.handle(peer, message)
+                    self.meter.handled(message.kind, begun)
                 # Who is silent is known when all that came is read.
                 if not came or time.monotonic() - self._looked > _TICK:
                     self._look_after()
@@ -309,6 +313,7 @@ class Server:
         arrays = {}
         if version != reader.seen:
             arrays = {str(i): value for i, value in enumerate(shard.sent())}
+            self.meter.moved("pull", shard.model.filters["pull"], arrays)
         reply = Message(
             "params",
             worker=reader.worker,
@@ -388,6 +393,7 @@ class Server:
         rows = {
             name: shard.table(name).pull(ids) for name, ids in message.arrays.items()
         }
+        self.meter.moved("pull", {}, rows, tables=True)
         self._reply(peer, message, "rows", {}, rows)
 
     def _wait(self, reader: _Reader) -> None:
@@ -402,6 +408,8 @@ class Server:
             self._reply(peer, message, "refuse", {"why": "empty"})
             return
         turn = shard.turn(message)
+        filters, tables = shard.model.filters["push"], bool(shard.tables)
+        self.meter.moved("push", filters, message.arrays, tables)
         dropped = ""
         if turn is Turn.NEXT:
             if message.worker not in shard.group:
@@ -455,4 +463,6 @@ class Server:
             "workers": workers,
             "waiting": len(self._readers),
             "traffic": self.listener.traffic.to_dict(),
+            "incarnation": self.incarnation,
+            **self.meter.to_dict(),
         }

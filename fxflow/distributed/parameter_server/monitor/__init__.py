@@ -1,0 +1,21 @@
+"""Seeing a run: what its servers are doing, from anywhere that can dial them.
+
+`fxflow parameter-server watch` shows a live table. In a program, `Monitor` looks at the
+servers, and pure functions make something of what it saw:
+
+    with monitor.Monitor(cluster.servers, cluster.keys) as watched:
+        print(monitor.table(watched.look()))
+
+To be read in this order: `meter` (what a server counts by itself), `asking` (all
+servers at once), `figures` (two looks, and the rates between), `table`, `command`.
+"""
+
+from fxflow.distributed.parameter_server.monitor.figures import (
+    Figures,
+    Monitor,
+    ServerFigures,
+    WorkerFigures,
+)
+from fxflow.distributed.parameter_server.monitor.table import table
+
+__all__ = ["Figures", "Monitor", "ServerFigures", "WorkerFigures", "table"]

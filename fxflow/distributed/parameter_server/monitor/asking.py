@@ -1,0 +1,166 @@
+"""Questions to all servers of a run at once; who does not answer is named.
+
+Whoever asks is no worker: servers do not wait for it, and count it nowhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.transport import Dialer, Hub
+
+#: How often a connection that is not there yet is looked for, in seconds.
+_LOOK = 0.05
+#: Nanoseconds after which a question counts as lost.
+_LOST = 10_000_000_000
+
+
+class Answer(NamedTuple):
+    """What one server said.
+
+    Attributes:
+      server: its number.
+      address: where it was asked.
+      message: what it said; None if nothing came.
+      problem: why nothing came; empty if something did.
+      asked: when it was asked, by this process's `time.monotonic_ns`.
+      heard: when its answer came; 0 if none did.
+    """
+
+    server: int
+    address: str
+    message: Message | None
+    problem: str
+    asked: int = 0
+    heard: int = 0
+
+
+@dataclasses.dataclass
+class _Line:
+    """The connection to one server."""
+
+    dialer: Dialer
+    #: The question that is not answered yet, if there is one, and when it was asked.
+    request: int = 0
+    asked: int = 0
+    #: Whether it is worth waiting for: not if it was silent until the last end.
+    answers: bool = True
+
+
+class Servers:
+    """Connections to all servers, of the thread that made them.
+
+    Args:
+      addresses: of the servers, by number.
+      keys: of the run; None on this machine.
+      patience: seconds after which a server that has not answered is named.
+
+    Raises:
+      DistributedError: an address is none, or needs keys.
+      ImportError: pyzmq is missing.
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], keys: Keys | None = None, patience: float = 2.0
+    ) -> None:
+        self.addresses = tuple(addresses)
+        self._patience = patience
+        self._hub = Hub(keys)
+        self._requests = 0
+        try:
+            self._lines = [_Line(self._hub.dial(one)) for one in self.addresses]
+        except BaseException:
+            self._hub.close()
+            raise
+
+    def ask(self, kind: str, fields: Mapping[str, Any] | None = None) -> list[Answer]:
+        """Asks all servers, and waits until each has answered or time is up.
+
+        A server that is stopped is not asked a second time before it has answered, for
+        it would find all the questions when it goes on; nor is it waited for again.
+
+        Args:
+          kind: of the message.
+          fields: of the message.
+
+        Returns:
+          One answer for each server, by number.
+        """
+        first = self._requests + 1
+        end = time.monotonic() + self._patience
+        found: dict[int, Answer] = {}
+        while True:
+            for number, line in enumerate(self._lines):
+                if number not in found:
+                    self._speak(line, Message(kind, fields=dict(fields or {})))
+            left = max(0.0, end - time.monotonic())
+            self._hub.wait(min(_LOOK, left) if self._waits(found) else 0.0)
+            for number, line in enumerate(self._lines):
+                answer = self._hear(number, line, first)
+                if answer is not None:
+                    found[number] = answer
+            if not left or not self._waits(found):
+                break
+        for number, line in enumerate(self._lines):
+            line.answers = number in found
+        return [
+            found.get(number) or self._silent(number, line)
+            for number, line in enumerate(self._lines)
+        ]
+
+    def _waits(self, found: Mapping[int, Answer]) -> bool:
+        """Returns whether a server that does answer has not yet."""
+        return any(
+            line.answers and number not in found
+            for number, line in enumerate(self._lines)
+        )
+
+    def _speak(self, line: _Line, message: Message) -> None:
+        """Asks a server, unless it is not there or has a question already."""
+        now = time.monotonic_ns()
+        if not line.dialer.connected or now - line.asked > _LOST:
+            line.request = 0
+        if line.request or not line.dialer.connected:
+            return
+        self._requests += 1
+        fields = {**message.fields, "request": self._requests}
+        if line.dialer.send(dataclasses.replace(message, fields=fields)):
+            line.request, line.asked = self._requests, now
+
+    def _hear(self, number: int, line: _Line, first: int) -> Answer | None:
+        """Returns what a server answered to a question not before `first`."""
+        found = None
+        for message in line.dialer.receive():
+            line.answers = True
+            request = message.fields.get("request")
+            if request != line.request:
+                continue
+            line.request = 0
+            if isinstance(request, int) and request >= first:
+                heard = time.monotonic_ns()
+                address = self.addresses[number]
+                failed = message.kind == "error"
+                problem = str(message.fields.get("why", "")) if failed else ""
+                said = None if failed else message
+                found = Answer(number, address, said, problem, line.asked, heard)
+        return found
+
+    def _silent(self, number: int, line: _Line) -> Answer:
+        waits = (time.monotonic_ns() - line.asked) / 1e9
+        problem = line.dialer.problem or f"has not answered for {waits:.1f} s"
+        return Answer(number, self.addresses[number], None, problem)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._hub.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

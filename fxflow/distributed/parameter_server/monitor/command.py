@@ -1,0 +1,97 @@
+"""``fxflow parameter-server watch``: a live table of what servers are doing.
+
+    fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
+
+On a terminal the table is drawn anew in its place; elsewhere one is printed after
+another. It ends with Ctrl-C. The exit status is 0, with `--once` 1 if a server did not
+answer, 2 for a wrong command line or servers that cannot be spoken with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from fxflow.distributed.parameter_server.keys import keys_of
+from fxflow.distributed.parameter_server.monitor.figures import Monitor
+from fxflow.distributed.parameter_server.monitor.table import redrawn, table
+from fxflow.distributed.parameter_server.running import SERVERS
+from fxflow.errors import DistributedError
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fxflow parameter-server watch",
+        description="Show what the servers of an asynchronous run are doing.",
+        epilog="Exit status: 0; with --once 1 if a server did not answer; 2 for a "
+        "wrong command line. FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
+    )
+    add = parser.add_argument
+    add(
+        "--servers",
+        default=os.environ.get(SERVERS, ""),
+        metavar="HOST:PORT,...",
+        help="addresses of all servers, in order (default: FXFLOW_PS_SERVERS)",
+    )
+    add(
+        "--every",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="seconds between two tables, over which rates are taken (default 2)",
+    )
+    add("--once", action="store_true", help="print one table, and end")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs ``fxflow parameter-server watch``.
+
+    Args:
+      argv: the arguments after ``watch``.
+
+    Returns:
+      The exit status.
+    """
+    parser = _parser()
+    options = parser.parse_args(argv)
+    servers = [address for address in options.servers.split(",") if address]
+    if not servers:
+        parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")
+    if not options.every > 0:
+        parser.error(f"--every must be seconds, more than 0; got {options.every:g}")
+    try:
+        monitor = Monitor(servers, keys_of())
+    except DistributedError as error:
+        parser.error(str(error))
+    with monitor:
+        try:
+            return _watch(monitor, options.every, options.once)
+        except KeyboardInterrupt:
+            return 0
+        except BrokenPipeError:
+            # Who read it has enough. Python would say so when it closes its output.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+
+def _watch(monitor: Monitor, every: float, once: bool) -> int:
+    """Prints tables until it is interrupted."""
+    live = sys.stdout.isatty() and not once
+    lines = 0
+    figures = monitor.look()
+    if live:
+        text, lines = redrawn(table(figures), lines)
+        print(text, end="", flush=True)
+    while True:
+        time.sleep(every)
+        figures = monitor.look()
+        text = table(figures)
+        if live:
+            text, lines = redrawn(text, lines)
+        print(text, end="" if live or once else "\n", flush=True)
+        if once:
+            return int(any(server.problem for server in figures.servers))

@@ -1,0 +1,238 @@
+"""What servers are doing: two looks at their counts, and what is between.
+
+`Monitor` looks; all else (the table, Prometheus's text, scalars for logs) is made of
+the `Figures` that it returns, by pure functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
+
+
+class WorkerFigures(NamedTuple):
+    """One worker.
+
+    Attributes:
+      name: such as ``"worker 0"``.
+      clock: how many pushes it has made, as the server knows that knows least.
+      rate: of its clock, a second.
+      silent: seconds since the server that heard it last has heard it.
+    """
+
+    name: str
+    clock: int
+    rate: float
+    silent: float
+
+
+class ServerFigures(NamedTuple):
+    """One server.
+
+    Attributes:
+      number: of the server.
+      address: where it was asked.
+      problem: why it did not answer; empty if it did.
+      counts: its numbers since it began, by `flat_counts`; empty if it did not answer.
+      rates: of those, a second, since the last look.
+      stats: all that it said (`server.process.Server.stats`).
+    """
+
+    number: int
+    address: str
+    problem: str
+    counts: dict[tuple[str, str], float]
+    rates: dict[tuple[str, str], float]
+    stats: dict[str, Any]
+
+    def rate(self, family: str, member: str = "") -> float:
+        """Returns a number a second; 0 if there is none."""
+        return self.rates.get((family, member), 0.0)
+
+    @property
+    def load(self) -> float:
+        """Which part of the time its thread was answering messages."""
+        return sum(v for (family, _), v in self.rates.items() if family == "busy")
+
+    @property
+    def served(self) -> list[tuple[int, dict[str, Any]]]:
+        """The shards that it serves, with their numbers."""
+        shards = self.stats.get("shards", {})
+        return [(int(n), shard) for n, shard in shards.items() if shard["serves"]]
+
+
+class Figures(NamedTuple):
+    """What all servers are doing.
+
+    Attributes:
+      seconds: between the two looks; 0 if there was one only, and rates are unknown.
+      servers: by number; those too that did not answer.
+      workers: by name.
+    """
+
+    seconds: float
+    servers: list[ServerFigures]
+    workers: list[WorkerFigures]
+
+    def total(self, family: str) -> dict[str, float]:
+        """Returns the numbers of a family since the servers began, by member."""
+        return self._sum(family, [server.counts for server in self.servers])
+
+    def rate(self, family: str) -> dict[str, float]:
+        """Returns the numbers of a family a second, by member."""
+        return self._sum(family, [server.rates for server in self.servers])
+
+    def _sum(
+        self, family: str, found: Sequence[Mapping[tuple[str, str], float]]
+    ) -> dict[str, float]:
+        total: dict[str, float] = {}
+        for counts in found:
+            for (name, member), value in counts.items():
+                if name == family:
+                    total[member] = total.get(member, 0.0) + value
+        return total
+
+
+def flat_counts(stats: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """Returns the numbers of a server that only grow, by family and member.
+
+    The families: `pushes`, `updates`, `repeated`, `dropped` (by reason), `staleness`
+    (by staleness), of the shards that it serves; `sent`, `received` (messages by kind),
+    `sent_bytes`, `received_bytes`, `dropped_messages` (by reason), `push`, `pull`
+    (bytes by filter), `busy` (seconds by kind), `cpu` (seconds).
+
+    Args:
+      stats: of a server.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for shard in stats["shards"].values():
+        if not shard["serves"]:  # the one that does has the same numbers
+            continue
+        for family in ("pushes", "updates", "repeated"):
+            found[family, ""] += shard[family]
+        for family in ("dropped", "staleness"):
+            for member, value in shard[family].items():
+                found[family, str(member)] += value
+    for family, counts in stats["traffic"].items():
+        name = "dropped_messages" if family == "dropped" else family
+        for member, value in counts.items():
+            found[name, member] = value
+    for way, counts in stats["filters"].items():
+        for member, value in counts.items():
+            found[way, member] = value
+    for member, value in stats["busy"].items():
+        found["busy", member] = value
+    found["cpu", ""] = stats["cpu"]
+    return {key: float(value) for key, value in found.items()}
+
+
+class Monitor:
+    """Looks at the servers of a run, from anywhere that can dial them.
+
+    Belongs to the thread that made it.
+
+    Args:
+      addresses: of the servers, by number.
+      keys: of the run; None on this machine.
+      patience: seconds after which a server that has not answered is named, and the
+        others are told of without it.
+
+    Raises:
+      DistributedError: an address is none, or needs keys.
+      ImportError: pyzmq is missing.
+
+    Example:
+      >>> from fxflow.distributed.parameter_server import LocalServers, monitor
+      >>> local = LocalServers(2)
+      >>> with monitor.Monitor(local.cluster.servers) as watched:
+      ...     figures = watched.look()
+      >>> [server.problem for server in figures.servers], figures.workers
+      (['', ''], [])
+      >>> local.close()
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], keys: Keys | None = None, patience: float = 2.0
+    ) -> None:
+        self._servers = Servers(addresses, keys, patience)
+        #: Server → its counts, its process, and when they were so.
+        self._before: dict[int, tuple[dict[tuple[str, str], float], int, float]] = {}
+        self._clocks: dict[str, int] = {}
+        self._looked = 0.0
+
+    def look(self) -> Figures:
+        """Returns what the servers are doing since the last look."""
+        now = time.monotonic()
+        seconds = now - self._looked if self._looked else 0.0
+        self._looked = now
+        found = []
+        for answer in self._servers.ask("stats"):
+            stats: dict[str, Any] = {}
+            if answer.message is not None:
+                stats = answer.message.fields["stats"]
+            found.append(self._server(answer, stats))
+        workers = self._workers(found, seconds)
+        return Figures(seconds, found, workers)
+
+    def _server(self, answer: Answer, stats: dict[str, Any]) -> ServerFigures:
+        number, address = answer.server, answer.address
+        if not stats:
+            self._before.pop(number, None)
+            return ServerFigures(number, address, answer.problem, {}, {}, {})
+        counts = flat_counts(stats)
+        at = float(stats["seconds"])  # by its own clock: it may have been busy
+        rates: dict[tuple[str, str], float] = {}
+        before, incarnation, then = self._before.get(number, ({}, 0, 0.0))
+        if before and incarnation == stats["incarnation"] and at > then:
+            rates = {
+                key: max(0.0, value - before.get(key, 0.0)) / (at - then)
+                for key, value in counts.items()
+            }
+        self._before[number] = counts, stats["incarnation"], at
+        return ServerFigures(number, address, "", counts, rates, stats)
+
+    def _workers(
+        self, servers: Sequence[ServerFigures], seconds: float
+    ) -> list[WorkerFigures]:
+        silent: dict[str, float] = {}
+        clocks: dict[str, int] = {}
+        names: dict[str, str] = {}
+        for server in servers:
+            for worker, told in server.stats.get("workers", {}).items():
+                names[worker] = told["name"] or names.get(worker) or f"worker {worker}"
+                silent[worker] = min(silent.get(worker, told["heard"]), told["heard"])
+            for _, shard in server.served:
+                for worker, clock in shard["clocks"].items():
+                    clocks[worker] = min(clocks.get(worker, clock), clock)
+        # Of one that was started again the process that is gone is known for a while.
+        latest = {names[w]: w for w in sorted(silent, key=silent.__getitem__)[::-1]}
+        found = []
+        for name in sorted(latest, key=_in_order):
+            worker = latest[name]
+            clock = clocks.get(worker, 0)
+            grown = clock - self._clocks.get(worker, clock)
+            rate = max(0.0, grown / seconds) if seconds else 0.0
+            found.append(WorkerFigures(name, clock, rate, silent[worker]))
+        self._clocks = clocks
+        return found
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._servers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _in_order(name: str) -> tuple[str, int, str]:
+    """Returns what sorts `worker 2` before `worker 10`."""
+    job, _, index = name.rpartition(" ")
+    return job, int(index) if index.isdigit() else -1, name

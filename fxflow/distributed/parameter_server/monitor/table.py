@@ -1,0 +1,221 @@
+"""What servers are doing, as a table of text."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from fxflow.distributed.parameter_server.monitor.figures import Figures, ServerFigures
+
+#: Of a bar of the histogram, and of how many are shown.
+_BAR = 24
+_MOST_MEMBERS = 6
+
+
+def table(figures: Figures, now: float | None = None) -> str:
+    """Returns what servers are doing, as lines of text.
+
+    Rates are those between the last two looks; ``-`` where there was one only.
+
+    Args:
+      figures: of `Monitor.look`.
+      now: seconds since 1970, for the first line; None is now.
+
+    Returns:
+      The text, of whole lines.
+    """
+    clock = time.strftime("%H:%M:%S", time.localtime(now))
+    servers, workers = figures.servers, figures.workers
+    over = f", over {figures.seconds:.1f} s" if figures.seconds else ""
+    parts = [
+        [f"{clock}  {_many(servers, 'server')}, {_many(workers, 'worker')}{over}"],
+        _aligned(_SERVER_HEADS, [_server_row(s) for s in servers]),
+        [
+            f"server {s.number} at {s.address} does not answer: {s.problem}"
+            for s in servers
+            if s.problem
+        ],
+    ]
+    if workers:
+        rows = [
+            [w.name, str(w.clock), _rate(w.rate, figures), f"{w.silent:.1f} s ago"]
+            for w in workers
+        ]
+        parts.append(_aligned(["worker", "clock", "steps/s", "heard"], rows))
+    parts.append(_staleness(figures))
+    parts.append(_lists(figures))
+    return "\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _many(things: Sequence[object], what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
+
+
+# -- servers ---------------------------------------------------------------------------
+
+_SERVER_HEADS = [
+    "server",
+    "load",
+    "pushes/s",
+    "updates/s",
+    "in/s",
+    "out/s",
+    "version",
+    "holds",
+    "waiting",
+    "shards",
+]
+
+
+def _server_row(server: ServerFigures) -> list[str]:
+    if not server.stats:
+        return [str(server.number), *["-"] * (len(_SERVER_HEADS) - 1)]
+    served = server.served
+
+    def each(count: Callable[[], str]) -> str:
+        return count() if server.rates else "-"
+
+    def all_of(family: str) -> float:
+        return sum(v for (name, _), v in server.rates.items() if name == family)
+
+    return [
+        str(server.number),
+        each(lambda: f"{server.load:.0%}"),
+        each(lambda: _short(server.rate("pushes"))),
+        each(lambda: _short(server.rate("updates"))),
+        each(lambda: _size(all_of("received_bytes"))),
+        each(lambda: _size(all_of("sent_bytes"))),
+        " ".join(str(shard["version"]) for _, shard in served) or "-",
+        _size(sum(shard["bytes"] for _, shard in served)),
+        str(server.stats["waiting"]),
+        " ".join(str(number) for number, _ in served) or "none",
+    ]
+
+
+# -- staleness -------------------------------------------------------------------------
+
+
+def bins(counts: Mapping[str, float]) -> dict[str, float]:
+    """Returns a histogram of staleness in bins 0, 1, 2, 3-4, 5-8, ... up to the last.
+
+    Args:
+      counts: of each staleness, its number as a text.
+    """
+    found: dict[int, float] = {}
+    for staleness, count in counts.items():
+        value = int(staleness)
+        # The bin's upper end: a power of two.
+        end = value if value < 2 else 1 << (value - 1).bit_length()
+        found[end] = found.get(end, 0.0) + count
+    ends = [0, 1]
+    while ends[-1] < max(found, default=0):
+        ends.append(2 * ends[-1])
+    return {
+        str(end) if end < 3 else f"{end // 2 + 1}-{end}": found.get(end, 0.0)
+        for end in ends
+    }
+
+
+def _staleness(figures: Figures) -> list[str]:
+    recent = figures.rate("staleness")
+    counts = recent if sum(recent.values()) else figures.total("staleness")
+    total = sum(counts.values())
+    if not total:
+        return []
+    when = "now" if counts is recent else "since the start"
+    rows = []
+    for name, count in bins(counts).items():
+        share = count / total
+        rows.append([name, f"{share:.1%}", "█" * round(share * _BAR)])
+    return _aligned(["staleness", "pushes", when], rows)
+
+
+# -- by reason, by kind, by filter -----------------------------------------------------
+
+
+_BYTES = {
+    "in by kind": "received_bytes",
+    "out by kind": "sent_bytes",
+    "push by filter": "push",
+    "pull by filter": "pull",
+}
+
+
+def _lists(figures: Figures) -> list[str]:
+    """Returns a line for each family of counts that has any."""
+    found = []
+    dropped = {**figures.total("dropped"), **figures.total("dropped_messages")}
+    if dropped:
+        now = {**figures.rate("dropped"), **figures.rate("dropped_messages")}
+        said = [
+            f"{name} {count:.0f} ({_rate(now.get(name, 0.0), figures)}/s)"
+            for name, count in _largest(dropped)
+        ]
+        found.append(["dropped", ", ".join(said)])
+    for title, family in _BYTES.items():
+        rates = figures.rate(family)
+        said = [f"{name} {_size(rate)}/s" for name, rate in _largest(rates) if rate]
+        if said:
+            found.append([title, ", ".join(said)])
+    return _aligned([], found)
+
+
+def _largest(counts: Mapping[str, float]) -> list[tuple[str, float]]:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ordered[:_MOST_MEMBERS]
+
+
+# -- text ------------------------------------------------------------------------------
+
+
+def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns lines of columns: all but the first to the right if they have numbers."""
+    if not rows:
+        return []
+    lines = [list(heads), *rows] if heads else list(rows)
+    columns = []
+    for i, column in enumerate(zip(*lines, strict=True)):
+        width = max(map(len, column))
+        right = i and any(cell[0].isdigit() for cell in column if cell)
+        columns.append([c.rjust(width) if right else c.ljust(width) for c in column])
+    return ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
+
+
+def _rate(value: float, figures: Figures) -> str:
+    return _short(value) if figures.seconds else "-"
+
+
+def _short(value: float) -> str:
+    """Returns three digits of a number, or all that stand before the point."""
+    if not value:
+        return "0"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if nbytes < 1000:
+            return f"{_short(nbytes)} {unit}"
+        nbytes /= 1000
+    return f"{_short(nbytes)} TB"
+
+
+# -- the terminal ----------------------------------------------------------------------
+
+
+def redrawn(text: str, before: int) -> tuple[str, int]:
+    """Returns what a terminal is to be sent so that a text takes the last one's place.
+
+    Args:
+      text: of whole lines.
+      before: how many lines the last one had; 0: there was none.
+
+    Returns:
+      What to write, and how many lines it has. Lines are cut to the terminal's width,
+      and there are at most as many as it has: else it could not be gone back.
+    """
+    width, height = shutil.get_terminal_size()
+    lines = [line[:width] for line in text.splitlines()][: height - 1]
+    back = f"\x1b[{before}A" if before else ""
+    return back + "\x1b[J" + "".join(f"{line}\n" for line in lines), len(lines)

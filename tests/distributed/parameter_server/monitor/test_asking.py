@@ -1,0 +1,79 @@
+"""Real servers in threads of this process, and one that is not there."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("zmq")
+
+from fxflow.distributed.parameter_server import LocalServers
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.monitor.asking import Servers
+from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.errors import DistributedError
+
+
+def test_who_does_not_answer_is_named_and_the_others_told() -> None:
+    local = LocalServers(2)
+    missing = "ipc:///tmp/fxflow-no-server-there"
+    with Servers([*local.cluster.servers, missing], patience=0.3) as servers:
+        first = servers.ask("stats")
+        begun = time.monotonic()
+        again = servers.ask("stats")
+        took = time.monotonic() - begun
+    local.close()
+    for answers in (first, again):
+        assert [answer.problem for answer in answers[:2]] == ["", ""]
+        assert "nobody answers there" in answers[2].problem
+        assert answers[2].message is None
+    for number, answer in enumerate(again[:2]):
+        assert answer.message is not None
+        assert answer.message.fields["stats"]["server"] == number
+        assert answer.asked < answer.heard
+    assert took < 0.2  # it is not waited for twice
+
+
+def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    with Hub() as hub:
+        listener = hub.listen(f"ipc://{tmp_path}/s")
+        ends = threading.Event()
+
+        def admit() -> None:  # strangers are met while it waits
+            while not ends.is_set():
+                hub.wait(0.01)
+
+        thread = threading.Thread(target=admit)
+        thread.start()
+        with Servers([listener.address], patience=0.3) as servers:
+            (silent,) = servers.ask("stats")
+            servers.ask("stats")
+            assert "has not answered for 0." in silent.problem
+            ends.set()
+            thread.join()
+            hub.wait(1)
+            ((peer, message),) = listener.receive()
+            same = {"request": message.fields["request"]}
+            listener.send(peer, Message("stats_ok", fields=same))
+            time.sleep(0.05)
+            # The late answer is to an old question; the new one is asked now.
+            (late,) = servers.ask("stats")
+            assert late.message is None
+            hub.wait(1)
+            assert len(listener.receive()) == 1
+
+
+def test_an_error_is_told() -> None:
+    local = LocalServers(1)
+    with Servers(local.cluster.servers) as servers:
+        (answer,) = servers.ask("ack")
+    local.close()
+    assert answer.problem == "a server takes no message 'ack'"
+
+
+def test_addresses_are_checked() -> None:
+    with pytest.raises(DistributedError, match="needs keys"):
+        Servers(["10.1.2.3:7000"])

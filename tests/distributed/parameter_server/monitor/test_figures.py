@@ -1,0 +1,90 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zmq")
+
+from fxflow import optim
+from fxflow.distributed.parameter_server import (
+    LocalServers,
+    asynchronous,
+    filters,
+    parameter_server,
+)
+from fxflow.distributed.parameter_server.monitor import Monitor
+from fxflow.distributed.parameter_server.monitor.figures import flat_counts
+
+PARAMS = {"a": np.ones((64, 64), np.float32), "b": np.ones(4, np.float32)}
+
+
+def loss(params: Any, batch: Any) -> Any:
+    return (params["a"].sum() + params["b"].sum()) * batch
+
+
+def test_counts_of_a_run() -> None:
+    local = LocalServers(2)
+    exchange = filters.by_group({"b": filters.exact()}, filters.int8())
+    server = parameter_server(
+        loss,
+        optim.sgd(0.1),
+        consistency=asynchronous(),
+        cluster=local.cluster,
+        exchange=exchange,
+    )
+    with Monitor(local.cluster.servers) as monitor:
+        state = server.init(PARAMS)
+        before = monitor.look()
+        for _ in range(5):
+            state, _ = server.step(state, np.float32(1))
+        server.params(state)
+        after = monitor.look()
+        told = server.traffic()
+    server.close()
+    local.close()
+    assert before.seconds == 0 and after.seconds > 0
+    (worker,) = after.workers
+    assert (worker.name, worker.clock) == ("worker 0", 5)
+    assert worker.rate > 0 and worker.silent < 5
+    assert after.total("pushes") == {"": 10.0}  # 5 at each server
+    assert after.total("staleness") == {"0": 10.0}
+    assert after.rate("updates")[""] > 0
+    # Bytes by filter are those of the arrays, but for what frames add.
+    assert sum(after.total("push").values()) == 5 * told.push_bytes
+    assert after.total("push")["exact()"] == 5 * 16
+    pushed = after.total("received_bytes")["push"]
+    assert 1 < pushed / (5 * told.push_bytes) < 2
+    assert all(0 < s.load <= 1 for s in after.servers)
+    assert [number for s in after.servers for number, _ in s.served] == [0, 1]
+
+
+def test_replicas_are_not_counted_twice() -> None:
+    def shard(serves: bool) -> dict[str, Any]:
+        return {
+            "serves": serves,
+            "pushes": 3,
+            "updates": 2,
+            "repeated": 0,
+            "dropped": {"stale": 1},
+            "staleness": {"0": 2},
+        }
+
+    stats = {
+        "shards": {"0": shard(True), "1": shard(False)},
+        "traffic": {"sent": {"pong": 4}, "dropped": {"slow": 1}},
+        "filters": {"push": {"exact()": 8}},
+        "busy": {"push": 0.5},
+        "cpu": 1.5,
+    }
+    assert flat_counts(stats) == {
+        ("pushes", ""): 3,
+        ("updates", ""): 2,
+        ("repeated", ""): 0,
+        ("dropped", "stale"): 1,
+        ("staleness", "0"): 2,
+        ("sent", "pong"): 4,
+        ("dropped_messages", "slow"): 1,
+        ("push", "exact()"): 8,
+        ("busy", "push"): 0.5,
+        ("cpu", ""): 1.5,
+    }
