@@ -14,13 +14,16 @@ wrong command line.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from fxflow.distributed.parameter_server.keys import keys_of
+from fxflow.distributed.parameter_server.monitor import Exporter
 from fxflow.distributed.parameter_server.monitor import command as watching
 from fxflow.distributed.parameter_server.running import COPIES, SERVERS, TASK
 from fxflow.distributed.parameter_server.server.process import Server
@@ -85,6 +88,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S",
         help="seconds after which a silent worker counts as lost (default 10)",
     )
+    add(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="answer Prometheus at http://127.0.0.1:PORT/metrics",
+    )
+    add(
+        "--metrics-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="where else to: an address of this machine; no keys are asked for there",
+    )
     return parser
 
 
@@ -115,6 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{options.copies}"
         )
     hub = None
+    metrics: AbstractContextManager[object] = contextlib.nullcontext()
     try:
         keys = keys_of()
         hub = Hub(keys)
@@ -129,6 +145,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             lost_after=options.lost_after,
             silent_after=options.silent_after,
         )
+        if options.metrics_port is not None:
+            one, host = {options.number: listener.address}, options.metrics_host
+            metrics = Exporter(options.metrics_port, one, keys, host=host)
     except DistributedError as error:
         _log(str(error))
         if hub is not None:
@@ -138,7 +157,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: server.stop())
     _log(f"server {options.number} of {len(servers)} listens at {listener.address}")
     try:
-        server.serve()
+        with metrics:
+            server.serve()
     except DistributedError as error:
         _log(str(error))
         return 1

@@ -5,9 +5,13 @@ servers, and pure functions make something of what it saw:
 
     with monitor.Monitor(cluster.servers, cluster.keys) as watched:
         print(monitor.table(watched.look()))
+        log(step, monitor.scalars(watched.look()))  # a `train.logs.Logger`, say
+
+`Exporter` answers Prometheus, and so does a server that has a `--metrics-port`.
 
 To be read in this order: `meter` (what a server counts by itself), `asking` (all
-servers at once), `figures` (two looks, and the rates between), `table`, `command`.
+servers at once), `figures` (two looks, and the rates between), `table`, `scalars`,
+`prometheus`, `command`.
 """
 
 from fxflow.distributed.parameter_server.monitor.figures import (
@@ -16,6 +20,17 @@ from fxflow.distributed.parameter_server.monitor.figures import (
     ServerFigures,
     WorkerFigures,
 )
+from fxflow.distributed.parameter_server.monitor.prometheus import Exporter, exposition
+from fxflow.distributed.parameter_server.monitor.scalars import scalars
 from fxflow.distributed.parameter_server.monitor.table import table
 
-__all__ = ["Figures", "Monitor", "ServerFigures", "WorkerFigures", "table"]
+__all__ = [
+    "Exporter",
+    "Figures",
+    "Monitor",
+    "ServerFigures",
+    "WorkerFigures",
+    "exposition",
+    "scalars",
+    "table",
+]

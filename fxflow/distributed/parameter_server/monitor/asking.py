@@ -56,7 +56,7 @@ class Servers:
     """Connections to all servers, of the thread that made them.
 
     Args:
-      addresses: of the servers, by number.
+      addresses: of the servers, by number; a sequence begins with 0.
       keys: of the run; None on this machine.
       patience: seconds after which a server that has not answered is named.
 
@@ -66,14 +66,22 @@ class Servers:
     """
 
     def __init__(
-        self, addresses: Sequence[str], keys: Keys | None = None, patience: float = 2.0
+        self,
+        addresses: Sequence[str] | Mapping[int, str],
+        keys: Keys | None = None,
+        patience: float = 2.0,
     ) -> None:
-        self.addresses = tuple(addresses)
+        if not isinstance(addresses, Mapping):
+            addresses = dict(enumerate(addresses))
+        self.addresses: dict[int, str] = dict(addresses)
         self._patience = patience
         self._hub = Hub(keys)
         self._requests = 0
         try:
-            self._lines = [_Line(self._hub.dial(one)) for one in self.addresses]
+            self._lines = {
+                number: _Line(self._hub.dial(address))
+                for number, address in self.addresses.items()
+            }
         except BaseException:
             self._hub.close()
             raise
@@ -95,29 +103,28 @@ class Servers:
         end = time.monotonic() + self._patience
         found: dict[int, Answer] = {}
         while True:
-            for number, line in enumerate(self._lines):
+            for number, line in self._lines.items():
                 if number not in found:
                     self._speak(line, Message(kind, fields=dict(fields or {})))
             left = max(0.0, end - time.monotonic())
             self._hub.wait(min(_LOOK, left) if self._waits(found) else 0.0)
-            for number, line in enumerate(self._lines):
+            for number, line in self._lines.items():
                 answer = self._hear(number, line, first)
                 if answer is not None:
                     found[number] = answer
             if not left or not self._waits(found):
                 break
-        for number, line in enumerate(self._lines):
+        for number, line in self._lines.items():
             line.answers = number in found
         return [
             found.get(number) or self._silent(number, line)
-            for number, line in enumerate(self._lines)
+            for number, line in self._lines.items()
         ]
 
     def _waits(self, found: Mapping[int, Answer]) -> bool:
         """Returns whether a server that does answer has not yet."""
         return any(
-            line.answers and number not in found
-            for number, line in enumerate(self._lines)
+            line.answers and number not in found for number, line in self._lines.items()
         )
 
     def _speak(self, line: _Line, message: Message) -> None:

@@ -137,7 +137,7 @@ class Monitor:
     Belongs to the thread that made it.
 
     Args:
-      addresses: of the servers, by number.
+      addresses: of the servers, by number; a sequence begins with 0.
       keys: of the run; None on this machine.
       patience: seconds after which a server that has not answered is named, and the
         others are told of without it.
@@ -157,7 +157,10 @@ class Monitor:
     """
 
     def __init__(
-        self, addresses: Sequence[str], keys: Keys | None = None, patience: float = 2.0
+        self,
+        addresses: Sequence[str] | Mapping[int, str],
+        keys: Keys | None = None,
+        patience: float = 2.0,
     ) -> None:
         self._servers = Servers(addresses, keys, patience)
         #: Server → its counts, its process, and when they were so.
