@@ -29,7 +29,10 @@ class Process:
             self.process = subprocess.Popen(
                 [sys.executable, *command],
                 cwd=ROOT,
-                env=environment(**{"FXFLOW_TOKEN": "secret"} | variables),
+                env=environment(
+                    # Who aborts says which threads did what.
+                    **{"FXFLOW_TOKEN": "secret", "PYTHONFAULTHANDLER": "1"} | variables
+                ),
                 stdout=output,
                 stderr=output,
             )
@@ -118,8 +121,8 @@ def test_runs_follow_each_other(run: Run, tmp_path: Path) -> None:
     )
     coordinator = run.coordinator("--num-processes=2")
     first = [run.pod(k, str(fatal)) for k in range(2)]
-    assert first[1].wait() == -signal.SIGKILL
-    assert first[0].wait() == 1
+    assert first[1].wait() == -signal.SIGKILL, first[1].text()
+    assert first[0].wait() == 1, first[0].text() + coordinator.text()
     assert "process 1" in first[0].text() and "is lost" in first[0].text()
     coordinator.says("process 1 is lost: its connection was closed")
     coordinator.says(r"waiting for 2 processes", times=2)
