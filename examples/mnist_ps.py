@@ -94,18 +94,18 @@ def work(given: Any) -> float:
     """Trains at this worker's own pace on its share, and gives the test accuracy."""
     model, data = MODELS[given.model], load_mnist()
     cluster = ps.cluster_of(None)
-    index = cluster.index if cluster else 0
-    images, labels = (x[index :: given.workers] for x in data[:2])
+    index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
+    images, labels = (x[index::workers] for x in data[:2])
     size = given.batch_size or model.batch_size
     epochs = given.epochs or model.epochs
     updates = len(images) // size * epochs
     if given.consistency in UPDATE_EACH:
-        updates *= given.workers
+        updates *= workers
     rate = given.learning_rate or model.learning_rate
     server = parameter_server(
         lambda params, batch: loss_of(model)(params, *batch),
         optim.adam(optim.cosine_decay_schedule(rate, updates)),
-        consistency=CONSISTENCIES[given.consistency](given.workers),
+        consistency=CONSISTENCIES[given.consistency](workers),
         exchange=given.exchange,
     )
     init_key, order_key = random.split(random.key(given.seed))
@@ -132,7 +132,6 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--devices", type=int, default=4, help="of each process")
     parser.add_argument("--exchange", choices=["f32", "bf16", "int8"], default="f32")
     parser.add_argument("--consistency", choices=CONSISTENCIES)
-    parser.add_argument("--workers", type=int, default=2, help="with --consistency")
     given = parser.parse_args(arguments)
     if given.consistency:
         return work(given)

@@ -1,6 +1,6 @@
 """Recommends films, with a table larger than its server's memory may be.
 
-    python examples/recommender_ps.py                  # the server gets 300 MB
+    python examples/recommender_ps.py                  # the server gets 260 MB
     python examples/recommender_ps.py --memory 0       # as much as there is
     fxflow launch --ps 2 --workers 2 examples/recommender_ps.py
 
@@ -17,7 +17,6 @@ for testing.
 
 import argparse
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -57,8 +56,8 @@ class Settings(NamedTuple):
     rate: float = 0.04
     decay: float = 0.05
     batch: int = 128
-    epochs: int = 3
-    rows: int = 100_000
+    epochs: int = 2
+    rows: int = 50_000
     seed: int = 0
 
 
@@ -172,7 +171,6 @@ def fit(
     *,
     cluster: ps.Cluster | None = None,
     folder: str | None = None,
-    workers: int = 1,
     pairs: bool = True,
 ) -> float:
     """Trains as one of the workers, and gives the error of the ratings for testing.
@@ -180,12 +178,12 @@ def fit(
     Args:
       ratings: of films.
       settings: of the run.
-      cluster: where the servers are; None: here.
+      cluster: where the servers are; None: here. Each of several workers takes every
+        so many-th rating.
       folder: of rows that are not in memory.
-      workers: how many train: each takes every so many-th rating.
       pairs: whether there is a table, or only what is dense.
     """
-    index = cluster.index if cluster else 0
+    index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
     examples = examples_of(ratings, settings)
     table = ps.TableSpec(
         "pairs",
@@ -243,14 +241,14 @@ class Limited:
         with socket.create_server(("127.0.0.1", 0)) as free:
             address = f"127.0.0.1:{free.getsockname()[1]}"
         self.cluster = ps.Cluster((address,))
-        command = [sys.executable, "-m", "fxflow.distributed.parameter_server"]
-        # One heap for all threads: each further one takes 64 MB of what is allowed.
-        environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+        server = [sys.executable, "-m", "fxflow.distributed.parameter_server"]
+        # Each thread's stack counts, and each thread's heap but for the one of all.
+        limits = f"ulimit -s 1024; ulimit -d {limit // 1024 or 'unlimited'}"
         self._process = subprocess.Popen(
-            [*command, "--number", "0", "--servers", address], env=environment
+            ["sh", "-c", f'{limits}; exec "$@"', "sh", *server]
+            + ["--number", "0", "--servers", address],
+            env={**os.environ, "MALLOC_ARENA_MAX": "1"},
         )
-        if limit:
-            resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (limit, limit))
 
     def bytes_of(self, *names: str) -> list[int]:
         """What the system says of the process's memory, such as ``VmData``."""
@@ -267,8 +265,7 @@ class Limited:
 def main(arguments: list[str] | None = None) -> float:
     """Runs the example and gives the error of the ratings for testing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2, help="of a launched run")
-    parser.add_argument("--memory", type=int, default=300, help="of the server, in MB")
+    parser.add_argument("--memory", type=int, default=260, help="of the server, in MB")
     for name, value in Settings()._asdict().items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     given = parser.parse_args(arguments)
@@ -277,13 +274,7 @@ def main(arguments: list[str] | None = None) -> float:
     cluster = ps.cluster_of(None)
     with tempfile.TemporaryDirectory() as folder:
         if cluster:
-            error = fit(
-                ratings,
-                settings,
-                cluster=cluster,
-                folder=folder,
-                workers=given.workers,
-            )
+            error = fit(ratings, settings, cluster=cluster, folder=folder)
             print(f"error of the ratings for testing: {error:.4f} stars")
             return error
         last = examples_of(ratings, settings).last

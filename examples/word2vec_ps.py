@@ -104,7 +104,6 @@ def fit(
     texts: Sequence[Sequence[str]],
     settings: Settings,
     least: int = 5,
-    workers: int = 1,
     log: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> tuple[Vectors, float]:
     """Trains as one of the workers; gives the vectors, and words of its text a second.
@@ -113,7 +112,7 @@ def fit(
     when this worker is done: those of the worker that ends last are the run's.
     """
     cluster = ps.cluster_of(None)
-    index = cluster.index if cluster else 0
+    index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
     vocabulary = Vocabulary(texts, least)
     ids, docs = encoded(vocabulary, texts[index::workers])
     keep = kept_shares(vocabulary.counts, settings)
@@ -144,10 +143,8 @@ def fit(
 def main(arguments: list[str] | None = None) -> int:
     """Runs the example and gives how many of the pairs were found."""
     parser = options(__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=3, help="of a launched run")
     given = parser.parse_args(arguments)
-    workers = given.workers if ps.cluster_of(None) else 1
-    vectors, pace = fit(load_reviews().texts, settings_of(given), workers=workers)
+    vectors, pace = fit(load_reviews().texts, settings_of(given))
     print(f"{pace:,.0f} words/s")
     return tell(vectors, given)
 
