@@ -113,8 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["watch"]:
-        return watching.main(arguments[1:])
+    if arguments[:1] in (["watch"], ["trace"]):
+        return watching.main(arguments)
     parser = _parser()
     options = parser.parse_args(arguments)
     servers = [address for address in options.servers.split(",") if address]

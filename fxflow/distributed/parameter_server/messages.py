@@ -68,6 +68,8 @@ KINDS = (
     "read",
     "prepare",
     "promise",
+    "trace",
+    "trace_ok",
 )
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.

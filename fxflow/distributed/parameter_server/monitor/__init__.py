@@ -7,11 +7,13 @@ servers, and pure functions make something of what it saw:
         print(monitor.table(watched.look()))
         log(step, monitor.scalars(watched.look()))  # a `train.logs.Logger`, say
 
-`Exporter` answers Prometheus, and so does a server that has a `--metrics-port`.
+`Exporter` answers Prometheus, and so does a server that has a `--metrics-port`. `trace`
+writes what each server and worker did when, for Perfetto.
 
 To be read in this order: `meter` (what a server counts by itself), `asking` (all
 servers at once), `figures` (two looks, and the rates between), `table`, `scalars`,
-`prometheus`, `command`.
+`prometheus`; then `recorder` (spans of a process), `tracing` (how they come to who
+asks), `timeline` (the file for Perfetto), and `command`.
 """
 
 from fxflow.distributed.parameter_server.monitor.figures import (
@@ -23,6 +25,7 @@ from fxflow.distributed.parameter_server.monitor.figures import (
 from fxflow.distributed.parameter_server.monitor.prometheus import Exporter, exposition
 from fxflow.distributed.parameter_server.monitor.scalars import scalars
 from fxflow.distributed.parameter_server.monitor.table import table
+from fxflow.distributed.parameter_server.monitor.timeline import trace
 
 __all__ = [
     "Exporter",
@@ -33,4 +36,5 @@ __all__ = [
     "exposition",
     "scalars",
     "table",
+    "trace",
 ]

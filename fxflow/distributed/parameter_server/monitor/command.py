@@ -1,6 +1,7 @@
-"""``fxflow parameter-server watch``: a live table of what servers are doing.
+"""``fxflow parameter-server watch`` and ``trace``: what servers are doing.
 
     fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
+    fxflow parameter-server trace run.json.gz --seconds 5 --servers ...
 
 On a terminal the table is drawn anew in its place; elsewhere one is printed after
 another. It ends with Ctrl-C. The exit status is 0, with `--once` 1 if a server did not
@@ -10,6 +11,7 @@ answer, 2 for a wrong command line or servers that cannot be spoken with.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -18,40 +20,61 @@ from collections.abc import Sequence
 from fxflow.distributed.parameter_server.keys import keys_of
 from fxflow.distributed.parameter_server.monitor.figures import Monitor
 from fxflow.distributed.parameter_server.monitor.table import redrawn, table
+from fxflow.distributed.parameter_server.monitor.timeline import trace
 from fxflow.distributed.parameter_server.running import SERVERS
 from fxflow.errors import DistributedError
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="fxflow parameter-server watch",
+        prog="fxflow parameter-server",
+        epilog="FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
+    )
+    which = parser.add_subparsers(dest="which", required=True, metavar="watch|trace")
+    watch = which.add_parser(
+        "watch",
         description="Show what the servers of an asynchronous run are doing.",
         epilog="Exit status: 0; with --once 1 if a server did not answer; 2 for a "
-        "wrong command line. FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
+        "wrong command line.",
     )
-    add = parser.add_argument
-    add(
-        "--servers",
-        default=os.environ.get(SERVERS, ""),
-        metavar="HOST:PORT,...",
-        help="addresses of all servers, in order (default: FXFLOW_PS_SERVERS)",
-    )
-    add(
+    watch.add_argument(
         "--every",
         type=float,
         default=2.0,
         metavar="S",
         help="seconds between two tables, over which rates are taken (default 2)",
     )
-    add("--once", action="store_true", help="print one table, and end")
+    watch.add_argument("--once", action="store_true", help="print one table, and end")
+    traced = which.add_parser(
+        "trace",
+        description="Write what servers and workers did when, for ui.perfetto.dev.",
+        epilog="Exit status: 0; 1 if nothing could be traced or written; 2 for a wrong "
+        "command line.",
+    )
+    traced.add_argument("file", help="compressed if its name ends in .gz")
+    traced.add_argument(
+        "--seconds",
+        dest="every",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="for how long (default 5)",
+    )
+    for one in (watch, traced):
+        one.add_argument(
+            "--servers",
+            default=os.environ.get(SERVERS, ""),
+            metavar="HOST:PORT,...",
+            help="addresses of all servers, in order (default: FXFLOW_PS_SERVERS)",
+        )
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs ``fxflow parameter-server watch``.
+    """Runs ``fxflow parameter-server watch`` or ``trace``.
 
     Args:
-      argv: the arguments after ``watch``.
+      argv: the arguments, ``watch`` or ``trace`` first.
 
     Returns:
       The exit status.
@@ -62,7 +85,9 @@ def main(argv: Sequence[str]) -> int:
     if not servers:
         parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")
     if not options.every > 0:
-        parser.error(f"--every must be seconds, more than 0; got {options.every:g}")
+        parser.error(f"seconds must be more than 0; got {options.every:g}")
+    if options.which == "trace":
+        return _trace(options.file, servers, options.every)
     try:
         monitor = Monitor(servers, keys_of())
     except DistributedError as error:
@@ -76,6 +101,18 @@ def main(argv: Sequence[str]) -> int:
             # Who read it has enough. Python would say so when it closes its output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
+
+
+def _trace(path: str, servers: Sequence[str], seconds: float) -> int:
+    """Writes a trace, shorter if it is interrupted."""
+    try:
+        with trace(path, servers, keys_of()), contextlib.suppress(KeyboardInterrupt):
+            time.sleep(seconds)
+    except (DistributedError, OSError) as error:
+        print(f"fxflow parameter-server trace: {error}", file=sys.stderr)
+        return 1
+    print(f"{path}: open it at https://ui.perfetto.dev")
+    return 0
 
 
 def _watch(monitor: Monitor, every: float, once: bool) -> int:

@@ -18,6 +18,8 @@ from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.monitor.meter import Meter
+from fxflow.distributed.parameter_server.monitor.recorder import Span
+from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.store import Store
@@ -50,6 +52,7 @@ class _Reader:
     seen: int
     request: int
     end: float
+    begun: int = dataclasses.field(default_factory=time.monotonic_ns)
 
 
 def _reader_of(peer: bytes, message: Message, shard: int, clock: int) -> _Reader:
@@ -104,7 +107,8 @@ class Server:
         #: Worker → who it is for people, its peer, when it was last heard.
         self._workers: dict[int, tuple[str, bytes, float]] = {}
         self._looked = 0.0
-        self.meter = Meter()
+        self.meter, self.tracing = Meter(), ServerTracing()
+        self._span = self.tracing.recorder.span
         self._end = threading.Event()
         for shard in view.held_by(number):
             self._store.open(shard)
@@ -140,7 +144,8 @@ class Server:
                 came = self.listener.receive()
                 for peer, message in (*self._replicas.take_early(), *came):
                     begun = time.monotonic_ns()
-                    self.handle(peer, message)
+                    with self._span(message.kind, message.worker, message.sequence):
+                        self.handle(peer, message)
                     self.meter.handled(message.kind, begun)
                 # Who is silent is known when all that came is read.
                 if not came or time.monotonic() - self._looked > _TICK:
@@ -285,7 +290,8 @@ class Server:
 
     def _enter(self, number: int, entry: Message) -> str:
         """Sends an entry to the copies, writes it down and applies it."""
-        return self._store.enter(number, self._replicas.add(number, entry))
+        with self._span("apply", entry.worker, entry.sequence, number):
+            return self._store.enter(number, self._replicas.add(number, entry))
 
     def _answer_readers(self, number: int) -> None:
         shard = self.shards[number]
@@ -298,6 +304,9 @@ class Server:
             return
         self._readers = [r for r in self._readers if r not in ready]
         for reader in ready:
+            now, worker = time.monotonic_ns(), reader.worker
+            span = Span(reader.begun, now, "wait", worker, shard=number)
+            self.tracing.recorder.add(span)
             self._answer(reader)
 
     def _answer(self, reader: _Reader, sequence: int = 0, dropped: str = "") -> None:
@@ -312,7 +321,8 @@ class Server:
             )
         arrays = {}
         if version != reader.seen:
-            arrays = {str(i): value for i, value in enumerate(shard.sent())}
+            with self._span("parameters", reader.worker, sequence, reader.shard):
+                arrays = {str(i): value for i, value in enumerate(shard.sent())}
             self.meter.moved("pull", shard.model.filters["pull"], arrays)
         reply = Message(
             "params",
@@ -355,6 +365,7 @@ class Server:
             "incarnation": self.incarnation,
             "inside": inside,
             "absent": self._replicas.absent,
+            **self.tracing.heartbeat(message),
         }
         self._reply(peer, message, "pong", fields)
         self._replicas.tell_view(peer, message)
@@ -438,6 +449,11 @@ class Server:
 
     def _on_stats(self, peer: bytes, message: Message) -> None:
         self._reply(peer, message, "stats_ok", {"stats": self.stats()})
+
+    def _on_trace(self, peer: bytes, message: Message) -> None:
+        fields, arrays = self.tracing.asked(peer, message)
+        fields["names"] = {str(w): name for w, (name, _, _) in self._workers.items()}
+        self._reply(peer, message, "trace_ok", fields, arrays)
 
     def stats(self) -> dict[str, Any]:
         """Returns what this server did and knows, as JSON."""

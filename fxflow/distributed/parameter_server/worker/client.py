@@ -23,6 +23,8 @@ import numpy as np
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.model import Model
+from fxflow.distributed.parameter_server.monitor.recorder import Span
+from fxflow.distributed.parameter_server.monitor.tracing import WorkerTracing
 from fxflow.distributed.parameter_server.server.agreement import answer_of
 from fxflow.distributed.parameter_server.server.succession import Voter
 from fxflow.distributed.parameter_server.transport import Deadline, Dialer, Hub
@@ -132,6 +134,7 @@ class Client:
 
     Attributes:
       number: by which servers know this worker; another process has another.
+      tracing: what it did when, while somebody traces the run.
     """
 
     def __init__(
@@ -154,6 +157,7 @@ class Client:
         #: The servers that a server waits for before it serves anything.
         self._absent: dict[int, Sequence[int]] = {}
         self._voter = Voter(view.epoch)
+        self.tracing = WorkerTracing()
         self._questions: dict[int, _Question] = {}
         self._left: Deadline | None = None
         self._requests = 0
@@ -420,8 +424,9 @@ class Client:
 
     def _beat(self, now: float) -> None:
         for server in list(self._dialers) if self._left is None else ():
-            fields = {"name": self.name}
-            self._send(server, Message("heartbeat", worker=self.number, fields=fields))
+            more, arrays = self.tracing.heartbeat(server)
+            fields = {"name": self.name, **more}
+            self._send(server, Message("heartbeat", self.number, 0, 0, fields, arrays))
         for shard in self._shards.values():
             if now - shard.asked < _AGAIN:
                 continue
@@ -473,6 +478,7 @@ class Client:
         if message.kind in ("pong", "welcome"):
             self._note_incarnation(server, int(message.fields["incarnation"]))
         if message.kind == "pong":
+            self.tracing.answered(server, message.fields)
             self._absent[server] = message.fields["absent"]
             self._note_absence(server, message.fields["inside"])
         number = message.fields.get("shard")
@@ -626,6 +632,7 @@ class Client:
         ticket: Ticket,
     ) -> None:
         self._sequence += 1
+        begun = time.monotonic_ns()
         for i, shard in self._shards.items():
             self._requests += 1
             shard.request, shard.ticket = self._requests, ticket
@@ -655,6 +662,8 @@ class Client:
                 shard.clock += 1
                 shard.asked = time.monotonic()
                 self._send(self.view.primary(i), message)
+        sent = Span(begun, time.monotonic_ns(), "send", sequence=self._sequence)
+        self.tracing.recorder.add(sent)
 
     def _do_ask(self, question: _Question) -> None:
         self._send(question.server(), question.message)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.filters import Filter, coded_types
 from fxflow.distributed.parameter_server.model import Model, make_model
+from fxflow.distributed.parameter_server.monitor import trace
 from fxflow.distributed.parameter_server.placement import Plan, place, tensors_of
 from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.synchronous.server import Metrics
@@ -227,15 +230,30 @@ class AsynchronousServer:
           DistributedError: the parameters did not come in time; it names who is late.
           NonFiniteError: the gradient is not finite, and that is to be an error.
         """
-        if self.consistency.pushes == "changes":
-            return self._own_step(state, batch, shared)
+        client, number, _ = self._connected
+        with client.tracing.recorder.span("step", 0, number + 1):
+            if self.consistency.pushes == "changes":
+                return self._own_step(state, batch, shared)
+            return self._gradient_step(state, batch, shared, ids or {})
+
+    def _gradient_step(
+        self,
+        state: WorkerState,
+        batch: Any,
+        shared: Sequence[Any],
+        ids: Mapping[str, Any],
+    ) -> tuple[WorkerState, Metrics]:
+        client, _, _ = self._connected
+        span = client.tracing.recorder.span
         parts = [p.params for p in self._pulled(state)]
-        gathered = self._gathered(ids or {}, state.number)
+        gathered = self._gathered(ids, state.number)
         rows = {name: (g.rows, g.inverse) for name, g in gathered.items()}
-        (loss, aux), coded, slopes, finite, residual = self._gradient(
-            parts, rows, state.residual, batch, shared
-        )
-        sent = self._sent(state, coded, finite, loss)
+        with span("gradient"):
+            (loss, aux), coded, slopes, finite, residual = self._gradient(
+                parts, rows, state.residual, batch, shared
+            )
+            # To the host: where the computation is waited for.
+            sent = self._sent(state, coded, finite, loss)
         if sent is None:
             residual, pushed = state.residual, None
         else:
@@ -289,6 +307,23 @@ class AsynchronousServer:
         """Which rows of which tensor lie on which server; known after `init`."""
         return self._known.cutter.plan
 
+    def trace(self, path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+        """Traces all servers and workers of the run while a `with` block lasts.
+
+        Args:
+          path: of the file, for https://ui.perfetto.dev; see `monitor.trace`.
+
+        Returns:
+          A context manager.
+
+        Raises:
+          DistributedError: no server lets itself be traced.
+          OSError: the file cannot be written.
+        """
+        client, _, _ = self._connected
+        keys = self._cluster.keys if self._cluster else None
+        return trace(path, client.view.addresses, keys)
+
     def close(self) -> None:
         """Leaves the run; servers within this process end."""
         if self._client is not None:
@@ -319,7 +354,8 @@ class AsynchronousServer:
                 f"step {number} has been pushed: the servers have gone on, and no "
                 "state can be used twice"
             )
-        return client.wait(ticket)
+        with client.tracing.recorder.span("pull"):
+            return client.wait(ticket)
 
     def _gathered(self, ids: Mapping[str, Any], clock: int) -> dict[str, Gathered]:
         assert self._client is not None
@@ -334,7 +370,8 @@ class AsynchronousServer:
         assert self._client is not None
         why = "" if sent is not None else "non-finite"
         number = state.number + 1
-        self._ticket = number, self._client.push(sent, why, rows)
+        with self._client.tracing.recorder.span("push"):
+            self._ticket = number, self._client.push(sent, why, rows)
         return WorkerState(number, None, residual)
 
     def _sent(self, state: WorkerState, coded: Any, finite: Any, loss: Any) -> Any:

@@ -1,0 +1,218 @@
+"""A trace of a run: what each server and worker did when, for Perfetto.
+
+`trace` asks all servers for their spans, again and again, and for those that workers
+told them (`tracing`); it writes them on one clock, as Chrome's trace events, which
+https://ui.perfetto.dev and chrome://tracing open.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import gzip
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fxflow.devices import files
+from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
+from fxflow.distributed.parameter_server.monitor.recorder import Span, unpack
+from fxflow.distributed.parameter_server.monitor.tracing import Offset
+from fxflow.errors import DistributedError
+
+#: Spans of a trace; of a longer one the last are written. About 300 MB.
+MOST = 1 << 20
+#: Seconds between two questions, and until workers have heard that it is over.
+_EVERY, _HEARD = 1.0, 1.5
+
+
+class Traced(NamedTuple):
+    """A span, and whose it is.
+
+    Attributes:
+      process: ``"server 0"``, ``"worker 1"``.
+      number: of the worker; two may have one name, if it was started again. Else 0.
+      span: its times are those of this process's clock.
+      worker: the name of the span's worker; empty if it has none.
+    """
+
+    process: str
+    number: int
+    span: Span
+    worker: str
+
+
+@contextlib.contextmanager
+def trace(
+    path: str | os.PathLike[str],
+    addresses: Sequence[str] | Mapping[int, str],
+    keys: Keys | None = None,
+) -> Iterator[None]:
+    """Traces a run while a `with` block lasts.
+
+    Servers begin at once, workers with their next heartbeat, half a second later. The
+    end waits 1.5 s for what workers have still to tell. Memory is bounded everywhere:
+    of a long trace the last spans are kept.
+
+    Args:
+      path: of the file, compressed if it ends in ``.gz``; it appears when it is whole.
+      addresses: of the servers, by number; a sequence begins with 0.
+      keys: of the run; None on this machine.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      DistributedError: an address is none, or needs keys; no server lets itself be
+        traced.
+      OSError: the file cannot be written.
+    """
+    collector = _Collector()
+    with Servers(addresses, keys) as servers:
+        collector.ask(servers, on=True)
+        ends = threading.Event()
+
+        def collect() -> None:
+            while not ends.wait(_EVERY):
+                collector.ask(servers, on=True)
+            collector.ask(servers, on=False)
+            threading.Event().wait(_HEARD)
+            collector.ask(servers, on=False, last=True)
+
+        thread = threading.Thread(target=collect, name="fxflow-trace", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ends.set()
+            thread.join()
+    text = json.dumps(chrome_trace(collector.traced())).encode()
+    if os.fspath(path).endswith(".gz"):
+        text = gzip.compress(text, 6)
+    files.write(path, text)
+
+
+class _Collector:
+    """Spans of all processes, as they come."""
+
+    def __init__(self) -> None:
+        #: (server that told of it, whether it is a worker's, the span)
+        self._spans: collections.deque[tuple[int, bool, Span]] = collections.deque(
+            maxlen=MOST
+        )
+        self._offsets: dict[int, Offset] = {}
+        #: (server, worker) → by how much the server's clock is ahead.
+        self._ahead: dict[tuple[int, int], int] = {}
+        self._names: dict[int, str] = {}
+
+    def ask(self, servers: Servers, on: bool, last: bool = False) -> None:
+        """Fetches what was recorded since the last time."""
+        answers = servers.ask("trace", {"on": on, "last": last})
+        for answer in answers:
+            if answer.message is not None:
+                self._take(answer)
+        if not any(answer.message for answer in answers) and not self._offsets:
+            problems = "; ".join(f"server {a.server}: {a.problem}" for a in answers)
+            raise DistributedError(f"no server can be traced: {problems}")
+
+    def _take(self, answer: Answer) -> None:
+        assert answer.message is not None
+        fields, arrays = answer.message.fields, answer.message.arrays
+        offset = self._offsets.setdefault(answer.server, Offset())
+        offset.note(answer.asked, int(fields["clock"]), answer.heard)
+        for source in ("own", "told"):
+            for span in unpack(fields[source], arrays[source]):
+                self._spans.append((answer.server, source == "told", span))
+        for worker, ns in fields["ahead"].items():
+            self._ahead[answer.server, int(worker)] = int(ns)
+        for worker, name in fields["names"].items():
+            self._names[int(worker)] = name
+
+    def traced(self) -> Iterator[Traced]:
+        """Yields all spans, on this process's clock."""
+        for server, told, span in self._spans:
+            shift = -self._offsets[server].nanoseconds
+            worker = ""
+            if span.worker:
+                worker = self._names.get(span.worker) or f"worker {span.worker}"
+            process, number = f"server {server}", 0
+            if told:
+                process, number = worker, span.worker
+                shift += self._ahead.get((server, span.worker), 0)
+            begun, ended = span.begun + shift, span.ended + shift
+            span = span._replace(begun=begun, ended=ended)
+            yield Traced(process, number, span, worker)
+
+
+# -- Chrome's trace events -------------------------------------------------------------
+
+
+def chrome_trace(traced: Iterable[Traced]) -> dict[str, Any]:
+    """Returns spans as Chrome's trace events, with arrows from pushes to servers.
+
+    Args:
+      traced: in any order.
+
+    Returns:
+      What such a file holds. Source: "Trace Event Format", of Chromium.
+    """
+    found = sorted(traced, key=lambda t: (t.span.begun, -t.span.ended))
+    start = found[0].span.begun if found else 0
+    pids = {key: i for i, key in enumerate(sorted({t[:2] for t in found}), 1)}
+    #: (process, name, worker that waits) → its number
+    tids: dict[tuple[int, str, int], int] = {}
+    sends: dict[tuple[int, int], dict[str, Any]] = {}
+    events: list[dict[str, Any]] = []
+    arrows = 0
+    for process, number, span, worker in found:
+        pid = pids[process, number]
+        waits = span.worker if span.kind == "wait" else 0
+        track = pid, _track(process, span, worker), waits
+        place = {
+            "pid": pid,
+            "tid": tids.setdefault(track, len(tids) + 1),
+            "ts": (span.begun - start) / 1000,
+        }
+        args: dict[str, Any] = {"worker": worker} if worker else {}
+        if span.sequence:
+            args["sequence"] = span.sequence
+        if span.shard >= 0:
+            args["shard"] = span.shard
+        events.append(
+            {
+                "ph": "X",
+                "cat": "parameter_server",
+                "name": span.kind,
+                **place,
+                "dur": (span.ended - span.begun) / 1000,
+                "args": args,
+            }
+        )
+        key = span.worker, span.sequence
+        if span.kind == "send":
+            sends[key] = place
+        elif span.kind == "push" and key in sends and process.startswith("server "):
+            arrows += 1
+            arrow = {"cat": "parameter_server", "name": "push", "id": arrows}
+            events.append({"ph": "s", **arrow, **sends[key]})
+            events.append({"ph": "f", "bp": "e", **arrow, **place})
+    named: list[dict[str, Any]] = []
+    for (process, _), pid in pids.items():
+        meta = {"ph": "M", "ts": 0, "pid": pid, "tid": 0}
+        named.append({**meta, "name": "process_name", "args": {"name": process}})
+    for (pid, name, _), tid in tids.items():
+        meta = {"ph": "M", "ts": 0, "pid": pid, "tid": tid}
+        named.append({**meta, "name": "thread_name", "args": {"name": name}})
+    return {"traceEvents": [*named, *events], "displayTimeUnit": "ms"}
+
+
+def _track(process: str, span: Span, worker: str) -> str:
+    """Returns in which line of a process a span is drawn: those of one line nest."""
+    if span.kind == "wait":
+        return f"{worker} waits for shard {span.shard}"
+    if process.startswith("server "):
+        return "answers"
+    return "connection" if span.kind == "send" else "steps"

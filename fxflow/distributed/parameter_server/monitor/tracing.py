@@ -1,0 +1,188 @@
+"""How spans come to whoever asks for them: workers tell servers, servers tell it.
+
+Who traces a run asks each server again and again (`trace`). A server records while it
+is asked, and tells the workers so when it answers their heartbeats; each sends its
+spans with its next heartbeats, to one server that asked. Clocks of two machines differ:
+each answer to a heartbeat or to a `trace` says what the server's clock was, and the one
+that came back fastest tells the difference best.
+"""
+
+from __future__ import annotations
+
+import collections
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.monitor.recorder import (
+    MOST,
+    Recorder,
+    Span,
+    pack,
+    unpack,
+)
+from fxflow.errors import DistributedError
+
+#: Seconds after which a trace that nobody fetches ends by itself.
+LEASE = 5.0
+#: Clocks of two machines may run apart by so much (of 1), which makes old readings bad.
+_DRIFT = 50e-6
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+class Offset:
+    """By how much another process's clock is ahead of this one's.
+
+    Attributes:
+      nanoseconds: 0 where no difference can be told: on one machine there is none.
+      heard: when the last reading came.
+    """
+
+    def __init__(self) -> None:
+        self._best: tuple[int, int, int] | None = None
+        self.heard = 0
+
+    def note(self, asked: int, theirs: int, heard: int) -> None:
+        """Takes a reading.
+
+        Args:
+          asked: when it was asked for, by this clock.
+          theirs: what the other clock was in between.
+          heard: when it came.
+        """
+        self.heard = heard
+        if self._best is None or self._error(heard, *self._best) > heard - asked:
+            self._best = asked, theirs, heard
+
+    def _error(self, now: int, asked: int, _theirs: int, heard: int) -> float:
+        return heard - asked + 2 * _DRIFT * (now - heard)
+
+    @property
+    def nanoseconds(self) -> int:
+        """See the class."""
+        if self._best is None:
+            return 0
+        asked, theirs, heard = self._best
+        # Within the reading itself: the clocks may as well be the same one.
+        return 0 if asked <= theirs <= heard else theirs - (asked + heard) // 2
+
+
+class ServerTracing:
+    """A server's end; belongs to its thread.
+
+    Attributes:
+      recorder: of the server's own spans.
+    """
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+        self._told: collections.deque[Span] = collections.deque(maxlen=MOST)
+        #: Worker → by how much this process's clock is ahead of its.
+        self._ahead: dict[int, int] = {}
+        self._peer, self._until = b"", 0.0
+
+    @property
+    def _leased(self) -> bool:
+        return time.monotonic() < self._until
+
+    def asked(self, peer: bytes, message: Message) -> tuple[dict[str, Any], Arrays]:
+        """Returns the answer to `trace`: what was recorded since the last one.
+
+        Args:
+          peer: who asks.
+          message: says whether it is to go on (`on`).
+
+        Raises:
+          DistributedError: somebody else traces this server.
+        """
+        if peer != self._peer:
+            if self._leased:
+                raise DistributedError(
+                    "somebody else traces this server; it ends when they do, or "
+                    f"{LEASE:g} s after they are gone"
+                )
+            self._forget()
+        self._peer, self._until = peer, time.monotonic() + LEASE
+        self.recorder.on = bool(message.fields.get("on"))
+        own, spans = pack(self.recorder.drain())
+        told, of_workers = pack(self._told)
+        fields = {
+            "own": own,
+            "told": told,
+            "ahead": {str(worker): ns for worker, ns in self._ahead.items()},
+            "clock": time.monotonic_ns(),
+        }
+        if message.fields.get("last"):
+            self._until = 0.0
+            self._forget()
+        self._told.clear()
+        return fields, {"own": spans, "told": of_workers}
+
+    def _forget(self) -> None:
+        self.recorder.on = False
+        self.recorder.drain()
+        self._told.clear()
+        self._ahead.clear()
+
+    def heartbeat(self, message: Message) -> dict[str, Any]:
+        """Takes a worker's spans, and returns what its heartbeat is answered.
+
+        Raises:
+          ValueError: they are no spans.
+        """
+        if not self._leased:
+            self.recorder.on = False
+            return {}
+        if "spans" in message.arrays:
+            spans = unpack(message.fields.get("kinds"), message.arrays["spans"])
+            self._told.extend(span._replace(worker=message.worker) for span in spans)
+            self._ahead[message.worker] = int(message.fields["ahead"])
+        clock = [message.fields.get("sent"), time.monotonic_ns()]
+        return {"trace": self.recorder.on, "clock": clock}
+
+
+class WorkerTracing:
+    """A worker's end.
+
+    Attributes:
+      recorder: of the worker's spans, from any thread.
+    """
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+        #: Server → by how much its clock is ahead, of those that trace.
+        self._ahead: dict[int, Offset] = {}
+
+    def heartbeat(self, server: int) -> tuple[dict[str, Any], Arrays]:
+        """Returns what a server's next heartbeat is to have."""
+        now = time.monotonic_ns()
+        for gone in [s for s, o in self._ahead.items() if now - o.heard > LEASE * 1e9]:
+            del self._ahead[gone]
+        if server != min(self._ahead, default=None):
+            return {"sent": now}, {}
+        kinds, spans = pack(self.recorder.drain())
+        fields = {
+            "kinds": kinds,
+            "ahead": self._ahead[server].nanoseconds,
+            "sent": time.monotonic_ns(),
+        }
+        return fields, {"spans": spans}
+
+    def answered(self, server: int, fields: Mapping[str, Any]) -> None:
+        """Notes how a server answered a heartbeat: whether it traces."""
+        if "trace" not in fields:
+            self._ahead.pop(server, None)
+        else:
+            sent, clock = fields["clock"]
+            offset = self._ahead.setdefault(server, Offset())
+            offset.note(int(sent), int(clock), time.monotonic_ns())
+        first = min(self._ahead, default=None)
+        if first == server:
+            self.recorder.on = bool(fields["trace"])
+        elif first is None:
+            self.recorder.on = False
+            self.recorder.drain()
