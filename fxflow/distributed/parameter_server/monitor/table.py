@@ -104,6 +104,8 @@ def bins(counts: Mapping[str, float]) -> dict[str, float]:
     """
     found: dict[int, float] = {}
     for staleness, count in counts.items():
+        if not count:
+            continue
         value = int(staleness)
         # The bin's upper end: a power of two.
         end = value if value < 2 else 1 << (value - 1).bit_length()
