@@ -19,7 +19,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from fxflow.distributed.parameter_server.keys import keys_of
@@ -130,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{options.copies}"
         )
     hub = None
-    metrics: AbstractContextManager[object] = contextlib.nullcontext()
+    metrics: Exporter | None = None
     try:
         keys = keys_of()
         hub = Hub(keys)
@@ -148,6 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.metrics_port is not None:
             one, host = {options.number: listener.address}, options.metrics_host
             metrics = Exporter(options.metrics_port, one, keys, host=host)
+            _log(f"metrics at http://{host}:{metrics.port}/metrics")
     except DistributedError as error:
         _log(str(error))
         if hub is not None:
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: server.stop())
     _log(f"server {options.number} of {len(servers)} listens at {listener.address}")
     try:
-        with metrics:
+        with metrics or contextlib.nullcontext():
             server.serve()
     except DistributedError as error:
         _log(str(error))
