@@ -9,16 +9,19 @@ Names and arguments are those of optax 0.2.8, and so are the numbers; papers are
 where a function stands. Some things have one place here that have several in optax:
 losses are in `optim.losses`, helpers of states and moments in `optim.tree`
 (`update_moment`, `map_params`), younger optimizers in `optim.contrib`; `partition` is
-`multi_transform`, and `inject_hyperparams` takes stateful schedules too.
+`multi_transform`, `inject_hyperparams` takes stateful schedules too, the one state
+without content is `EmptyState`, and `convex_kl_divergence` is
+`losses.generalized_kl_divergence`.
 
-Not here: GaLore, Sophia, microbatching (`lax.map` has `batch_size`), perturbations,
-assignment, non-negative least squares; CTC's loss is `nn.ctc_loss`, without forward
-probabilities; Muon's preconditioning by spectral norms and by almost orthogonal layers.
+Not here: microbatching (`lax.map` has `batch_size`, `train` accumulates gradients);
+Sophia's printing; CTC's loss is `nn.ctc_loss`, without forward probabilities.
 """
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.optim import contrib, losses, projections, second_order, tree
+from fxflow.optim import (
+    assignment, contrib, losses, perturbations, projections, second_order, tree,
+)
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
 )
@@ -55,6 +58,7 @@ from fxflow.optim.layerwise import (
     ScaleByDistanceOverGradientsState, ScaleByNovogradState, fromage, novograd,
     scale_by_distance_over_gradients, scale_by_novograd, scale_by_param_block_norm,
 )
+from fxflow.optim.least_squares import nnls
 from fxflow.optim.linesearch import (
     BacktrackingLinesearchInfo, ScaleByBacktrackingLinesearchState,
     ScaleByZoomLinesearchState, ZoomLinesearchInfo, scale_by_backtracking_linesearch,
@@ -121,7 +125,7 @@ __all__ = [
     "Updates", "WrappedSchedule", "ZeroNansState", "ZoomLinesearchInfo", "adabelief",
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamaxw", "adamw", "adan",
     "adaptive_grad_clip", "add_decayed_weights", "add_noise", "amsgrad", "apply_every",
-    "apply_if_finite", "apply_updates", "centralize", "chain", "clip",
+    "apply_if_finite", "apply_updates", "assignment", "centralize", "chain", "clip",
     "clip_by_block_rms", "clip_by_global_norm", "conditionally_mask",
     "conditionally_transform", "constant_schedule", "contrib", "cosine_decay_schedule",
     "cosine_onecycle_schedule", "ema", "exponential_decay", "flatten", "freeze",
@@ -130,14 +134,14 @@ __all__ = [
     "linear_onecycle_schedule", "linear_schedule", "lion", "lookahead", "losses",
     "masked", "matrix_inverse_pth_root", "measure_with_ema", "momentum", "monitor",
     "multi_normal", "multi_transform", "nadam", "nadamw", "named_chain", "nesterov",
-    "noisy_sgd", "normalize_by_update_norm", "novograd", "optimistic_adam",
+    "nnls", "noisy_sgd", "normalize_by_update_norm", "novograd", "optimistic_adam",
     "optimistic_adam_v2", "optimistic_gradient_descent", "per_example_global_norm_clip",
-    "per_example_layer_norm_clip", "periodic_update", "piecewise_constant_schedule",
-    "piecewise_interpolate_schedule", "polyak_sgd", "polynomial_schedule",
-    "power_iteration", "projections", "radam", "rmsprop", "rprop", "safe_increment",
-    "safe_norm", "safe_root_mean_squares", "scale", "scale_by_adadelta",
-    "scale_by_adam", "scale_by_adamax", "scale_by_adan", "scale_by_amsgrad",
-    "scale_by_backtracking_linesearch", "scale_by_belief",
+    "per_example_layer_norm_clip", "periodic_update", "perturbations",
+    "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polyak_sgd",
+    "polynomial_schedule", "power_iteration", "projections", "radam", "rmsprop",
+    "rprop", "safe_increment", "safe_norm", "safe_root_mean_squares", "scale",
+    "scale_by_adadelta", "scale_by_adam", "scale_by_adamax", "scale_by_adan",
+    "scale_by_amsgrad", "scale_by_backtracking_linesearch", "scale_by_belief",
     "scale_by_distance_over_gradients", "scale_by_factored_rms", "scale_by_lbfgs",
     "scale_by_learning_rate", "scale_by_lion", "scale_by_novograd",
     "scale_by_optimistic_gradient", "scale_by_param_block_norm",

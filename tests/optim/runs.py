@@ -117,6 +117,14 @@ CALLS: dict[str, str] = {
         "contrib.muon(0.1, preconditioning='schatten', consistent_rms=0.2, "
         "adam_learning_rate=0.01)"
     ),
+    "muon-spectral": "contrib.muon(0.1, preconditioning='spectral')",
+    "muon-aol": "contrib.muon(0.1, 'dion', preconditioning='aol')",
+    "galore": "contrib.galore(0.1, 2, 3, 0.5, weight_decay=0.1)",
+    "scale_by_galore": (
+        "chain(optim.contrib.scale_by_galore(2, 4, "
+        "base_optimizer=optim.trace(0.9)), optim.scale(-0.02))"
+    ),
+    "sophia": "contrib.sophia(0.05, update_interval=3)",
 }
 
 
@@ -133,6 +141,7 @@ def trained(tx: Any, optim: Any, value_and_grad: Any, jit: Any = lambda f: f) ->
         params = optim.LookaheadParams.init_synced(params)
     # optax's `sam` takes no further arguments.
     looks = not getattr(tx.update, "__qualname__", "").startswith("sam.")
+    sees_loss = "hessian_fn_state" in repr(tx.init(params))
     state = tx.init(params)
     tx = optim.with_extra_args_support(tx)
 
@@ -141,6 +150,8 @@ def trained(tx: Any, optim: Any, value_and_grad: Any, jit: Any = lambda f: f) ->
         fast = params.fast if slow else params
         value, grad = value_and_grad(loss)(fast)
         extra = {"value": value, "grad": grad, "value_fn": loss} if looks else {}
+        if sees_loss:
+            extra["obj_fn"] = loss
         updates, state = tx.update(grad, state, params, **extra)
         return optim.apply_updates(params, updates), state
 

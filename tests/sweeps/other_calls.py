@@ -175,10 +175,13 @@ OPTIM = [
     ),
     *each(
         "optim.contrib",
-        "acprop ademamix adopt cocob dadapt_adamw dog dowg madgrad momo momo_adam muon "
-        "prodigy schedule_free_adamw schedule_free_sgd simplified_ademamix",
+        "acprop ademamix adopt cocob dadapt_adamw dog dowg galore madgrad momo "
+        "momo_adam muon prodigy schedule_free_adamw schedule_free_sgd "
+        "simplified_ademamix sophia",
         0.1,
     ),
+    f("optim.nnls", fnp.eye(2), fnp.ones(2), 3),
+    f("optim.assignment.hungarian_algorithm", fnp.eye(2)),
     *each(
         "optim",
         "scale_by_adadelta scale_by_adam scale_by_adamax scale_by_amsgrad "

@@ -12,9 +12,15 @@ from fxflow.optim.contrib.by_value import (
 from fxflow.optim.contrib.complex_parts import (
     SplitRealAndImaginaryArrays, SplitRealAndImaginaryState, split_real_and_imaginary,
 )
+from fxflow.optim.contrib.curvature import (
+    HutchinsonState, SophiaState, hutchinson_estimator_diag_hessian, sophia,
+)
 from fxflow.optim.contrib.distances import (
     DAdaptAdamWState, DoGState, DoWGState, MechanicState, ProdigyState, dadapt_adamw,
     dog, dowg, mechanize, prodigy,
+)
+from fxflow.optim.contrib.low_rank import (
+    GaLoreDimensionNumbers, GaLoreState, galore, scale_by_galore,
 )
 from fxflow.optim.contrib.orthogonal import (
     MuonDimensionNumbers, MuonState, muon, scale_by_muon,
@@ -35,17 +41,20 @@ from fxflow.optim.contrib.variants import (
 
 __all__ = [
     "COCOBState", "DAdaptAdamWState", "DifferentiallyPrivateAggregateState", "DoGState",
-    "DoWGState", "MadgradState", "MechanicState", "MomoAdamState", "MomoState",
+    "DoWGState", "GaLoreDimensionNumbers", "GaLoreState", "HutchinsonState",
+    "MadgradState", "MechanicState", "MomoAdamState", "MomoState",
     "MuonDimensionNumbers", "MuonState", "ProdigyState", "ReduceLROnPlateauState",
     "SAMState", "ScaleByAdemamixState", "ScaleBySimplifiedAdEMAMixState",
-    "ScheduleFreeState", "SplitRealAndImaginaryArrays", "SplitRealAndImaginaryState",
-    "acprop", "ademamix", "adopt", "cocob", "dadapt_adamw",
-    "differentially_private_aggregate", "dog", "dowg", "dpsgd", "madgrad", "mechanize",
-    "momo", "momo_adam", "muon", "normalize", "prodigy", "reduce_on_plateau", "sam",
+    "ScheduleFreeState", "SophiaState", "SplitRealAndImaginaryArrays",
+    "SplitRealAndImaginaryState", "acprop", "ademamix", "adopt", "cocob",
+    "dadapt_adamw", "differentially_private_aggregate", "dog", "dowg", "dpsgd",
+    "galore", "hutchinson_estimator_diag_hessian", "madgrad", "mechanize", "momo",
+    "momo_adam", "muon", "normalize", "prodigy", "reduce_on_plateau", "sam",
     "scale_by_acprop", "scale_by_ademamix", "scale_by_adopt", "scale_by_cocob",
-    "scale_by_madgrad", "scale_by_muon", "scale_by_simplified_ademamix",
-    "schedule_free", "schedule_free_adamw", "schedule_free_eval_params",
-    "schedule_free_sgd", "simplified_ademamix", "split_real_and_imaginary",
+    "scale_by_galore", "scale_by_madgrad", "scale_by_muon",
+    "scale_by_simplified_ademamix", "schedule_free", "schedule_free_adamw",
+    "schedule_free_eval_params", "schedule_free_sgd", "simplified_ademamix", "sophia",
+    "split_real_and_imaginary",
 ]
 # fmt: on
 

@@ -33,6 +33,19 @@ from fxflow.optim.tree import bias_correction, update_moment, zeros_like
 #: Jordan et al.: the quintic that rises fastest at 0 and stays near 1.
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
+#: Sets of coefficients by name; Dion's (Ahn et al. 2025) are others for each step.
+PRESETS: dict[str, Any] = {
+    "standard": COEFFICIENTS,
+    "dion": (
+        (4.0848, -6.8946, 2.9270),
+        (3.9505, -6.3029, 2.6377),
+        (3.7418, -5.5913, 2.3037),
+        (2.8769, -3.1427, 1.2046),
+        (2.8366, -3.0525, 1.2012),
+    ),
+}
+PRECONDITIONINGS = ("frobenius", "spectral", "aol", "schatten")
+
 
 class MuonDimensionNumbers(NamedTuple):
     """Which axes of a weight are the rows and the columns of its matrix.
@@ -61,15 +74,29 @@ def _axes(axis: int | Sequence[int], ndim: int) -> tuple[int, ...]:
     return tuple(a % ndim for a in given)
 
 
-def _sides(x: Any, numbers: MuonDimensionNumbers) -> tuple[tuple[int, ...], int, int]:
-    """Returns the order of axes of stacked matrices, and their sizes."""
-    shape = typeof(x).shape
-    rows = _axes(numbers.reduction_axis, len(shape))
-    columns = _axes(numbers.output_axis, len(shape))
+def sides(
+    name: str, x: Any, numbers: MuonDimensionNumbers
+) -> tuple[tuple[int, ...], int, int]:
+    """Returns the order of axes of stacked matrices, and their sizes.
+
+    Args:
+      name: of the transformation, for messages.
+      x: array.
+      numbers: which of its axes are rows and columns.
+
+    Returns:
+      The axes (others, rows, columns), the number of rows, that of columns.
+
+    Raises:
+      ArgumentError: an axis stands twice.
+    """
+    aval = typeof(x)
+    rows = _axes(numbers.reduction_axis, aval.ndim)
+    columns = _axes(numbers.output_axis, aval.ndim)
     if len({*rows, *columns}) != len(rows) + len(columns):
-        raise ArgumentError(f"muon: an axis of {typeof(x)} stands twice in {numbers}")
-    others = tuple(i for i in range(len(shape)) if i not in (*rows, *columns))
-    inputs, outputs = (math.prod(shape[i] for i in axes) for axes in (rows, columns))
+        raise ArgumentError(f"{name}: an axis of {aval} stands twice in {numbers}")
+    others = tuple(i for i in range(aval.ndim) if i not in (*rows, *columns))
+    inputs, outputs = (math.prod(aval.shape[i] for i in at) for at in (rows, columns))
     return (*others, *rows, *columns), inputs, outputs
 
 
@@ -87,6 +114,11 @@ def _orthogonal(x: Any, coefficients: Any, steps: int, eps: Any, first: str) -> 
     x = _transposed(x) if tall else x
     if first == "schatten":  # the 4-norm of the singular values
         length = fnp.sqrt(_frobenius(fnp.matmul(x, _transposed(x))))
+    elif first == "spectral":
+        length = fnp.linalg.norm(x, 2, axis=(-2, -1), keepdims=True)
+    elif first == "aol":  # a length for each row
+        products = fnp.abs(fnp.matmul(x, _transposed(x)))
+        length = fnp.sqrt(fnp.sum(products, -1, keepdims=True))
     else:
         length = _frobenius(x)
     x = fnp.divide(x, fnp.add(length, eps))
@@ -118,7 +150,8 @@ def scale_by_muon(
     :math:`X \leftarrow a X + (b A + c A^2) X`.
 
     Args:
-      ns_coeffs: a, b, c, the same or others for each step.
+      ns_coeffs: a, b, c, the same or others for each step; or the name of a set,
+        `"standard"` or `"dion"` (of 5 steps).
       ns_steps: how many steps.
       beta: decay of the momentum.
       eps: added to the norm that the momentum is divided by first.
@@ -126,7 +159,9 @@ def scale_by_muon(
       nesterov: whether to look ahead.
       adaptive: whether updates keep the size of the momentum, by its inner product with
         the orthogonal matrix.
-      preconditioning: that norm: `"frobenius"` or `"schatten"` (the 4-norm).
+      preconditioning: that norm: `"frobenius"`, `"schatten"` (the 4-norm),
+        `"spectral"` (the largest singular value), or `"aol"`: one for each row (each
+        column of a tall matrix), which keeps singular values below 1, too.
       weight_dimension_numbers: a pytree (or a prefix of one) of `MuonDimensionNumbers`,
         or a function from parameters to it; None means two axes, inputs and outputs.
 
@@ -134,7 +169,7 @@ def scale_by_muon(
       A transformation of matrices.
 
     Raises:
-      ArgumentError: another norm, or coefficients of another shape.
+      ArgumentError: another norm, or coefficients of another name or shape.
 
     Example:
       >>> tx = optim.contrib.scale_by_muon()
@@ -143,14 +178,21 @@ def scale_by_muon(
       True
 
     Reference: Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural
-    networks"; Bernstein and Newhouse 2024 (adaptive).
+    networks"; Bernstein and Newhouse 2024 (adaptive); Prach and Lampert 2022,
+    "Almost-orthogonal layers for efficient general-purpose Lipschitz networks" (aol).
     """
-    if preconditioning not in ("frobenius", "schatten"):
+    if preconditioning not in PRECONDITIONINGS:
         raise ArgumentError(
-            'scale_by_muon: preconditioning is "frobenius" or "schatten", got '
-            f"{preconditioning!r}"
+            f"scale_by_muon: preconditioning is one of {', '.join(PRECONDITIONINGS)}, "
+            f"got {preconditioning!r}"
         )
-    coefficients = fnp.asarray(ns_coeffs, "float32")
+    if isinstance(ns_coeffs, str) and ns_coeffs not in PRESETS:
+        raise ArgumentError(
+            f"scale_by_muon: ns_coeffs of a name are one of {', '.join(PRESETS)}, got "
+            f"{ns_coeffs!r}"
+        )
+    values = PRESETS[ns_coeffs] if isinstance(ns_coeffs, str) else ns_coeffs
+    coefficients = fnp.asarray(values, "float32")
     if coefficients.shape not in ((3,), (ns_steps, 3)):
         raise ArgumentError(
             f"scale_by_muon: ns_coeffs are 3 numbers, or ns_steps={ns_steps} times 3, "
@@ -173,7 +215,7 @@ def scale_by_muon(
             mean = bias_correction(mu, beta, count)
 
         def one(numbers: MuonDimensionNumbers, m: Any) -> Any:
-            order, inputs, outputs = _sides(m, numbers)
+            order, inputs, outputs = sides("muon", m, numbers)
             moved = fnp.transpose(m, order)
             matrices = fnp.reshape(moved, (-1, inputs, outputs))
             x = _orthogonal(matrices, state.ns_coeffs, ns_steps, eps, preconditioning)
@@ -214,7 +256,7 @@ def _scale_by_shape(
     """Makes updates of one size for all shapes: that of outputs, or a given one."""
 
     def one(own: MuonDimensionNumbers, x: Any) -> Any:
-        _, inputs, outputs = _sides(x, own)
+        _, inputs, outputs = sides("muon", x, own)
         if consistent_rms is None:
             factor: Any = math.sqrt(max(1, outputs / inputs))
         else:

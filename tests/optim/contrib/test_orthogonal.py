@@ -28,6 +28,25 @@ def test_steps_are_nearly_orthogonal() -> None:
     assert ((values > 0.6) & (values < 1.3)).all()
 
 
+@pytest.mark.parametrize("tall", [False, True])
+def test_first_norms(tall: bool) -> None:
+    g = np.random.default_rng(0).normal(size=(2, 3, 5)).astype(np.float32)
+    rows = np.abs(g @ g.swapaxes(1, 2)).sum(-1, keepdims=True) ** 0.5
+    spectral = np.linalg.norm(g, 2, axis=(1, 2), keepdims=True)
+    for name, length in (("aol", rows), ("spectral", spectral)):
+        x = g.swapaxes(1, 2) if tall else g
+        want = (g / length).swapaxes(1, 2) if tall else g / length
+        tx = optim.contrib.scale_by_muon(
+            (1.0, 0.0, 0.0),
+            nesterov=False,
+            preconditioning=name,
+            weight_dimension_numbers=optim.contrib.MuonDimensionNumbers(1, 2),
+        )
+        have, _ = tx.update(x, tx.init(x))
+        np.testing.assert_allclose(have, want, rtol=1e-5)
+        assert np.linalg.norm(want, 2, axis=(1, 2)).max() < 1 + 1e-5
+
+
 def test_axes_of_a_kernel() -> None:
     numbers = optim.contrib.MuonDimensionNumbers(reduction_axis=(0, 1), output_axis=-1)
     g = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
@@ -51,7 +70,9 @@ def test_axes_of_a_kernel() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ArgumentError, match='preconditioning is "frobenius" or'):
+    with pytest.raises(ArgumentError, match="preconditioning is one of frobenius, "):
         optim.contrib.scale_by_muon(preconditioning="none")
+    with pytest.raises(ArgumentError, match="one of standard, dion, got 'other'"):
+        optim.contrib.muon(0.1, "other")
     with pytest.raises(ArgumentError, match="ns_coeffs are 3 numbers, or ns_steps=5"):
         optim.contrib.scale_by_muon(ns_coeffs=(1.0, 2.0))
