@@ -130,7 +130,8 @@ def _columns(costs: Array) -> Array:
     def body(row: Any, carry: Any) -> Any:
         return add_row(fnp.astype(row, "int32"), carry)
 
-    return lax.fori_loop(0, n, body, kept)[3]
+    columns: Array = lax.fori_loop(0, n, body, kept)[3]
+    return columns
 
 
 _public(globals(), __all__)
