@@ -40,6 +40,7 @@ import fxflow
 from fxflow import optim, random
 from fxflow.distributed import parameter_server as ps
 from fxflow.distributed.parameter_server import parameter_server
+from fxflow.train import logs
 
 # For so many workers.
 CONSISTENCIES: dict[str, Callable[[int], ps.Consistency]] = {
@@ -112,11 +113,14 @@ def work(given: Any) -> float:
     state = server.init(model.init(init_key))
     order_key = random.fold_in(order_key, index)
     started = time.perf_counter()
-    for epoch in range(epochs):
-        keyed = random.fold_in(order_key, epoch)
-        for batch in batches(keyed, images, labels, size, model.shift):
-            state, metrics = server.step(state, batch)
-        print(f"epoch {epoch + 1}/{epochs}: loss {float(metrics.loss):.3f}")
+    sinks = [logs.tensorboard(given.logdir)] if given.logdir and index == 0 else []
+    with logs.Logger(*sinks) as log:
+        for epoch in range(epochs):
+            keyed = random.fold_in(order_key, epoch)
+            for batch in batches(keyed, images, labels, size, model.shift):
+                state, metrics = server.step(state, batch)
+            print(f"epoch {epoch + 1}/{epochs}: loss {float(metrics.loss):.3f}")
+            log(epoch + 1, {"loss": metrics.loss})
     seconds = time.perf_counter() - started
     params = server.params(state)
     server.close()
@@ -132,6 +136,9 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--devices", type=int, default=4, help="of each process")
     parser.add_argument("--exchange", choices=["f32", "bf16", "int8"], default="f32")
     parser.add_argument("--consistency", choices=CONSISTENCIES)
+    parser.add_argument(
+        "--logdir", metavar="FOLDER", help="with --consistency: logs for TensorBoard"
+    )
     given = parser.parse_args(arguments)
     if given.consistency:
         return work(given)

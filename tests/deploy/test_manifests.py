@@ -31,6 +31,8 @@ SCHEMAS = json.loads(
     (Path(__file__).parent / "schemas" / "kubernetes.json").read_text()
 )
 OVERLAYS = ["run", "gpu", "elastic"]
+#: All kustomizations; test_parameter_server.py looks at the last one.
+FOLDERS = [*OVERLAYS, "parameter-server"]
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 Manifest = dict[str, Any]
@@ -123,7 +125,8 @@ def from_jobset() -> list[Manifest]:
     return made
 
 
-RUNS = {name: rendered(KUBERNETES / name) for name in OVERLAYS}
+RENDERED = {name: rendered(KUBERNETES / name) for name in FOLDERS}
+RUNS = {name: RENDERED[name] for name in OVERLAYS}
 RUNS["jobset"] = from_jobset()
 
 
@@ -170,10 +173,11 @@ def test_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMAS)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", RENDERED | RUNS)
 def test_valid(run: str) -> None:
-    assert RUNS[run]
-    for manifest in RUNS[run]:
+    found = (RENDERED | RUNS)[run]
+    assert found
+    for manifest in found:
         assert not errors(manifest), errors(manifest)
 
 
@@ -186,8 +190,8 @@ def test_jobset_is_valid() -> None:
 
 
 def test_every_file_is_checked() -> None:
-    used = {KUBERNETES / "jobset.yaml"}
-    for name in OVERLAYS:
+    used = {KUBERNETES / "jobset.yaml", KUBERNETES / "parameter-server/README.md"}
+    for name in FOLDERS:
         folder = KUBERNETES / name
         (plan,) = load(folder / "kustomization.yaml")
         used |= {folder / "kustomization.yaml"}
@@ -237,7 +241,7 @@ def test_schema_finds(path: str, value: Any, words: str) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl here")
-@pytest.mark.parametrize("name", OVERLAYS)
+@pytest.mark.parametrize("name", FOLDERS)
 def test_kustomize_agrees(name: str) -> None:
     shown = subprocess.run(
         ["kubectl", "kustomize", str(KUBERNETES / name)],
@@ -251,16 +255,16 @@ def test_kustomize_agrees(name: str) -> None:
     def by_name(manifests: list[Manifest]) -> dict[Any, Any]:
         return {(m["kind"], m["metadata"]["name"]): ordered(m) for m in manifests}
 
-    assert by_name(theirs) == by_name(RUNS[name])
+    assert by_name(theirs) == by_name(RENDERED[name])
 
 
-@pytest.mark.parametrize("name", OVERLAYS)
+@pytest.mark.parametrize("name", FOLDERS)
 def test_published_schema_agrees(name: str) -> None:
     """That of Kubernetes itself, where somebody has installed it."""
     published = pytest.importorskip(
         "kubernetes_validate", reason="pip install kubernetes-validate"
     )
-    for manifest in RUNS[name]:
+    for manifest in RENDERED[name]:
         published.validate(manifest, "1.33", strict=True)
 
 

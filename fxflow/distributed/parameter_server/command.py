@@ -6,9 +6,13 @@
 It needs no script and no data: the first worker brings the model. `fxflow launch --ps`
 starts servers and workers together; elsewhere a manager starts this on each machine
 that is to serve. ``FXFLOW_PS_KEYS`` or ``FXFLOW_PS_KEYS_FILE`` hold the run's keys,
-which addresses beyond this machine need. The exit status is 0 when it was told to end
-(SIGTERM, Ctrl-C), 1 when it cannot listen or its log cannot be written to, 2 for a
-wrong command line.
+which addresses beyond this machine need; they are made by
+
+    fxflow parameter-server --make-keys FOLDER
+
+as two files, `server` for servers and `client` for all others. The exit status is 0
+when it was told to end (SIGTERM, Ctrl-C), 1 when it cannot listen or its log cannot be
+written to, 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fxflow.distributed.parameter_server.keys import keys_of
+from fxflow.distributed.parameter_server.keys import keys_of, new_keys
 from fxflow.distributed.parameter_server.monitor import Exporter
 from fxflow.distributed.parameter_server.monitor import command as watching
 from fxflow.distributed.parameter_server.running import COPIES, SERVERS, TASK
@@ -99,7 +103,26 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST",
         help="where else to: an address of this machine; no keys are asked for there",
     )
+    add(
+        "--make-keys",
+        type=Path,
+        metavar="FOLDER",
+        help="only write the keys of a new run there: 'server' for its servers, "
+        "'client' for all others",
+    )
     return parser
+
+
+def _make_keys(folder: Path) -> int:
+    keys = new_keys()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keys.save(folder / "server")
+        keys.for_clients().save(folder / "client")
+    except OSError as error:
+        _log(f"the keys cannot be written: {error}")
+        return 1
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -116,6 +139,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return watching.main(arguments)
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.make_keys is not None:
+        return _make_keys(options.make_keys)
     servers = [address for address in options.servers.split(",") if address]
     if not servers:
         parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from fxflow.distributed.parameter_server.command import main
+from fxflow.distributed.parameter_server.keys import Keys
 
 pytest.importorskip("zmq")
 
@@ -37,3 +40,14 @@ def test_the_task_of_the_environment(
     monkeypatch.setenv("FXFLOW_PS_TASK", "ps:1")
     assert main([]) == 1
     assert "nonsense" in capsys.readouterr().err
+
+
+def test_keys_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--make-keys", str(tmp_path / "keys")]) == 0
+    server, client = (Keys.load(tmp_path / "keys" / n) for n in ("server", "client"))
+    assert server.server_secret and server.for_clients() == client
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "keys").iterdir()}
+    assert modes == {0o600}
+    (tmp_path / "file").touch()
+    assert main(["--make-keys", str(tmp_path / "file")]) == 1
+    assert "the keys cannot be written" in capsys.readouterr().err
