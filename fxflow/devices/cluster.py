@@ -245,12 +245,17 @@ class Client:
         self._gone = True
         self._tell(reason)
 
-    def close(self) -> None:
-        """Leaves; harmless when the service is gone. Do not use `raw` afterwards."""
+    def close(self, farewell: bool = True) -> None:
+        """Leaves; harmless when the service is gone. Do not use `raw` afterwards.
+
+        Args:
+          farewell: whether to say so, and wait for the answer. Not where the service
+            may go meanwhile.
+        """
         client, self.raw = self.raw, None
         if client is None:
             return
-        if self._gone:
+        if self._gone or not farewell:
             # A farewell that is not answered ends the process, so there is none. The
             # client lives on without a service, and the relay with it.
             _abandoned.append((client, self._relay))

@@ -478,7 +478,9 @@ def shutdown() -> None:
         clients.configure_plugins()
         clients.clear_backends()
         clients.configure_cpu()
-        session.client.close()
+        # Once a process is lost the coordinator waits for the others no longer than it
+        # must: where it is another process, it may go while a farewell is under way.
+        session.client.close(farewell=failure() is None or bool(session.coordinator))
         if session.collectives is not None:
             session.collectives.close()
         # Without a farewell the others learn that this process failed.

@@ -27,6 +27,7 @@ from fxflow.distributed.parameter_server.views import View, with_holder
 
 #: How long a proposal waits for votes before the next one, in seconds; times 1 to 2.
 _PATIENCE = 0.15
+_NOWHERE = Position(0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +139,7 @@ class Agreement:
             after = successor(view, gone) or view
             servers = tuple(there.get(s, 0) for s in range(len(view.addresses)))
             after = after._replace(servers=servers, workers=tuple(sorted(workers)))
+            after = self._orphans_served(after, same, positions)
         for shard, server in ready.items():
             if server in same and self._number in after.holders[shard]:
                 after = with_holder(after, shard, server)
@@ -159,23 +161,46 @@ class Agreement:
         if self._number or self.absent(now) or not workers:
             return None
         view, there = self._view, self.there(now)
-        at = {s: heard.positions for s, heard in self._heard.items()}
-        at[self._number] = positions
+        at = self._positions(positions)
         epochs = [p.epoch for found in at.values() for p in found.values()]
-
-        def far(server: int, shard: int) -> Position:
-            return at[server].get(shard, Position(0, 0))
-
-        holders = []
-        for shard, held in enumerate(view.holders):
-            most = max(far(server, shard) for server in held)
-            holders.append(tuple(s for s in held if far(s, shard) == most))
+        held = enumerate(view.holders)
         return view._replace(
             epoch=1 + max([1, *epochs]),
-            holders=tuple(holders),
+            holders=tuple(_farthest(at, shard, servers) for shard, servers in held),
             servers=tuple(there[s] for s in range(len(view.addresses))),
             workers=tuple(sorted(workers)),
         )
+
+    def _orphans_served(
+        self, after: View, same: Collection[int], positions: Mapping[int, Position]
+    ) -> View:
+        """Returns the view with servers for shards all of whose holders died.
+
+        One that comes again with its log has all that was acknowledged. One that
+        comes without must not serve while another may come with it.
+        """
+        at, holders, servers = self._positions(positions), list(after.holders), None
+        for shard, held in enumerate(after.holders):
+            back = [s for s in held if after.servers[s]]
+            if not back or set(held) & set(same):
+                continue
+            full = [s for s in back if at[s].get(shard, _NOWHERE).entries]
+            if full:
+                holders[shard] = _farthest(at, shard, full)
+            elif len(back) < len(held):
+                servers = list(servers or after.servers)
+                for server in back:
+                    servers[server] = self._view.servers[server]
+        return after._replace(
+            holders=tuple(holders), servers=tuple(servers or after.servers)
+        )
+
+    def _positions(
+        self, own: Mapping[int, Position]
+    ) -> dict[int, Mapping[int, Position]]:
+        """Returns how far each server is with each shard, as it said last."""
+        said = {s: heard.positions for s, heard in self._heard.items()}
+        return {**said, self._number: own}
 
     # -- proposals ---------------------------------------------------------------------
 
@@ -234,6 +259,14 @@ class Agreement:
     def _message(self, kind: str, ballot: Ballot, **more: Any) -> Message:
         fields = {"turn": ballot.turn, "proposer": ballot.proposer, **more}
         return Message(kind, epoch=self._view.epoch, fields=fields)
+
+
+def _farthest(
+    at: Mapping[int, Mapping[int, Position]], shard: int, servers: Collection[int]
+) -> tuple[int, ...]:
+    """Returns the servers that are farthest with a shard: they have all of it."""
+    most = max(at[server].get(shard, _NOWHERE) for server in servers)
+    return tuple(s for s in servers if at[s].get(shard, _NOWHERE) == most)
 
 
 def _ballot(message: Message) -> Ballot:

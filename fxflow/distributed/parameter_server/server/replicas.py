@@ -337,7 +337,8 @@ class Replicas:
     # -- to others ---------------------------------------------------------------------
 
     def _heartbeat(self) -> Message:
-        shards = [] if self.view.servers else list(self._store.shards.items())
+        inside = self._agreement.inside()
+        shards = [] if inside else list(self._store.shards.items())
         fields = {
             "server": self._number,
             "incarnation": self._incarnation,

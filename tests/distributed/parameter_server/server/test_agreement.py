@@ -120,6 +120,27 @@ def test_who_has_caught_up_is_taken_in_by_the_primary() -> None:
     assert wanted == view._replace(epoch=3, holders=((0, 1), (1, 2), (2, 0)))
 
 
+def test_who_comes_again_empty_does_not_serve_what_another_may_have() -> None:
+    view = MET._replace(holders=((1, 2), (1, 2), (2, 0)))
+    ends = Ends(view)
+    zero = ends.servers[10]
+    zero.hear(1, Heard(71, {0: Position(0, 0), 1: Position(2, 7)}, 1.0))
+    # Server 2 is silent, and may come back. 1 has shard 1 from its log, and not 0.
+    wanted = zero.wanted(1.0, {WORKER}, {}, {})
+    assert wanted is not None
+    assert wanted.servers == (10, 11, 0)
+    assert wanted.holders == ((1, 2), (1,), (0,))
+    # It comes back as another, too, and empty: then nobody has shard 0 any more.
+    zero.hear(2, Heard(72, {}, 1.0))
+    wanted = zero.wanted(1.0, {WORKER}, {}, {})
+    assert wanted is not None and wanted.servers == (10, 71, 72)
+    # It comes back as it was.
+    zero.hear(2, Heard(12, {}, 1.0))
+    wanted = zero.wanted(1.0, {WORKER}, {}, {})
+    assert wanted is not None
+    assert (wanted.servers, wanted.holders[0]) == ((10, 71, 12), (2,))
+
+
 def test_an_attempt_of_unknown_end_is_followed_by_another() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)

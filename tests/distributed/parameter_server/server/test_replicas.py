@@ -68,7 +68,9 @@ class Run:
         """The first parameter in each copy, once all copies are equally far."""
         end = time.monotonic() + 20
         while True:
-            held = [self.servers[s].shards[shard] for s in self.now().holders[shard]]
+            view = self.now()
+            there = [self.servers[s] for s in view.holders[shard]]
+            held = [s.shards[shard] for s in there if s.incarnation in view.servers]
             if len({shard.position for shard in held}) == 1:
                 return [float(np.asarray(shard.params[0])[0]) for shard in held]
             assert time.monotonic() < end, [shard.position for shard in held]
