@@ -234,4 +234,5 @@ def _client(cluster: Cluster, deadline: float) -> Client:
         keys=cluster.keys,
         name=cluster.name,
         deadline=deadline,
+        workers=cluster.trainers,
     )

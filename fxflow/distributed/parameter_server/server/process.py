@@ -236,7 +236,8 @@ class Server:
             self._readers = [reader for reader in self._readers if reader.end > now]
         for reader in late:
             shard = self.shards[reader.shard]
-            names = [self._name(w) for w in shard.late(reader.worker, reader.clock)]
+            names = [f"{name}, which has not come yet" for name in shard.awaited]
+            names += map(self._name, shard.late(reader.worker, reader.clock))
             fields = {"shard": reader.shard, "request": reader.request, "late": names}
             why = f"waits for {', '.join(names) or 'a push of its own'}"
             self.listener.send(

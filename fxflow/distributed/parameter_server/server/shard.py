@@ -84,6 +84,8 @@ class Shard:
         #: What pushes brought that wait for their update.
         self._waiting: dict[Push, Mapping[str, Any]] = {}
         self.tables: dict[str, Table] = {}
+        #: Who has not come yet of those with whom rounds begin, by name.
+        self.awaited: tuple[str, ...] = ()
         #: Version → the parameters that some worker computes on.
         self._seen: dict[int, list[Array]] = {}
         self._reads: dict[int, int] = {}
@@ -109,6 +111,7 @@ class Shard:
                 self.require_same(model.fingerprint, entry.worker)
                 return Turn.SEEN
             _check_types(entry, "param/", model.names, model.params)
+            _workers_of(entry)
             return Turn.NEXT
         model = self._required(entry)
         if entry.kind != "push":
@@ -142,6 +145,8 @@ class Shard:
         values = [entry.arrays[f"param/{n}"] for n in self.model.names]
         self.params = [fnp.array(p) for p in values]
         self.optimizer = self._runner("init")(self.params)
+        if self.model.consistency.in_rounds:
+            self.awaited = _workers_of(entry)
         self._open_tables()
 
     def require_same(self, fingerprint: str, worker: int) -> None:
@@ -162,6 +167,8 @@ class Shard:
         self.group, decision = deciding.join(
             model.consistency, self.group, entry.worker
         )
+        name = entry.fields.get("name")
+        self.awaited = tuple(other for other in self.awaited if other != name)
         self._follow(decision)
 
     def _apply_leave(self, entry: Message) -> None:
@@ -296,6 +303,7 @@ class Shard:
         """Returns whether a pull of a worker at a clock may be answered now."""
         return (
             self.model is not None
+            and not self.awaited
             and worker in self.group
             and deciding.may_read(self.model.consistency, self.group, worker, clock)
         )
@@ -348,6 +356,7 @@ class Shard:
             "position": list(self.position),
             "waiting": waiting,
             "rows": rows,
+            "awaited": list(self.awaited),
             "reads": sorted(self._reads.items()),
             "seen": sorted(self._seen),
             "kinds": kinds,
@@ -397,6 +406,7 @@ class Shard:
                     RowBlock(ids, values, tuple(state))
                     for ids, values, *state in blocks
                 )
+            shard.awaited = tuple(map(str, fields["awaited"]))
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}
             for version in fields["seen"]:
                 seen = [fnp.array(x) for x in kept(f"seen/{version}")]
@@ -408,6 +418,17 @@ class Shard:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not the state of a shard: {error!r}") from error
         return shard
+
+
+def _workers_of(entry: Message) -> tuple[str, ...]:
+    """Returns the names of the workers with whom a run's rounds begin."""
+    names = entry.fields.get("workers", [])
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise DistributedError(
+            f"worker {entry.worker} says that the workers of the run are {names!r}, "
+            "where a list of their names is expected"
+        )
+    return tuple(names)
 
 
 def _host(leaf: Any) -> HostLeaf:

@@ -130,6 +130,8 @@ class Client:
       keys: of the run; None on the loopback.
       name: of this worker, for messages.
       deadline: seconds after which a wait fails.
+      workers: names of those with whom rounds begin, this one among them; empty: each
+        begins when it comes.
       limits: of a message.
 
     Attributes:
@@ -144,9 +146,11 @@ class Client:
         keys: Keys | None = None,
         name: str = "worker",
         deadline: float = 60.0,
+        workers: Sequence[str] = (),
         limits: Limits = LIMITS,
     ) -> None:
         self.view, self.name, self.seconds = view, name, deadline
+        self.workers = list(workers)
         self.number = secrets.randbits(62) or 1
         self.dropped: collections.Counter[str] = collections.Counter()
         self._sequence = 0
@@ -447,6 +451,7 @@ class Client:
             self._send(server, Message("hello", worker=self.number, fields=fields))
         elif shard.phase == "model":
             fields, arrays = shard.model.to_message()
+            fields["workers"] = self.workers
             named = zip(shard.model.names, shard.values, strict=True)
             values = {f"param/{name}": value for name, value in named}
             self._tell(shard, "model", arrays={**arrays, **values}, **fields)

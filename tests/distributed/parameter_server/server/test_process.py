@@ -37,14 +37,15 @@ class Wire:
 
 
 def server_of(
-    workers: int, consistency: Consistency | None = None
+    workers: int, consistency: Consistency | None = None, awaited: Any = ()
 ) -> tuple[Server, Wire, str]:
     wire: Any = Wire()
     server = Server(wire, wire, 0, first_view(["a:1"]), lost_after=5.0)
     model = make_model(["w"], [W], optim.sgd(1.0), consistency or bsp())
     fields, arrays = model.to_message()
     offered = {**arrays, "param/w": W}
-    server.handle(b"1", Message("model", 1, 0, 1, {"shard": 0, **fields}, offered))
+    fields |= {"shard": 0, "workers": list(awaited)}
+    server.handle(b"1", Message("model", 1, 0, 1, fields, offered))
     for worker in range(1, workers + 1):
         fields = {"shard": 0, "fingerprint": model.fingerprint, "name": f"w{worker}"}
         server.handle(b"%d" % worker, Message("join", worker, 0, 1, fields))
@@ -64,6 +65,11 @@ def push(worker: int, number: int = 1, **more: Any) -> Message:
         **more,
     }
     return Message("push", worker, number, 1, fields, {"0": np.ones(2, np.float32)})
+
+
+def pull(worker: int, **more: Any) -> Message:
+    fields = {"shard": 0, "clock": 0, "have": -1, "request": 1, "deadline": 2.0}
+    return Message("pull", worker, 0, 1, {**fields, **more})
 
 
 def test_a_pull_waits_for_the_round() -> None:
@@ -110,14 +116,7 @@ def test_what_comes_too_early_or_from_strangers_is_refused() -> None:
 
 def test_nothing_is_sent_that_is_there_already() -> None:
     server, wire, _ = server_of(1)
-    pull = Message(
-        "pull",
-        1,
-        0,
-        1,
-        {"shard": 0, "clock": 0, "have": 0, "request": 3, "deadline": 1.0},
-    )
-    server.handle(b"1", pull)
+    server.handle(b"1", pull(1, have=0))
     ((_, answer),) = wire.sent
     assert (answer.fields["same"], answer.arrays) == (True, {})
 
@@ -135,6 +134,43 @@ def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
     server._look_after()  # both have been silent too long
     assert len(server.shards[0].group) == 0
+
+
+def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, wire, fingerprint = server_of(2, awaited=["w1", "w2", "w3"])
+    server.handle(b"1", pull(1))
+    server.handle(b"2", pull(2, deadline=60.0))
+    assert wire.kinds() == []
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
+    server._look_after()
+    ((peer, error),) = wire.sent
+    assert (peer, error.fields["why"]) == (b"1", "waits for w3, which has not come yet")
+    wire.kinds()
+    # Who has come once is not waited for again; one more may come.
+    server.handle(b"1", Message("leave", 1))
+    for worker, name in ((3, "w3"), (4, "w4")):
+        fields = {"shard": 0, "fingerprint": fingerprint, "name": name}
+        server.handle(b"3", Message("join", worker, 0, 1, fields))
+    assert wire.kinds() == ["ack", "params", "joined", "joined"]
+
+
+def test_workers_that_come_at_their_own_pace_wait_for_nobody() -> None:
+    server, wire, _ = server_of(1, asynchronous(), awaited=["w1", "w2"])
+    server.handle(b"1", pull(1))
+    assert wire.kinds() == ["params"]
+
+
+def test_names_that_are_none() -> None:
+    wire: Any = Wire()
+    server = Server(wire, wire, 0, first_view(["a:1"]))
+    model = make_model(["w"], [W], optim.sgd(1.0), bsp())
+    fields, arrays = model.to_message()
+    message = {"shard": 0, "workers": "w1", **fields}
+    server.handle(b"1", Message("model", 1, 0, 1, message, {**arrays, "param/w": W}))
+    ((_, error),) = wire.sent
+    assert "the workers of the run are 'w1'" in error.fields["why"]
+    assert server.shards[0].model is None
 
 
 @pytest.mark.parametrize(

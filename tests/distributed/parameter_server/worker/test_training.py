@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -57,10 +58,12 @@ def together(
     work: Callable[[AsynchronousServer, int], Any],
     workers: int = 2,
     servers: int = 2,
+    known: bool = False,
     **options: Any,
 ) -> list[Any]:
-    """Runs workers at once; returns what each returned."""
+    """Runs workers at once, who know how many they are; returns what each returned."""
     local = LocalServers(servers)
+    count = workers if known else 0
     found: list[Any] = [None] * workers
 
     def run(i: int) -> None:
@@ -68,7 +71,7 @@ def together(
             loss,
             optim.sgd(0.1),
             consistency=consistency,
-            cluster=dataclasses.replace(local.cluster, index=i),
+            cluster=dataclasses.replace(local.cluster, index=i, workers=count),
             deadline=30,
             **options,
         )
@@ -129,6 +132,23 @@ def test_bsp_is_one_device() -> None:
             lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
             params,
             fxflow.device_get(alone(5)),
+        )
+
+
+@pytest.mark.parametrize("rule", [bsp(), backup(2, 0)], ids=str)
+def test_rounds_begin_together(rule: Consistency) -> None:
+    def work(server: AsynchronousServer, i: int) -> Any:
+        time.sleep(i)  # many rounds, if the first one made them alone
+        state = server.init(PARAMS)
+        for _ in range(3):
+            state, _ = server.step(state, part(i, 2))
+        return fxflow.device_get(server.params(state))
+
+    for params in together(rule, work, known=True):
+        tree.map(
+            lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
+            params,
+            fxflow.device_get(alone(3)),
         )
 
 
