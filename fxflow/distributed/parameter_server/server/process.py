@@ -20,6 +20,7 @@ from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.monitor.meter import Meter
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
+from fxflow.distributed.parameter_server.server.cuts import Cuts
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.store import Store
@@ -106,6 +107,7 @@ class Server:
         self._readers: list[_Reader] = []
         #: Worker → who it is for people, its peer, when it was last heard.
         self._workers: dict[int, tuple[str, bytes, float]] = {}
+        self._cuts = Cuts()
         self._looked = 0.0
         self.meter, self.tracing = Meter(), ServerTracing()
         self._span = self.tracing.recorder.span
@@ -231,6 +233,8 @@ class Server:
         for worker, (_, _, heard) in list(self._workers.items()):
             if now - heard > self._lost_after:
                 self._let_go(worker, "silent")
+        for number in self._cuts.late(now):
+            self._end_cut(number)
         late = [reader for reader in self._readers if reader.end <= now]
         if late:
             self._readers = [reader for reader in self._readers if reader.end > now]
@@ -287,6 +291,7 @@ class Server:
         """Enters an entry that is due, and answers who waited for it."""
         dropped = self._enter(number, entry)
         self._answer_readers(number)
+        self._take_cut(number)
         return dropped
 
     def _enter(self, number: int, entry: Message) -> str:
@@ -419,6 +424,8 @@ class Server:
         if shard.model is None:
             self._reply(peer, message, "refuse", {"why": "empty"})
             return
+        if self._cuts.holds(number, peer, message):
+            return
         turn = shard.turn(message)
         filters, tables = shard.model.filters["push"], bool(shard.tables)
         self.meter.moved("push", filters, message.arrays, tables)
@@ -443,6 +450,38 @@ class Server:
         else:
             self._reply(peer, message, "ack", fields)
             self._wait(reader)
+
+    def _on_cut(self, peer: bytes, message: Message) -> None:
+        number, shard = self._served(message)
+        which = int(message.fields["cut"])
+        if "upto" not in message.fields:
+            self._cuts.begin(number, which, time.monotonic())
+            self._reply(peer, message, "cut_ok", {"last": shard.ledger.items()})
+            return
+        for item in self._cuts.ask(number, which, peer, message):
+            self.handle(*item)
+        self._take_cut(number)
+
+    def _take_cut(self, number: int) -> None:
+        """Answers who waits for a snapshot, if the shard is where it is to be."""
+        shard = self.shards[number]
+        asked = self._cuts.taken(number, shard)
+        if asked is None:
+            return
+        fields, arrays = shard.values()
+        tables = self._cuts.keep(number, shard, time.monotonic())
+        self._reply(*asked, "cut_ok", {**fields, "tables": tables}, arrays)
+        self._end_cut(number)
+
+    def _end_cut(self, number: int) -> None:
+        for item in self._cuts.end(number):
+            self.handle(*item)
+
+    def _on_snapshot(self, peer: bytes, message: Message) -> None:
+        number, _ = self._served(message)
+        table, part = str(message.fields["table"]), int(message.fields["part"])
+        fields, arrays = self._cuts.rows(number, table, part, time.monotonic())
+        self._reply(peer, message, "snapshot_ok", fields, arrays)
 
     def _on_leave(self, peer: bytes, message: Message) -> None:
         self._let_go(message.worker, "done")

@@ -112,6 +112,8 @@ class Shard:
                 return Turn.SEEN
             _check_types(entry, "param/", model.names, model.params)
             _workers_of(entry)
+            if "keys" in entry.fields:
+                _check_snapshot(model, entry)
             return Turn.NEXT
         model = self._required(entry)
         if entry.kind != "push":
@@ -148,6 +150,19 @@ class Shard:
         if self.model.consistency.in_rounds:
             self.awaited = _workers_of(entry)
         self._open_tables()
+        if "keys" in entry.fields:
+            self._begin_with(entry)
+
+    def _begin_with(self, entry: Message) -> None:
+        """Takes over the optimizer's state and the rows of a snapshot."""
+        arrays = entry.arrays
+        self.optimizer = [
+            fnp.asarray(from_host(HostLeaf(arrays[f"optimizer/{i}"], str(key))))
+            for i, key in enumerate(entry.fields["keys"])
+        ]
+        for name, count in entry.fields["rows"].items():
+            for i in range(count):
+                self.tables[name].put(_rows_of(arrays, name, i))
 
     def require_same(self, fingerprint: str, worker: int) -> None:
         """Checks that a worker trains what is trained here.
@@ -323,6 +338,24 @@ class Shard:
             self._sent = self.params, [np.asarray(value) for value in values]
         return self._sent[1]
 
+    def values(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns what a new run may begin with, but for rows of tables.
+
+        Returns:
+          Fields and arrays: the parameters by name, and the optimizer's state, with
+          the kinds of those that are random keys. References, nothing is copied.
+
+        Raises:
+          DistributedError: there is no model yet.
+        """
+        if self.model is None:
+            raise DistributedError("there is no model yet: nothing can be kept")
+        state = [_host(leaf) for leaf in self.optimizer]
+        named = zip(self.model.names, self.params, strict=True)
+        arrays = {f"param/{name}": np.asarray(value) for name, value in named}
+        arrays |= {f"optimizer/{i}": leaf.data for i, leaf in enumerate(state)}
+        return {"keys": [leaf.key for leaf in state]}, arrays
+
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns all of it as JSON and arrays; the arrays are not copied."""
         model, arrays = ({}, {}) if self.model is None else self.model.to_message()
@@ -418,6 +451,36 @@ class Shard:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not the state of a shard: {error!r}") from error
         return shard
+
+
+def _rows_of(arrays: Arrays, name: str, i: int) -> RowBlock:
+    """Returns one of the blocks of rows that a snapshot has of a table."""
+    place = f"rows/{name}/{i}/"
+    count = sum(key.startswith(place) for key in arrays)
+    ids, rows, *state = [arrays[f"{place}{j}"] for j in range(count)]
+    return RowBlock(ids, rows, tuple(state))
+
+
+def _check_snapshot(model: Model, entry: Message) -> None:
+    """Checks that a snapshot is of such a model, before any of it is used.
+
+    Raises:
+      DistributedError: it is not.
+    """
+    names = [str(i) for i in range(len(model.state))]
+    _check_types(entry, "optimizer/", names, model.state)
+    counts = {str(name): int(n) for name, n in entry.fields["rows"].items()}
+    for name, count in counts.items():
+        if name not in model.tables:
+            raise DistributedError(
+                f"the snapshot has a table {name!r}, the run has not"
+            )
+        for i in range(count):
+            ids, rows, state = _rows_of(entry.arrays, name, i)
+            if ids.dtype != np.int64 or any(
+                x.ndim < 1 or len(x) != len(ids) for x in (ids, rows, *state)
+            ):
+                raise DistributedError(f"the rows of table {name!r} are no snapshot's")
 
 
 def _workers_of(entry: Message) -> tuple[str, ...]:

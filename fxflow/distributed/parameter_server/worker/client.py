@@ -101,7 +101,7 @@ class _Shard:
 
     number: int
     model: Model
-    values: list[HostArray]
+    first: tuple[dict[str, Any], dict[str, HostArray]]
     phase: str = "hello"
     asked: float = 0.0
     clock: int = 0
@@ -175,20 +175,28 @@ class Client:
 
     # -- the caller's side -------------------------------------------------------------
 
-    def begin(self, models: Sequence[Model], values: Sequence[Sequence[Any]]) -> Ticket:
+    def begin(
+        self,
+        models: Sequence[Model],
+        values: Sequence[Sequence[Any]],
+        snapshots: Sequence[tuple[dict[str, Any], dict[str, HostArray]]] | None = None,
+    ) -> Ticket:
         """Offers a model, joins, and pulls.
 
         Args:
           models: one for each shard.
           values: first values of each one's pieces.
+          snapshots: for each shard what else it begins with: see `snapshots`.
 
         Returns:
           The first pull; the model's values if they were the first.
         """
-        shards = [
-            _Shard(i, model, [np.asarray(v) for v in given])
-            for i, (model, given) in enumerate(zip(models, values, strict=True))
-        ]
+        shards = []
+        for i, (model, given) in enumerate(zip(models, values, strict=True)):
+            fields, arrays = ({}, {}) if snapshots is None else snapshots[i]
+            named = zip(model.names, given, strict=True)
+            arrays = {**arrays, **{f"param/{n}": np.asarray(v) for n, v in named}}
+            shards.append(_Shard(i, model, (fields, arrays)))
         ticket = self._ticket(range(len(shards)))
         self._order("begin", shards, ticket)
         return ticket
@@ -255,18 +263,36 @@ class Client:
         Raises:
           DistributedError: a server did not answer in time.
         """
-        deadline = Deadline(self.seconds, "rows")
-        asked = {
+        none: dict[str, Any] = {}
+        asked = {s: (none, wanted) for s, wanted in enumerate(ids) if wanted}
+        answers = self.ask_shards("pull_rows", asked)
+        return {shard: answer.arrays for shard, answer in answers.items()}
+
+    def ask_shards(
+        self,
+        kind: str,
+        asked: Mapping[int, tuple[Mapping[str, Any], Mapping[str, HostArray]]],
+    ) -> dict[int, Message]:
+        """Asks whoever serves some shards, all at once, and waits for their answers.
+
+        Args:
+          kind: of the message.
+          asked: fields and arrays, by shard.
+
+        Raises:
+          DistributedError: one did not answer in time, or refused.
+        """
+        deadline = Deadline(self.seconds, f"answers to {kind!r}")
+        questions = {
             shard: self._question(
                 functools.partial(self._primary, shard),
-                "pull_rows",
-                {"shard": shard},
-                wanted,
+                kind,
+                {**fields, "shard": shard},
+                arrays,
             )
-            for shard, wanted in enumerate(ids)
-            if wanted
+            for shard, (fields, arrays) in asked.items()
         }
-        return {s: self._answer(q, deadline).arrays for s, q in asked.items()}
+        return {s: self._answer(q, deadline) for s, q in questions.items()}
 
     def _primary(self, shard: int) -> int:
         return self.view.primary(shard)
@@ -451,9 +477,8 @@ class Client:
             self._send(server, Message("hello", worker=self.number, fields=fields))
         elif shard.phase == "model":
             fields, arrays = shard.model.to_message()
-            fields["workers"] = self.workers
-            named = zip(shard.model.names, shard.values, strict=True)
-            values = {f"param/{name}": value for name, value in named}
+            more, values = shard.first
+            fields |= {**more, "workers": self.workers}
             self._tell(shard, "model", arrays={**arrays, **values}, **fields)
         elif shard.phase == "join":
             self._tell(

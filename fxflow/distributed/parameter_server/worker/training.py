@@ -24,6 +24,7 @@ from fxflow.distributed.parameter_server.placement import Plan, place, tensors_o
 from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.synchronous.server import Metrics
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
+from fxflow.distributed.parameter_server.worker import snapshots
 from fxflow.distributed.parameter_server.worker.client import Client, Pulled, Ticket
 from fxflow.distributed.parameter_server.worker.pieces import Cutter
 from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
@@ -157,20 +158,25 @@ class AsynchronousServer:
 
     # -- public ------------------------------------------------------------------------
 
-    def init(self, params: Any) -> WorkerState:
+    def init(self, params: Any, snapshot: Any = None) -> WorkerState:
         """Joins the run: the first worker's parameters are those of all.
 
         Args:
           params: pytree of float arrays.
+          snapshot: what `snapshot` returned, to begin with its parameters (those of
+            `params` then say their structure), the optimizer's state and rows.
 
         Returns:
           The state for the first step.
 
         Raises:
           DistributedError: a server does not answer in time, or trains another model.
-          ArgumentError: a group of the filter has no parameter.
+          ArgumentError: a group of the filter has no parameter, or the snapshot is of
+            other parameters, another optimizer or another number of servers.
         """
         self.close()
+        if snapshot is not None:
+            params = snapshots.params_of(snapshot, params)
         params = tree.map(as_array, params)
         client, self._finish = connect(self._cluster, self._deadline)
         weakref.finalize(self, self._finish)
@@ -196,7 +202,10 @@ class AsynchronousServer:
             for like in types
         ]
         self._client = client
-        ticket = client.begin(self._models, [list(p.values()) for p in parts])
+        given = None
+        if snapshot is not None:
+            given = snapshots.states_of(snapshot, self._models)
+        ticket = client.begin(self._models, [list(p.values()) for p in parts], given)
         residual = [self._code.init(values) for values in parts]
         own = None
         # Here, so that what is wrong with the model is told where it was given.
@@ -284,6 +293,38 @@ class AsynchronousServer:
         if state.own is not None:
             return state.own[0]
         return self._joined([p.params for p in self._pulled(state)])
+
+    def snapshot(self) -> dict[str, Any]:
+        """Returns all that the servers train, as it was at one moment.
+
+        Every server has the same pushes of each worker in it. Training goes on
+        meanwhile: pushes wait for the few messages in which servers agree on the
+        moment. Gradients that wait for others (in rounds) are not in it, nor what
+        workers keep to themselves (residuals; their own parameters in `local_sgd` and
+        `elastic_averaging`).
+
+        Returns:
+          A pytree of NumPy arrays and texts for `init` or `train.checkpoint.save`: in
+          ``"params"`` the parameters, as `init` was given them; in ``"servers"`` for
+          each server the optimizer's state and the rows of tables. All of it is in
+          this process's memory.
+
+        Raises:
+          ArgumentError: `init` was not called, or `close` was.
+          DistributedError: a server does not answer in time, or was replaced just now.
+
+        Source: Chandy, Lamport 1985, "Distributed snapshots: determining global states
+        of distributed systems".
+        """
+        client, _, _ = self._connected
+        found = snapshots.taken(client)
+        names = [tensor.name for tensor in self._known.cutter.plan.tensors]
+        tensors = self._known.cutter.join([part.params for part in found])
+        params = [np.asarray(tensors[name]) for name in names]
+        return {
+            "params": self._known.treedef.unflatten(params),
+            "servers": [part.rest for part in found],
+        }
 
     def traffic(self) -> TrafficReport:
         """Returns what went over the wire since `init`, and what it would have been.

@@ -45,7 +45,11 @@ class Run:
         hub = Hub()
         listener = hub.listen(self.view.addresses[number])
         folder = self.folder and self.folder / f"server-{number}"
-        server = Server(hub, listener, number, self.view, folder=folder)
+        # Longer than the default: on a busy machine threads are late, and a server that
+        # is taken for lost by mistake would be one death more than the tests count.
+        server = Server(
+            hub, listener, number, self.view, folder=folder, silent_after=1.5
+        )
         thread = threading.Thread(target=server.serve)
         thread.start()
         self.servers[number], self.threads[number] = server, thread

@@ -1,0 +1,156 @@
+"""Consistent snapshots: what all shards are after the same pushes of each worker.
+
+A worker asks every server to hold what comes from now on, hears the last number of each
+worker that each shard has, and names the greatest of them. A shard takes what it still
+lacks up to those numbers, keeps references to its arrays (arrays never change) and goes
+on: pushes wait no longer than the messages take. Rows of tables are read in blocks
+behind, while the table goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
+from fxflow.errors import DistributedError
+
+#: Seconds for which pushes are held at most, and rows of a cut are kept to be read.
+_HELD, _KEPT = 10.0, 60.0
+#: Blocks of rows in one answer.
+_BLOCKS = 16
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+@dataclasses.dataclass
+class _Cut:
+    """One cut of one shard.
+
+    Attributes:
+      which: its number.
+      until: when it is given up.
+      upto: the last number of each worker that is part of it; None: not known yet.
+      asked: where from, and with which message, it is waited for.
+      held: pushes that came after it began.
+    """
+
+    which: int
+    until: float
+    upto: Mapping[int, int] | None = None
+    asked: tuple[bytes, Message] | None = None
+    held: list[tuple[bytes, Message]] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class _Rows:
+    """The rows of one table in a cut, as they are read."""
+
+    blocks: Iterator[RowBlock]
+    until: float
+    part: int = -1
+    last: Arrays = dataclasses.field(default_factory=dict)
+
+
+class Cuts:
+    """The cuts of a server's shards."""
+
+    def __init__(self) -> None:
+        self._cuts: dict[int, _Cut] = {}
+        self._rows: dict[tuple[int, str], _Rows] = {}
+
+    def begin(self, number: int, which: int, now: float) -> None:
+        """Holds what comes to a shard from now on; ends what another cut held."""
+        before = self._cuts.get(number)
+        held = before.held if before is not None else []
+        self._cuts[number] = _Cut(which, now + _HELD, held=held)
+
+    def ask(
+        self, number: int, which: int, peer: bytes, message: Message
+    ) -> list[tuple[bytes, Message]]:
+        """Names the numbers up to which pushes are part of a cut.
+
+        Returns:
+          Those of them that were held.
+
+        Raises:
+          DistributedError: it was given up, or never began here.
+        """
+        cut = self._cuts.get(number)
+        if cut is None or cut.which != which:
+            raise DistributedError(
+                f"the snapshot of shard {number} was given up after {_HELD:g} s, or "
+                "another server serves the shard now: make another one"
+            )
+        cut.upto = {int(w): int(n) for w, n in message.fields["upto"]}
+        cut.asked = peer, message
+        held, cut.held = cut.held, []
+        return held
+
+    def holds(self, number: int, peer: bytes, message: Message) -> bool:
+        """Returns whether a push waits until a cut is made."""
+        cut = self._cuts.get(number)
+        if cut is None:
+            return False
+        upto = cut.upto or {}
+        if cut.upto is not None and message.sequence <= upto.get(message.worker, 0):
+            return False
+        cut.held.append((peer, message))
+        return True
+
+    def taken(self, number: int, shard: Shard) -> tuple[bytes, Message] | None:
+        """Returns who waits for a cut, if the shard is there now."""
+        cut = self._cuts.get(number)
+        if cut is None or cut.upto is None:
+            return None
+        lacks = (
+            worker in shard.group and shard.ledger.last(worker) < last
+            for worker, last in cut.upto.items()
+        )
+        return None if any(lacks) else cut.asked
+
+    def end(self, number: int) -> list[tuple[bytes, Message]]:
+        """Ends a cut; returns the pushes that it held."""
+        cut = self._cuts.pop(number, None)
+        return [] if cut is None else cut.held
+
+    def late(self, now: float) -> list[int]:
+        """Returns shards whose cut is to be given up, and forgets rows nobody reads."""
+        self._rows = {k: rows for k, rows in self._rows.items() if rows.until > now}
+        return [number for number, cut in self._cuts.items() if cut.until <= now]
+
+    # -- rows of tables ----------------------------------------------------------------
+
+    def keep(self, number: int, shard: Shard, now: float) -> list[str]:
+        """Keeps the rows of a shard's tables as they are; returns the tables' names."""
+        for name, table in shard.tables.items():
+            self._rows.pop((number, name), None)
+            self._rows[number, name] = _Rows(table.state(), now + _KEPT)
+        return list(shard.tables)
+
+    def rows(
+        self, number: int, name: str, part: int, now: float
+    ) -> tuple[dict[str, Any], Arrays]:
+        """Returns a part of the rows of a cut; the same once more if it is asked again.
+
+        Raises:
+          DistributedError: nobody read for too long.
+        """
+        rows = self._rows.get((number, name))
+        if rows is None or part not in (rows.part, rows.part + 1):
+            raise DistributedError(
+                f"the rows of table {name!r} in the snapshot were not read for "
+                f"{_KEPT:g} s: make another one"
+            )
+        rows.until = now + _KEPT
+        if part > rows.part:
+            rows.part, rows.last = part, {}
+            for i, block in zip(range(_BLOCKS), rows.blocks, strict=False):
+                for j, values in enumerate([block.ids, block.rows, *block.state]):
+                    rows.last[f"{i}/{j}"] = values
+        return {"end": not rows.last}, rows.last

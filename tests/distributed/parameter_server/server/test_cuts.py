@@ -1,0 +1,83 @@
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow.distributed.parameter_server.ledger import Ledger
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.server.cuts import Cuts
+from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
+from fxflow.errors import DistributedError
+
+
+def push(worker: int, number: int) -> Message:
+    return Message("push", worker, number)
+
+
+def shard(**last: int) -> Any:
+    numbers = [(int(name[1:]), n) for name, n in last.items()]
+    return SimpleNamespace(group=[1, 2], ledger=Ledger(numbers), tables={})
+
+
+def cut(upto: dict[int, int]) -> Message:
+    return Message("cut", fields={"upto": sorted(upto.items())})
+
+
+def test_pushes_beyond_a_cut_wait_for_it() -> None:
+    cuts = Cuts()
+    assert not cuts.holds(0, b"a", push(1, 4))
+    cuts.begin(0, 77, 0.0)
+    held = [(b"a", push(1, 4)), (b"b", push(2, 9))]
+    assert all(cuts.holds(0, *item) for item in held)
+    assert not cuts.holds(1, b"a", push(1, 4))  # another shard
+    assert cuts.taken(0, shard(w1=3, w2=8)) is None
+    asked = cut({1: 4, 2: 8})
+    assert cuts.ask(0, 77, b"c", asked) == held
+    # Handled again, one is part of it and the other is not.
+    assert [cuts.holds(0, *item) for item in held] == [False, True]
+    assert cuts.taken(0, shard(w1=3, w2=8)) is None
+    assert cuts.taken(0, shard(w1=4, w2=8)) == (b"c", asked)
+    assert cuts.end(0) == held[1:]
+    assert not cuts.holds(0, *held[1])
+
+
+def test_a_worker_that_died_is_not_waited_for() -> None:
+    cuts = Cuts()
+    cuts.begin(0, 1, 0.0)
+    cuts.ask(0, 1, b"c", cut({3: 5}))
+    assert cuts.taken(0, shard(w3=4)) is not None
+
+
+def test_cuts_are_given_up() -> None:
+    cuts = Cuts()
+    cuts.begin(0, 1, 100.0)
+    cuts.holds(0, b"a", push(1, 4))
+    cuts.begin(0, 2, 101.0)  # of another worker
+    with pytest.raises(DistributedError, match="snapshot of shard 0 was given up"):
+        cuts.ask(0, 1, b"c", cut({}))
+    assert cuts.late(110.5) == []
+    assert cuts.late(111.5) == [0]
+    assert [message.sequence for _, message in cuts.end(0)] == [4]
+    with pytest.raises(DistributedError, match="make another one"):
+        cuts.ask(0, 2, b"c", cut({}))
+
+
+def test_rows_are_read_part_by_part_and_again() -> None:
+    ids = np.arange(3)
+    blocks = [RowBlock(ids + 3 * i, np.ones((3, 2)), ()) for i in range(20)]
+    table: Any = SimpleNamespace(state=lambda: iter(blocks))
+    cuts = Cuts()
+    assert cuts.keep(0, SimpleNamespace(tables={"t": table}), 0.0) == ["t"]
+    sizes = []
+    for part in range(3):
+        said, arrays = cuts.rows(0, "t", part, 1.0)
+        again = cuts.rows(0, "t", part, 1.0)
+        assert again[1] is arrays
+        sizes.append((said["end"], len(arrays)))
+    assert sizes == [(False, 32), (False, 8), (True, 0)]
+    with pytest.raises(DistributedError, match="rows of table 't'"):
+        cuts.rows(0, "t", 7, 1.0)
+    cuts.late(100.0)
+    with pytest.raises(DistributedError, match="were not read for 60 s"):
+        cuts.rows(0, "t", 2, 100.0)
