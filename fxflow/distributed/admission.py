@@ -99,7 +99,10 @@ def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
     """
     expected = proof(token)
     strangers: dict[int, _Stranger] = {}  # the oldest first
-    listener.setblocking(False)
+    try:
+        listener.setblocking(False)
+    except OSError:  # closed before this thread came to it
+        return
 
     def dismiss(number: int) -> None:
         strangers.pop(number).connection.close()

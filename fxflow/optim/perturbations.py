@@ -150,8 +150,8 @@ def make_perturbed_fun(
       >>> hard = lambda x: nn.one_hot(fnp.argmax(x), 3)
       >>> soft = optim.perturbations.make_perturbed_fun(hard, 1000, 1.0)
       >>> x = fnp.array([0.0, 1.0, 2.0])  # the softmax of it, with Gumbel's noise
-      >>> fnp.round(soft(random.key(0), x), 1).tolist()
-      [0.1..., 0.2..., 0.7...]
+      >>> bool(fnp.allclose(soft(random.key(0), x), nn.softmax(x), atol=0.1))
+      True
 
     Reference: Berthet et al. 2020, "Learning with differentiable perturbed optimizers";
     Foerster et al. 2018, "DiCE: the infinitely differentiable Monte Carlo estimator".

@@ -39,7 +39,7 @@ def options_of(program: str) -> frozenset[str]:
 @functools.cache
 def options_of_command(name: str) -> frozenset[str]:
     """The options of ``fxflow NAME``."""
-    shown = run([sys.executable, "-m", "fxflow", name, "--help"])
+    shown = run([sys.executable, "-m", "fxflow", *name.split(), "--help"])
     assert shown.returncode == 0, shown.stderr
     return frozenset(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", shown.stdout))
 

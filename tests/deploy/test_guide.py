@@ -54,7 +54,7 @@ def check(words: list[str]) -> None:
     name = words[0]
     if words[:2] == ["fxflow", "launch"]:
         check_program(launched(words)[1])
-    elif words[:2] == ["fxflow", "coordinator"]:
+    elif words[0] == "fxflow" and words[1] in ("coordinator", "parameter-server"):
         check_command(words[1:])
     elif name == "python" and words[1] != "-c":
         check_program(words[1:])
@@ -113,7 +113,8 @@ def test_names_exist() -> None:
     for name in re.findall(r"`(\w+\.yaml)`", TEXT):
         assert list((DEPLOY / "kubernetes").rglob(name)), name
     known = set(launch._parser()._option_string_actions)
-    known |= options_of_command("coordinator")
+    for name in ("coordinator", "parameter-server", "parameter-server watch"):
+        known |= options_of_command(name)
     for option in re.findall(r"`(--[a-z-]+)`", TEXT):
         assert option in known, option
 

@@ -106,6 +106,12 @@ def test_strangers(port: int, said: bytes) -> None:
     assert resident() - before < 32 << 20
 
 
+def test_a_port_that_closes_before_anybody_can_come() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.close()
+    assert list(admission.admitted(listener, SECRET)) == []
+
+
 def test_many_who_say_nothing(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "_MOST", 16)
     threads = set(threading.enumerate())

@@ -215,6 +215,7 @@ class Exporter:
         address is none, or needs keys.
 
     Example:
+      >>> import urllib.request
       >>> from fxflow.distributed.parameter_server import LocalServers, monitor
       >>> local = LocalServers(1)
       >>> with monitor.Exporter(0, local.cluster.servers) as exporter:
