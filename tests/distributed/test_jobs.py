@@ -116,7 +116,7 @@ def test_a_run_on_machines(tmp_path: Path) -> None:
     ("kill", "keep"),
     [
         pytest.param("worker", "--ps-folder", marks=pytest.mark.soak),
-        ("ps", "--ps-folder"),
+        pytest.param("ps", "--ps-folder", marks=pytest.mark.soak),
         ("ps", "--ps-copies"),
     ],
 )

@@ -210,7 +210,7 @@ def test_servers_wait_for_each_other_and_say_for_whom(tmp_path: Path) -> None:
     with running(tmp_path, 2) as run:
         run.stop(1)
         late = pytest.raises(DistributedError, match=r"waits for servers \[1\]")
-        with late, worker(run, deadline=1.5):
+        with late, worker(run, deadline=4.0):
             pass
 
 
