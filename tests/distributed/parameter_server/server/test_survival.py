@@ -128,7 +128,7 @@ def pause(run: Run, number: int, seconds: float) -> None:
 @pytest.mark.parametrize(
     "seed",
     [
-        pytest.param(seed, marks=[pytest.mark.soak] if seed >= 2 else [])
+        pytest.param(seed, marks=[pytest.mark.soak] if seed else [])
         for seed in range(200)
     ],
 )
