@@ -261,14 +261,14 @@ class Child:
                 **pipes,
             )
         mark = output.mark(number, label)
+        self._follow_pipes(self._process.stdout, self._process.stderr, mark, output)
+
+    def _follow_pipes(self, out: Any, err: Any, mark: str, output: Output) -> None:
         self._threads = [
             threading.Thread(
                 target=self._copy, args=(pipe, stream, mark, output), daemon=True
             )
-            for pipe, stream in (
-                (self._process.stdout, sys.stdout),
-                (self._process.stderr, sys.stderr),
-            )
+            for pipe, stream in ((out, sys.stdout), (err, sys.stderr))
         ]
         for thread in self._threads:
             thread.start()

@@ -95,13 +95,14 @@ def jobs_of(
     serve = [python, "-m", "fxflow.distributed.parameter_server"]
     if options.ps_copies > 1:
         serve += ["--copies", str(options.ps_copies)]
-    if options.ps_folder:
-        serve += ["--folder", options.ps_folder]
     if options.heartbeat_timeout:
         serve += ["--lost-after", f"{options.heartbeat_timeout:g}"]
     jobs = []
     for index, address in enumerate(addresses):
         runs = list(serve)
+        if options.ps_folder:
+            # Servers that hold the same shard have files of the same names.
+            runs += ["--folder", os.path.join(options.ps_folder, f"ps-{index}")]
         if keys is not None:
             # Anywhere: a machine may know itself under its own name as 127.0.1.1.
             host, _, port = address.rpartition(":")
@@ -157,7 +158,7 @@ class JobLauncher(Launcher):
         self._jobs = list(jobs)
         self._environment = dict(environment)
         self._options = options
-        self._restarts = options.restarts
+        self._restarts = self._looks = options.restarts
         self._through: set[int] = set()
         #: Whether servers are to end when nobody else is left.
         self._closing = False
@@ -210,7 +211,7 @@ class JobLauncher(Launcher):
         if ending or self.status is not None or (not code and job.name != "ps"):
             return False
         how = f"signal {-code}" if code < 0 else f"status {code}"
-        again = self._restarts > 0
+        again = self._may_start(number)
         if job.name == "ps":
             if code in (1, 2):
                 # It has said why it cannot serve, and could not the next time.
@@ -222,14 +223,26 @@ class JobLauncher(Launcher):
                 )
                 again = False
         if again:
-            self._restarts -= 1
+            # An evaluator's deaths are not to cost a worker its next life.
+            if job.name == "evaluator":
+                self._looks -= 1
+            else:
+                self._restarts -= 1
             self.say(f"{job} ended with {how}; it is started again")
             self._start(number)
+            return False
+        if job.name == "evaluator":
+            self.say(f"{job} ended with {how}; the run goes on without it")
             return False
         self.say(f"{job} ended with {how}; ending the others")
         self.status = status_of(code) or 1
         self.tell_all(signal.SIGTERM)
         return True
+
+    def _may_start(self, number: int) -> bool:
+        """Returns whether a process that has just died may be started again."""
+        looks = self._jobs[number].name == "evaluator"
+        return bool((self._looks if looks else self._restarts) > 0)
 
     def look_after(self) -> None:
         """Tells servers to end when nobody else is left; kills who does not end."""

@@ -5,6 +5,7 @@
     fxflow launch --elastic 2:4 train.py
     fxflow launch --ps 2 --workers 4 train.py
     fxflow launch --ps 2 --hosts hosts.txt train.py
+    fxflow launch --ps 2 --workers 4 --ray auto train.py
 
 The launcher runs the coordinator; no process of the run is special. It tells each
 process its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
@@ -31,6 +32,7 @@ from fxflow.distributed.jobs import launch_jobs
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
 from fxflow.distributed.parameter_server.keys import keys_of, new_keys
+from fxflow.distributed.ray import launch_on_ray, resources_of
 from fxflow.distributed.standalone import bounds_of
 from fxflow.distributed.wire import new_token
 from fxflow.errors import DistributedError
@@ -131,6 +133,28 @@ def _parser() -> argparse.ArgumentParser:
         help="with --ps: processes that train at their own pace (default 1; with "
         "--hosts one for each slot)",
     )
+    add(
+        "--ray",
+        metavar="ADDRESS",
+        help="with --ps: run in actors of Ray; ADDRESS is its cluster's, 'auto' (one "
+        "that is found) or 'local' (a new one on this machine)",
+    )
+    for which, what in (("server", "server"), ("worker", "other process")):
+        add(
+            f"--{which}-resources",
+            type=_resources,
+            default={"CPU": 1.0},
+            metavar="NAME=N,...",
+            help=f"with --ray: what each {what} takes of Ray's resources (default "
+            "CPU=1)",
+        )
+    add(
+        "--start-timeout",
+        type=float,
+        default=300.0,
+        metavar="S",
+        help="with --ray: seconds within which Ray has to find places (default 300)",
+    )
     add("--chief", action="store_true", help="with --ps: one more that trains")
     add("--evaluator", action="store_true", help="with --ps: one that looks on")
     add(
@@ -192,8 +216,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _resources(text: str) -> dict[str, float]:
+    try:
+        return resources_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _command(options: argparse.Namespace) -> list[str]:
-    python = options.remote_python if options.hosts else sys.executable
+    python = options.remote_python if options.hosts or options.ray else sys.executable
     if options.module:
         return [python, "-m", options.program, *options.arguments]
     if options.program.endswith(".py"):
@@ -220,8 +251,10 @@ def _launch_jobs(
     for name, flag in (("num_processes", "-n"), ("elastic", "--elastic")):
         if getattr(options, name):
             parser.error(f"{flag} is for processes in step; with --ps say --workers N")
-    far = bool(options.hosts)
-    slots = [host.name for host in hosts for _ in range(host.slots)] if far else [""]
+    far = bool(options.hosts or options.ray)
+    if options.hosts and options.ray:
+        parser.error("--hosts and --ray both say where processes run; give one")
+    slots = [host.name for host in hosts for _ in range(host.slots)] or [""]
     if options.workers is None:
         options.workers = max(len(slots) - options.chief, 0 if options.chief else 1)
     count = options.workers + options.chief
@@ -234,7 +267,7 @@ def _launch_jobs(
             f"--ps-copies must be 1 to {options.ps}, the number of servers, got "
             f"{options.ps_copies}"
         )
-    if far and count > len(slots):
+    if options.hosts and count > len(slots):
         parser.error(
             f"{count} processes are to train, but the host file has {len(slots)} slots"
         )
@@ -245,6 +278,12 @@ def _launch_jobs(
         try:
             keys = keys_of() or new_keys()
         except DistributedError as error:
+            parser.error(str(error))
+    if options.ray:
+        assert keys is not None
+        try:
+            return launch_on_ray(options, _command(options), environment, keys)
+        except ImportError as error:
             parser.error(str(error))
     return launch_jobs(options, _command(options), slots, environment, keys)
 
@@ -404,6 +443,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             hosts = parse_hosts(Path(options.hosts).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         parser.error(str(error))
+    if options.ray and not options.ps:
+        parser.error("--ray is for servers and workers: say --ps N --workers N too")
     if options.ps:
         return _launch_jobs(parser, options, hosts)
     bounds = bounds_of(parser, options.elastic) if options.elastic else None

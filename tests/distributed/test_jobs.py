@@ -167,7 +167,7 @@ def test_jobs_are_told_theirs() -> None:
         "ps:1",
         "worker:0",
     ]
-    assert jobs[0].command[-2:] == ["--folder", "logs"]
+    assert jobs[1].command[-2:] == ["--folder", "logs/ps-1"]
     assert jobs[2].command == ["python", "x.py"]
     (told,) = {job.environment["FXFLOW_PS_WORKERS"] for job in jobs}
     assert told == "1"

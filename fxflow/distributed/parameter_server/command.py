@@ -11,8 +11,9 @@ which addresses beyond this machine need; they are made by
     fxflow parameter-server --make-keys FOLDER
 
 as two files, `server` for servers and `client` for all others. The exit status is 0
-when it was told to end (SIGTERM, Ctrl-C), 1 when it cannot listen or its log cannot be
-written to, 2 for a wrong command line.
+when it was told to end (SIGTERM, Ctrl-C), 1 when it cannot begin (to listen, or to read
+its log), 2 for a wrong command line, 3 when it cannot go on (an update for which there
+is no memory, a full disk): a copy takes its place, or it is started again.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="fxflow parameter-server",
         description="Run one server of an asynchronous parameter server. (`fxflow "
         "parameter-server watch` shows what those that run are doing.)",
-        epilog="Exit status: 0 when it was told to end, 1 when it cannot serve, 2 for "
-        "a wrong command line. FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
+        epilog="Exit status: 0 when it was told to end, 1 when it cannot begin, 2 for "
+        "a wrong command line, 3 when it cannot go on. FXFLOW_PS_KEYS_FILE names the "
+        "file of the run's keys.",
     )
     add = parser.add_argument
     task = os.environ.get(TASK, "")
@@ -141,9 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.make_keys is not None:
         return _make_keys(options.make_keys)
-    servers = [address for address in options.servers.split(",") if address]
-    if not servers:
-        parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")
+    servers = watching.servers_of(parser, options.servers)
     if options.number is None or not 0 <= options.number < len(servers):
         parser.error(
             f"--number must be one of 0 to {len(servers) - 1}, got {options.number}"
@@ -186,6 +186,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             server.serve()
     except DistributedError as error:
         _log(str(error))
-        return 1
+        return 3
     _log(f"server {options.number} ends")
     return 0

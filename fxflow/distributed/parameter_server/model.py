@@ -34,6 +34,9 @@ from fxflow.distributed.parameter_server.tables.remote import TableModel, table_
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.serialization import HostLeaf
 
+#: So many parameters are described to a worker whose model is another.
+_NAMED = 2000
+
 
 class Model(NamedTuple):
     """One shard's part of what is trained.
@@ -47,8 +50,9 @@ class Model(NamedTuple):
       programs: `init`: from params to state; `begin`: from (weight, coded, params,
         seen) to a weighted gradient; `add`: the same to a gradient, which comes first;
         `update`: from (params, state, gradient) to params and state; `apply`: `begin`
-        and `update` in one; `send`, unless parameters travel as they are: from params
-        to what workers pull, one array each.
+        and `update` in one, without `seen` where delays are not compensated (both write
+        over params and state unless those may be `seen` later); `send`, unless
+        parameters travel as they are: from params to what workers pull, one array each.
       tables: this shard's rows of tables, by name.
       filters: bytes of a gradient (``"push"``) and of the parameters (``"pull"``) as
         they travel, by the name of the filter.
@@ -73,6 +77,18 @@ class Model(NamedTuple):
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
+    def described(self) -> dict[str, str]:
+        """What of it may differ between two workers, by name; no more than is read."""
+        found = {"the consistency": str(self.consistency)}
+        for name, program in sorted(self._all_programs().items()):
+            found[f"the program {name!r}"] = program.digest[:12]
+        for name, table in self.tables.items():
+            found[f"table {name!r}"] = json.dumps(table.description, sort_keys=True)
+        for name, aval in zip(self.names[:_NAMED], self.params, strict=False):
+            found[f"parameter {name!r}"] = str(aval)
+        return found
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the parameters."""
         return sum(aval.size * aval.dtype.itemsize for aval in self.params)
@@ -90,6 +106,7 @@ class Model(NamedTuple):
                 "constants": [leaf.key for leaf in program.constants],
                 "inputs": [type_text(a) for a in program.inputs],
                 "outputs": [type_text(a) for a in program.outputs],
+                "donated": program.donated,
             }
         fields = {
             "consistency": self.consistency.to_json(),
@@ -136,6 +153,7 @@ class Model(NamedTuple):
                     constants,
                     [type_of_text(t) for t in given["inputs"]],
                     [type_of_text(t) for t in given["outputs"]],
+                    int(given["donated"]),
                 )
             tables = {}
             for name, (description, kept) in fields["tables"].items():
@@ -164,6 +182,35 @@ class Model(NamedTuple):
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a model: {error!r}") from error
+
+
+def difference(mine: Mapping[str, str], run: Mapping[str, str]) -> str:
+    """Returns in words what of two models differs first.
+
+    Args:
+      mine: `Model.described` of one's own.
+      run: of the run's.
+
+    Example:
+      >>> difference({"parameter 'w'": "f32[3]"}, {"parameter 'w'": "f32[4]"})
+      "Here parameter 'w' is f32[3], in the run f32[4]"
+    """
+    # Types before programs, which differ for that reason.
+    names = sorted({*mine, *run}, key=lambda name: ("program" in name, name))
+    for name in names:
+        one, other = mine.get(name), run.get(name)
+        if one == other:
+            continue
+        if name.startswith("the program"):
+            return f"{name} differs: another optimizer, rate or filter".capitalize()
+        if one is None or other is None:
+            has, place = (other, "in the run") if one is None else (one, "here")
+            return (
+                f"This server has {name} ({has}) {place} only: other parameters, or "
+                "others of another size, which move the rest to other servers"
+            )
+        return f"Here {name} is {one}, in the run {other}"
+    return f"They differ in parameters after the first {_NAMED}"
 
 
 def make_model(
@@ -224,9 +271,10 @@ def make_model(
         return () if consistency.pushes == "changes" else optimizer.init(params)
 
     def apply(
-        params: Any, state: Any, weight: Any, coded: Any, seen: Any
+        params: Any, state: Any, weight: Any, coded: Any, *seen: Any
     ) -> tuple[Any, Any]:
-        return update(params, state, gradient_of(weight, coded, params, seen))
+        (then,) = seen or (params,)
+        return update(params, state, gradient_of(weight, coded, params, then))
 
     def send(params: Any) -> Any:
         assert pull is not None
@@ -240,12 +288,22 @@ def make_model(
         "begin": (gradient_of, (weight, coded, trained, trained)),
         "add": (add, (types, weight, coded, trained, trained)),
         "update": (update, (trained, state, types)),
-        "apply": (apply, (trained, state, weight, coded, trained)),
+        "apply": (
+            apply,
+            (trained, state, weight, coded, *([trained] * bool(strength))),
+        ),
     }
     if pull is not None and coded_types(pull, like)[0] != types:
         written["send"] = send, (trained,)
     programs = {
-        name: write(function, *args, name=f"parameter_server.{name}", platform=platform)
+        name: write(
+            function,
+            *args,
+            name=f"parameter_server.{name}",
+            platform=platform,
+            # Not what a worker computes on whose gradient will be compensated.
+            donated=2 if name in ("update", "apply") and not strength else 0,
+        )
         for name, (function, args) in written.items()
     }
     return Model(

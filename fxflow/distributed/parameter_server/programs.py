@@ -17,6 +17,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, as_array, dtypes, type_on
+from fxflow.core.arrays.array import forget, put_host, release
 from fxflow.core.arrays.aval import struct_of
 from fxflow.core.runtime.execute import Program
 from fxflow.devices import buffers
@@ -40,9 +41,12 @@ class ProgramText(NamedTuple):
     Attributes:
       name: for messages.
       text: the StableHLO module.
-      constants: what the function had captured; the first arguments.
+      constants: what the function had captured and is too large for the text; the
+        first arguments.
       inputs: types of the other arguments.
       outputs: types of the results.
+      donated: how many of the inputs, the first ones, are gone when it has run: it may
+        write its results there.
     """
 
     name: str
@@ -50,6 +54,7 @@ class ProgramText(NamedTuple):
     constants: list[HostLeaf]
     inputs: list[Aval]
     outputs: list[Aval]
+    donated: int = 0
 
     @property
     def digest(self) -> str:
@@ -61,7 +66,11 @@ class ProgramText(NamedTuple):
 
 
 def write(
-    function: Callable[..., Any], *args: Any, name: str, platform: str = "cpu"
+    function: Callable[..., Any],
+    *args: Any,
+    name: str,
+    platform: str = "cpu",
+    donated: int = 0,
 ) -> tuple[ProgramText, Any]:
     """Writes a function as a program.
 
@@ -70,6 +79,7 @@ def write(
       *args: pytrees of arrays or of their types, as it will be called with.
       name: for messages.
       platform: of the server: "cpu", "gpu" or "tpu".
+      donated: how many of the args, the first ones, are gone when it has run.
 
     Returns:
       The program, of flat arguments and results, and the structure of the results.
@@ -78,11 +88,17 @@ def write(
       DistributedError: it calls Python, or a library that is not XLA's.
     """
     given = tree.map(lambda x: struct_of(x) if isinstance(x, Aval) else x, args)
-    traced = jit(function, keep_unused=True).trace(*given)
-    text = traced.lower(platforms=(platform,)).as_text()
-    constants = [to_host(as_array(c)) for c in traced.consts]
+    given_up = tuple(range(donated))
+    traced = jit(function, keep_unused=True, donate_argnums=given_up).trace(*given)
+    lowered = traced.lower(platforms=(platform,))
+    constants = [to_host(c) for c in lowered.constants]
     found = ProgramText(
-        name, text, constants, list(traced.in_avals), list(traced.out_avals)
+        name,
+        lowered.as_text(),
+        constants,
+        list(traced.in_avals),
+        list(traced.out_avals),
+        len(tree.leaves(given[:donated])),
     )
     require_harmless(found)
     return found, traced.out_tree
@@ -122,6 +138,27 @@ def type_of_text(text: Any) -> Aval:
     return Aval(tuple(shape), dtypes.dtype(name))
 
 
+def adopted(value: Any) -> Array:
+    """Returns an array; the memory of a NumPy array that is read-only is its own now.
+
+    Such are the arrays of messages that came. 100 MB would otherwise be copied twice:
+    by `as_array`, which cannot know that nobody writes to them, and onto the device.
+
+    Args:
+      value: array-like; if read-only, then nobody writes to its memory any more.
+
+    Example:
+      >>> came = np.arange(3, dtype=np.float32)
+      >>> came.flags.writeable = False
+      >>> np.shares_memory(np.asarray(adopted(came)), came)
+      True
+    """
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        host = dtypes.host_array(value)
+        return put_host(host, Aval(host.shape, host.dtype))
+    return as_array(value)
+
+
 class Runner:
     """A program, compiled for the first device of this process.
 
@@ -148,6 +185,16 @@ class Runner:
         """Runs the program.
 
         Args:
-          arrays: of the types it was written for.
+          arrays: of the types it was written for; those that are read-only are
+            `adopted`, those that the program is donated are gone.
         """
-        return self._run([*self._constants, *map(as_array, arrays)])
+        own = list(map(adopted, arrays))
+        given = own[: self.program.donated]
+        for array in given:
+            # The runtime takes no memory that NumPy can see.
+            if hasattr(array, "_host"):
+                release(array)
+        outs = self._run([*self._constants, *own])
+        for array in given:
+            forget(array)
+        return outs

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fxflow.distributed.parameter_server.addresses import parts_of
 from fxflow.distributed.parameter_server.keys import Keys, keys_of
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.distributed.parameter_server.worker.client import Client
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, DistributedError
 
 #: What `fxflow launch --ps` sets.
 SERVERS, TASK = "FXFLOW_PS_SERVERS", "FXFLOW_PS_TASK"
@@ -53,6 +54,11 @@ class Cluster:
         return f"{self.job} {self.index}"
 
     @property
+    def trains(self) -> bool:
+        """Whether this process is a worker or the chief; an evaluator only looks on."""
+        return self.job != "evaluator"
+
+    @property
     def trainers(self) -> tuple[str, ...]:
         """The names of those who train: the chief, then the workers."""
         chief = ("chief 0",) if self.chief else ()
@@ -82,8 +88,8 @@ def cluster_of(
       The cluster; None if neither says anything.
 
     Raises:
-      ArgumentError: it has no servers, names one twice, cannot be read, or this
-        process is none of its tasks.
+      ArgumentError: it has no servers, an address of it is missing, there twice or
+        none, it cannot be read, or this process is none of its tasks.
     """
     env = os.environ if environment is None else environment
     if isinstance(given, Cluster):
@@ -108,18 +114,7 @@ def cluster_of(
             "parameter_server: a cluster names its servers, "
             f"{{'ps': ['host:port', ...], 'worker': [...]}}; got {given!r}"
         )
-    for job, addresses in given.items():
-        if job not in JOBS or not isinstance(addresses, Sequence):
-            raise ArgumentError(
-                f"parameter_server: the jobs of a cluster are {', '.join(JOBS)}, each "
-                f"with a list of addresses; got {job!r}: {addresses!r}"
-            )
-        for address in addresses:
-            if not address or addresses.count(address) > 1:
-                raise ArgumentError(
-                    f"parameter_server: the cluster's {job} {list(addresses)} have "
-                    f"{'a gap' if not address else f'{address!r} twice'}"
-                )
+    _check_jobs(given)
     job, index = _place(task or "worker:0", given)
     return Cluster(
         tuple(given["ps"]),
@@ -129,6 +124,36 @@ def cluster_of(
         len(given.get("worker", ())) or _count(env, WORKERS),
         bool(given.get("chief") or job == "chief" or _count(env, CHIEF)),
     )
+
+
+def _check_jobs(given: Mapping[str, Any]) -> None:
+    """Checks jobs and addresses of a cluster.
+
+    Raises:
+      ArgumentError: a job is unknown; an address is missing, there twice, or none.
+    """
+    owners: dict[str, str] = {}
+    for job, addresses in given.items():
+        listed = isinstance(addresses, Sequence) and not isinstance(addresses, str)
+        if job not in JOBS or not listed:
+            raise ArgumentError(
+                f"parameter_server: the jobs of a cluster are {', '.join(JOBS)}, each "
+                f"with a list of addresses; got {job!r}: {addresses!r}"
+            )
+        for index, address in enumerate(addresses):
+            where = f"parameter_server: the cluster's {job} {list(addresses)} have"
+            if not address:
+                raise ArgumentError(f"{where} a gap at {index}")
+            if addresses.count(address) > 1:
+                raise ArgumentError(f"{where} {address!r} twice")
+            if owners.setdefault(str(address), job) != job:
+                raise ArgumentError(f"{where} {address!r}, as {owners[address]} has")
+            try:
+                parts_of(str(address))
+            except DistributedError as error:
+                raise ArgumentError(
+                    f"parameter_server: {job} {index}: {error}"
+                ) from None
 
 
 def _count(environment: Mapping[str, str], name: str) -> int:
@@ -178,6 +203,8 @@ class LocalServers:
     Args:
       count: how many.
     """
+
+    cluster: Cluster
 
     def __init__(self, count: int = 1) -> None:
         run = next(_runs)
@@ -235,4 +262,5 @@ def _client(cluster: Cluster, deadline: float) -> Client:
         name=cluster.name,
         deadline=deadline,
         workers=cluster.trainers,
+        joins=cluster.trains,
     )

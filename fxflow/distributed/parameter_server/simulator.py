@@ -167,6 +167,8 @@ class Quadratic:
       noise: standard deviation of each gradient's element.
     """
 
+    curvature: np.ndarray[Any, Any]
+
     def __init__(
         self, size: int = 20, condition: float = 10.0, noise: float = 0.1
     ) -> None:
@@ -199,6 +201,9 @@ class LogisticRegression:
       batch: examples in a gradient.
       seed: of the points.
     """
+
+    x: np.ndarray[Any, Any]
+    y: np.ndarray[Any, Any]
 
     def __init__(
         self, examples: int = 2000, size: int = 10, batch: int = 16, seed: int = 0

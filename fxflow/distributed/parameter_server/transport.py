@@ -24,7 +24,6 @@ import socket
 import struct
 import threading
 import time
-from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +37,13 @@ from fxflow.distributed.parameter_server.messages import (
     decode,
     encode,
 )
+from fxflow.distributed.parameter_server.shared_memory import (
+    LEAST,
+    Memories,
+    is_hello,
+    is_place,
+)
+from fxflow.distributed.parameter_server.traffic import Traffic, Waiting
 from fxflow.errors import DistributedError, MessageError
 
 #: Messages that wait for a peer to read them: at the sender, at the receiver.
@@ -55,6 +61,8 @@ _ASK, _SILENT = 2.0, 20.0
 #: Seconds for a handshake, and between attempts to connect (first and longest).
 _HANDSHAKE = 10.0
 _RETRY, _LONGEST_RETRY = 0.02, 1.0
+#: How often memory that is shared with peers is looked after, in seconds.
+_SWEEP = 1.0
 #: Messages that one call of `receive` returns, so that the others get their turn.
 _MOST_AT_ONCE = 64
 
@@ -77,6 +85,10 @@ class Deadline:
       >>> Deadline(60, "an answer to pull", "server 1").passed
       False
     """
+
+    seconds: float
+    what: str
+    who: str
 
     __slots__ = ("_end", "seconds", "what", "who")
 
@@ -122,31 +134,6 @@ class Deadline:
             raise self.error(late, processes)
 
 
-class Traffic:
-    """What went through an end; may be read from any thread.
-
-    Attributes:
-      sent: messages by kind.
-      sent_bytes: bytes by kind.
-      received: messages by kind.
-      received_bytes: bytes by kind.
-      dropped: messages that were not sent or not taken, by reason: ``"slow"`` (the
-        peer does not read), ``"gone"`` (it is not connected), the reasons of
-        `MessageError`; and connections: ``"stranger"`` (no handshake succeeded).
-    """
-
-    def __init__(self) -> None:
-        self.sent: Counter[str] = Counter()
-        self.sent_bytes: Counter[str] = Counter()
-        self.received: Counter[str] = Counter()
-        self.received_bytes: Counter[str] = Counter()
-        self.dropped: Counter[str] = Counter()
-
-    def to_dict(self) -> dict[str, dict[str, int]]:
-        """Returns all counts by name, as JSON can say them."""
-        return {name: dict(counts) for name, counts in vars(self).items()}
-
-
 # -- ends ------------------------------------------------------------------------------
 
 
@@ -155,6 +142,7 @@ class _End:
 
     def __init__(self, hub: Hub, kind: int, address: str, limits: Limits) -> None:
         self.traffic = Traffic()
+        self._memories = Memories(lambda peer, frame: self._put(peer, [frame]))
         self._hub = hub
         self._limits = limits
         self._zmq = zmq()
@@ -212,6 +200,10 @@ class _End:
         if self.closed:
             return
         self._hub._forget(self)
+        if linger and self._memories.is_unread:
+            self._hub._lingering.append((self._memories, time.monotonic() + linger))
+        else:
+            self._memories.close()
         if self._monitor is not None:
             self._socket.monitor(None, 0)
             self._monitor.close()
@@ -233,22 +225,51 @@ class _End:
 
     # -- frames ------------------------------------------------------------------------
 
-    def _send(self, to: list[bytes], message: Message, waiting: _Waiting) -> bool:
-        zmq = self._zmq
+    def _send(self, peer: bytes, message: Message, waiting: Waiting) -> bool:
+        size = sum(array.nbytes for array in message.arrays.values())
+        if size >= LEAST and not self._local:
+            memory = self._memories.ask(peer)
+            if memory is not None:
+                whole = encode(message, limits=self._limits, chunk=size)
+                placed = memory.place(whole[1:])
+                if placed is not None:
+                    block, told = placed
+                    if not self._put(peer, [told, bytes(whole[0])]):
+                        block.free()
+                        return False
+                    self.traffic.shared_bytes[message.kind] += size
+                    self._count(message.kind, len(whole[0]) + size)
+                    return True
         frames = encode(message, limits=self._limits)
         sizes = [len(frame) for frame in frames]
-        large = [i for i, size in enumerate(sizes) if size >= _UNCOPIED]
+        large = any(size >= _UNCOPIED for size in sizes)
         if large and waiting.size() + sum(sizes) > _MOST_WAITING and waiting:
             self.traffic.dropped["slow"] += 1
             return False
+        if not self._put(peer, frames, waiting):
+            return False
+        self._count(message.kind, sum(sizes))
+        return True
+
+    def _count(self, kind: str, size: int) -> None:
+        self.traffic.sent[kind] += 1
+        self.traffic.sent_bytes[kind] += size
+
+    def _put(
+        self, peer: bytes, frames: list[Any], waiting: Waiting | None = None
+    ) -> bool:
+        """Hands frames to ZeroMQ; those that are large need `waiting`."""
+        zmq = self._zmq
+        sizes = [len(frame) for frame in frames]
+        large = [i for i, size in enumerate(sizes) if size >= _UNCOPIED]
         flags = _NOBLOCK | _SNDMORE
         last = len(frames) - 1
         try:
-            for part in to:
-                self._socket.send(part, flags)
+            if peer:
+                self._socket.send(peer, flags)
             for i, frame in enumerate(frames):
                 more = flags if i < last else _NOBLOCK
-                if sizes[i] < _UNCOPIED:
+                if waiting is None or sizes[i] < _UNCOPIED:
                     self._socket.send(frame, more)
                 elif i == large[-1]:
                     # Frames go in order: once this one is out, so are the others.
@@ -263,9 +284,8 @@ class _End:
             if error.errno != zmq.EHOSTUNREACH:
                 raise
             self.traffic.dropped["gone"] += 1
+            self._memories.drop(peer)
             return False
-        self.traffic.sent[message.kind] += 1
-        self.traffic.sent_bytes[message.kind] += sum(sizes)
         return True
 
     def _frames(self) -> list[Any] | None:
@@ -279,36 +299,28 @@ class _End:
             frames.append(receive(_NOBLOCK, copy=False))
         return frames
 
-    def _decode(self, frames: list[Any]) -> Message:
-        message = decode([frame.buffer for frame in frames], limits=self._limits)
+    def _decode(self, peer: bytes, came: list[Any]) -> Message | None:
+        """Returns a message; None if it was the transport's own."""
+        frames = [frame.buffer for frame in came]
+        shared = False
+        if frames and is_hello(frames[0]):
+            self._memories.meet(peer, frames[0])
+            return None
+        if len(frames) == 2 and is_place(frames[0]):
+            frames = [frames[1], *self._memories.find(peer, frames[0])]
+            shared = True
+        message = decode(frames, limits=self._limits)
+        size = sum(map(len, frames))
         self.traffic.received[message.kind] += 1
-        self.traffic.received_bytes[message.kind] += sum(map(len, frames))
+        self.traffic.received_bytes[message.kind] += size
+        if shared:
+            self.traffic.shared_bytes[message.kind] += size - len(frames[0])
         return message
 
 
 _monitors = itertools.count()
 #: What a monitor tells: the event, and of some the socket's file descriptor.
 _EVENT = struct.Struct("=HI")
-
-
-class _Waiting:
-    """Bytes of large frames that ZeroMQ still holds for one peer."""
-
-    def __init__(self) -> None:
-        self._sent: deque[tuple[Any, int]] = deque()
-        self._size = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._sent)
-
-    def add(self, tracker: Any, size: int) -> None:
-        self._sent.append((tracker, size))
-        self._size += size
-
-    def size(self) -> int:
-        while self._sent and self._sent[0][0].done:
-            self._size -= self._sent.popleft()[1]
-        return self._size
 
 
 class Listener(_End):
@@ -324,7 +336,7 @@ class Listener(_End):
     ) -> None:
         module = zmq()
         super().__init__(hub, module.ROUTER, address, limits)
-        self._waiting: dict[bytes, _Waiting] = {}
+        self._waiting: dict[bytes, Waiting] = {}
         # Connections whose handshake goes on, and how many of them ended it well.
         self._strangers: set[int] = set()
         self._known = 0
@@ -376,8 +388,8 @@ class Listener(_End):
         """
         waiting = self._waiting.get(peer)
         if waiting is None:
-            waiting = _Waiting()
-        sent = self._send([peer], message, waiting)
+            waiting = Waiting()
+        sent = self._send(peer, message, waiting)
         if waiting and peer not in self._waiting:
             # Peers that left are forgotten when others come.
             self._waiting = {p: w for p, w in self._waiting.items() if w.size()}
@@ -398,7 +410,9 @@ class Listener(_End):
                 break
             peer = frames[0].bytes
             try:
-                came.append((peer, self._decode(frames[1:])))
+                message = self._decode(peer, frames[1:])
+                if message is not None:
+                    came.append((peer, message))
             except MessageError as error:
                 self.traffic.dropped[error.reason] += 1
                 if error.reason == "version":
@@ -446,6 +460,8 @@ class Dialer(_End):
       problem: why it is not; empty if it is.
     """
 
+    connected: bool
+
     def __init__(
         self,
         hub: Hub,
@@ -456,7 +472,7 @@ class Dialer(_End):
     ) -> None:
         module = zmq()
         super().__init__(hub, module.DEALER, address, limits)
-        self._waiting = _Waiting()
+        self._waiting = Waiting()
         self.address = address
         self.connected = self._local
         self.problem = "" if self._local else _NOBODY
@@ -489,7 +505,7 @@ class Dialer(_End):
         Raises:
           MessageError: no frames can say it.
         """
-        return self._send([], message, self._waiting)
+        return self._send(b"", message, self._waiting)
 
     def receive(self, most: int = _MOST_AT_ONCE) -> list[Message]:
         """Returns what has come; never waits.
@@ -507,7 +523,9 @@ class Dialer(_End):
             if frames is None:
                 break
             try:
-                came.append(self._decode(frames))
+                message = self._decode(b"", frames)
+                if message is not None:
+                    came.append(message)
             except MessageError as error:
                 self.traffic.dropped[error.reason] += 1
                 if error.reason == "version":
@@ -521,8 +539,11 @@ class Dialer(_End):
             self.connected = event == zmq.EVENT_HANDSHAKE_SUCCEEDED
             if self.connected:
                 self.problem = ""
+                self._memories.renew(b"")
             elif lost:
                 self.problem = "the connection was lost"
+                # What was on its way is lost, and blocks with it.
+                self._memories.drop(b"")
             elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
                 self.problem = "it does not let these client keys in"
             elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
@@ -582,6 +603,8 @@ class Hub:
         self._ends: dict[Any, _End] = {}
         self._monitors: dict[Any, _End] = {}
         self._closed = False
+        self._lingering: list[tuple[Memories, float]] = []
+        self._swept = time.monotonic()
         self._poller = self._zmq.Poller()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
@@ -655,7 +678,12 @@ class Hub:
                     with contextlib.suppress(BlockingIOError):
                         while self._woken.recv(1 << 12):
                             pass
-            if ready or woken or time.monotonic() >= end:
+            now = time.monotonic()
+            if now >= self._swept + _SWEEP:
+                self._swept = now
+                for each in self._ends.values():
+                    each._memories.sweep()
+            if ready or woken or now >= end:
                 return ready
 
     def wake(self) -> None:
@@ -674,6 +702,10 @@ class Hub:
             self._zap.close(0)
         if self._context is not None:
             self._context.term()
+        for memories, until in self._lingering:
+            while memories.is_unread and time.monotonic() < until:
+                time.sleep(1e-3)
+            memories.close()
         if self._inproc:
             _shared.give_back()
         self._woken.close()

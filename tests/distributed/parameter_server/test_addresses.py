@@ -34,6 +34,8 @@ def test_addresses(text: str, address: str) -> None:
         "ipc://",
         "a:٣",
         "a:0",
+        " a:1",
+        "a :1",
     ],
 )
 def test_what_is_no_address(text: str) -> None:

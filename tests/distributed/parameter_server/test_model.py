@@ -6,7 +6,7 @@ import pytest
 from fxflow import optim
 from fxflow.distributed.parameter_server import filters
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
-from fxflow.distributed.parameter_server.model import Model, make_model
+from fxflow.distributed.parameter_server.model import Model, difference, make_model
 
 PARAMS = [np.zeros(3, np.float32), np.zeros((4, 4), np.float32)]
 
@@ -47,3 +47,26 @@ def test_fingerprints_tell_models_apart() -> None:
 def test_other_messages_are_refused(fields: dict) -> None:
     with pytest.raises(ValueError, match="not a model"):
         Model.from_message({"programs": {}, **fields}, {})
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            model(consistency=asynchronous()),
+            "Here the consistency is bsp(), in the run",
+        ),
+        (model(optimizer=optim.adam(0.2)), "The program 'apply' differs: another opt"),
+        (
+            make_model(["a"], [PARAMS[0]], optim.adam(0.1), bsp()),
+            "This server has parameter 'b' (f32[4,4]) here only",
+        ),
+        (
+            make_model(["a", "b"], [PARAMS[0]] * 2, optim.adam(0.1), bsp()),
+            "Here parameter 'b' is f32[4,4], in the run f32[3]",
+        ),
+    ],
+    ids=["consistency", "rate", "structure", "shape"],
+)
+def test_what_differs_is_said(other: Model, message: str) -> None:
+    assert message in difference(model().described, other.described)

@@ -5,9 +5,11 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import random, tree
 from fxflow.core.arrays import Aval, dtypes
+from fxflow.devices import buffers
 from fxflow.distributed.parameter_server.programs import (
     ProgramText,
     Runner,
+    adopted,
     type_of_text,
     type_text,
     write,
@@ -37,6 +39,16 @@ def test_a_program_gives_what_its_function_gives() -> None:
         if dtypes.is_key(x.dtype):
             x, y = random.key_data(x), random.key_data(y)
         np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [3, 100_000])
+def test_captured_arrays_travel(count: int) -> None:
+    captured = fnp.arange(float(count))
+    program, _ = write(lambda x: x * captured, fnp.ones(count), name="times")
+    # Small ones are in the text.
+    assert len(program.constants) == (count > 3)
+    (found,) = Runner(program)([2 * fnp.ones(count)])
+    np.testing.assert_array_equal(found, 2 * np.arange(float(count)))
 
 
 def test_digests_differ_where_programs_do() -> None:
@@ -81,3 +93,42 @@ def test_text_of_others_is_looked_at_too(call: str) -> None:
 def test_types_are_checked(bad: object) -> None:
     with pytest.raises((ValueError, TypeError)):
         type_of_text(bad)
+
+
+def test_only_what_is_read_only_is_adopted() -> None:
+    # 64-byte aligned, as `messages.decode` makes them; large enough to matter.
+    memory = buffers.aligned_empty((40_000,), np.float32)
+    memory[:] = 1
+    copied = adopted(memory)
+    memory.flags.writeable = False
+    shared = adopted(memory)
+    assert np.asarray(shared + 0)[0] == 1  # it went to the device
+    memory.flags.writeable = True
+    memory[:] = 2
+    assert not np.shares_memory(np.asarray(copied), memory)
+    np.testing.assert_array_equal(np.asarray(copied), 1)
+    assert np.asarray(shared).ctypes.data == memory.ctypes.data
+    assert adopted(shared) is shared and adopted(2.0).dtype == np.float32
+
+
+def test_donated_inputs_are_written_over_but_what_numpy_sees() -> None:
+    aval = Aval((100_000,), np.dtype(np.float32))
+    program, _ = write(lambda p, g: p - g, aval, aval, name="update", donated=1)
+    assert program.donated == 1
+    runner = Runner(program)
+    ones = np.ones(100_000, np.float32)
+    # A result: what was made of a NumPy array may lie in NumPy's memory.
+    (params,) = runner([fnp.array(2 * ones), fnp.array(ones)])
+    place = params.unsafe_buffer_pointer()
+    np.asarray(params)  # a view that only the array itself keeps
+    (new,) = runner([params, fnp.array(ones)])
+    assert new.unsafe_buffer_pointer() == place
+    assert params.is_deleted()
+    seen = np.asarray(new)
+    (newer,) = runner([new, fnp.array(ones)])
+    assert newer.unsafe_buffer_pointer() != place
+    assert (seen == 0).all() and (np.asarray(newer) == -1).all()
+    # Of a message: its memory is not the runtime's.
+    ones.flags.writeable = False
+    (last,) = runner([ones, newer])
+    assert (ones == 1).all() and (np.asarray(last) == 2).all()

@@ -92,6 +92,7 @@ def test_there_and_back(
         "sent_bytes": dict(dialer.traffic.received_bytes),
         "received": {"push": 1},
         "received_bytes": dict(dialer.traffic.sent_bytes),
+        "shared_bytes": {},
         "dropped": {},
     }
     assert dialer.traffic.sent_bytes["push"] > 1_200_000
@@ -458,12 +459,109 @@ def test_nothing_is_left(tmp_path: Path) -> None:
 def test_last_words(hubs: Callable[..., Hub]) -> None:
     server = hubs()
     listener = server.listen(LOOPBACK)
-    with Hub() as client:
-        dialer = client.dial(listener.address)
-        assert_talks(listener, dialer, server, client)  # a handshake needs the hub
-        dialer.send(Message("leave", arrays={"w": np.ones(1 << 20)}))
-        dialer.close(linger=5)
-    assert heard(listener, server)[1].kind == "leave"
+    client = hubs()
+    dialer = client.dial(listener.address)
+    assert_talks(listener, dialer, server, client)  # a handshake needs the hub
+    dialer.send(Message("leave", arrays={"w": np.ones(1 << 20)}))
+    dialer.close(linger=5)
+    closing = threading.Thread(target=client.close)
+    closing.start()
+    assert heard(listener, server)[1].arrays["w"].sum() == 1 << 20
+    closing.join(2)
+    assert not closing.is_alive()
+
+
+# -- by memory -------------------------------------------------------------------------
+
+
+def pair(hubs: Callable[..., Hub], keys: Keys | None = None) -> tuple[Any, ...]:
+    """A listener and a dialer that share memory, and their hubs."""
+    server, client = hubs(keys), hubs(keys and keys.for_clients())
+    listener = server.listen(LOOPBACK)
+    dialer = client.dial(listener.address, b"w")
+    for _ in range(2):  # the first one asks
+        assert_talks(listener, dialer, server, client)
+    return listener, dialer, server, client
+
+
+@pytest.mark.parametrize("keys", [None, KEYS], ids=["open", "keys"])
+def test_large_arrays_go_by_memory(keys: Keys | None, hubs: Callable[..., Hub]) -> None:
+    listener, dialer, _, client = pair(hubs, keys)
+    assert dialer.traffic.shared_bytes == {"push": 1_200_000}
+    assert listener.traffic.shared_bytes == {"push": 1_200_000}
+    assert listener.traffic.sent_bytes == dialer.traffic.received_bytes
+    assert listener.traffic.received_bytes == dialer.traffic.sent_bytes
+    # Whole, small and empty ones, of odd sizes, both ways, in one message.
+    arrays = {
+        "a": np.arange(100_001, dtype=np.uint8).reshape(100_001, 1),
+        "b": np.float32(3).reshape(()),
+        "c": np.zeros((0, 3), np.int64),
+        "d": np.random.default_rng(0).normal(size=(300, 301)),
+        "e": np.ones(70_001, np.bool_),
+    }
+    for _ in range(20):
+        assert listener.send(b"w", Message("params", arrays=arrays))
+        came = heard(dialer, client).arrays
+        assert list(came) == list(arrays)
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(came[name], array, strict=True)
+            assert not came[name].flags.writeable
+        assert came["d"].ctypes.data % 64 == 0  # which XLA takes without a copy
+    assert listener.traffic.shared_bytes["params"] >= 19 * 800_000
+    assert listener.traffic.dropped == dialer.traffic.dropped == {}
+
+
+def test_what_is_read_is_not_written_over(hubs: Callable[..., Hub]) -> None:
+    listener, dialer, server, client = pair(hubs)
+    kept = []
+    for i in range(12):
+        assert dialer.send(Message("push", arrays={"w": np.full(9**5, float(i))}))
+        kept.append(heard(listener, server)[1].arrays["w"])
+    # Four were in memory, for which there was no more room then.
+    assert dialer.traffic.shared_bytes["push"] == 1_200_000 + 4 * 8 * 9**5
+    for i, array in enumerate(kept):
+        assert array.min() == array.max() == i
+    del kept, array
+    before = dialer.traffic.shared_bytes["push"]
+    assert_talks(listener, dialer, server, client)
+    assert dialer.traffic.shared_bytes["push"] == before + 1_200_000
+
+
+def test_memory_after_the_other_end_came_again(hubs: Callable[..., Hub]) -> None:
+    listener, dialer, server, client = pair(hubs)
+    assert dialer.send(Message("push", arrays={"w": np.ones(9**5)}))
+    kept = heard(listener, server)[1].arrays["w"]
+    dialer.close()
+    again = client.dial(listener.address, b"w")
+    for _ in range(3):
+        assert_talks(listener, again, server, client)
+    assert again.traffic.shared_bytes["push"] >= 1_200_000
+    assert kept.sum() == 9**5
+    address = listener.address
+    server.close()
+    other = hubs()
+    listener = other.listen(address)
+    until(client, true=lambda: not again.connected)
+    for _ in range(3):
+        assert_talks(listener, again, other, client)
+    assert listener.traffic.shared_bytes["push"] >= 1_200_000
+    assert kept.sum() == 9**5
+
+
+def test_malformed_places(hubs: Callable[..., Hub]) -> None:
+    listener, dialer, server, client = pair(hubs)
+    context, dealer = raw(listener)
+    try:
+        for frame in (b"", b"short", bytes(16), bytes(28), bytes(44), bytes(45)):
+            dealer.send(b"fxpm\1" + frame)
+            dealer.send_multipart([b"fxpm\2" + frame, b"x"])
+        dealer.send(b"fxpm")
+        until(server, true=lambda: listener.receive() or sum(_dropped(listener)) >= 12)
+        assert set(listener.traffic.dropped) <= {"memory", "mark"}
+        assert_talks(listener, dialer, server, client)
+    finally:
+        dealer.close()
+        context.term()
 
 
 # -- deadlines -------------------------------------------------------------------------

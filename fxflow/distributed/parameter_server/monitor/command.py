@@ -70,6 +70,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def servers_of(parser: argparse.ArgumentParser, listed: str) -> list[str]:
+    """Returns the addresses of ``--servers``; ends with an error if there are none."""
+    servers = [address for address in listed.split(",") if address]
+    if not servers:
+        parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")
+    return servers
+
+
 def main(argv: Sequence[str]) -> int:
     """Runs ``fxflow parameter-server watch`` or ``trace``.
 
@@ -81,9 +89,7 @@ def main(argv: Sequence[str]) -> int:
     """
     parser = _parser()
     options = parser.parse_args(argv)
-    servers = [address for address in options.servers.split(",") if address]
-    if not servers:
-        parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")
+    servers = servers_of(parser, options.servers)
     if not options.every > 0:
         parser.error(f"seconds must be more than 0; got {options.every:g}")
     if options.which == "trace":

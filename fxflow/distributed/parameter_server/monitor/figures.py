@@ -103,8 +103,9 @@ def flat_counts(stats: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
     The families: `pushes`, `updates`, `repeated`, `dropped` (by reason), `staleness`
     (by staleness), of the shards that it serves; `sent`, `received` (messages by kind),
-    `sent_bytes`, `received_bytes`, `dropped_messages` (by reason), `push`, `pull`
-    (bytes by filter), `busy` (seconds by kind), `cpu` (seconds).
+    `sent_bytes`, `received_bytes`, `shared_bytes` (of both, by memory),
+    `dropped_messages` (by reason), `push`, `pull` (bytes by filter), `busy` (seconds by
+    kind), `cpu` (seconds).
 
     Args:
       stats: of a server.

@@ -36,6 +36,7 @@ _COUNTERS = {
     "sent": ("sent_messages", "kind", "Messages that were sent."),
     "received_bytes": ("received_bytes", "kind", "Bytes of messages that came."),
     "sent_bytes": ("sent_bytes", "kind", "Bytes of messages that were sent."),
+    "shared_bytes": ("shared_bytes", "kind", "Bytes of both that went by memory."),
     "dropped_messages": (
         "dropped_messages",
         "reason",

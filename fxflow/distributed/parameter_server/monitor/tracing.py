@@ -42,6 +42,8 @@ class Offset:
       heard: when the last reading came.
     """
 
+    heard: int
+
     def __init__(self) -> None:
         self._best: tuple[int, int, int] | None = None
         self.heard = 0
@@ -77,6 +79,8 @@ class ServerTracing:
     Attributes:
       recorder: of the server's own spans.
     """
+
+    recorder: Recorder
 
     def __init__(self) -> None:
         self.recorder = Recorder()
@@ -151,6 +155,8 @@ class WorkerTracing:
     Attributes:
       recorder: of the worker's spans, from any thread.
     """
+
+    recorder: Recorder
 
     def __init__(self) -> None:
         self.recorder = Recorder()

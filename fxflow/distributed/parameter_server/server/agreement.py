@@ -71,6 +71,8 @@ class Agreement:
         self._turn = 0
         self._proposal: Proposal | None = None
         self._until = 0.0
+        #: When this process first looked after the view.
+        self._began: float | None = None
 
     # -- who is there ------------------------------------------------------------------
 
@@ -129,7 +131,7 @@ class Agreement:
         view = self._view
         if not view.servers:
             return self._meeting(now, workers, positions)
-        if not self.inside():
+        if not self.inside() or self._is_new(now):
             return None
         there = self.there(now)
         same = {s for s, which in there.items() if view.servers[s] == which}
@@ -149,6 +151,12 @@ class Agreement:
         if after == view and self._proposal is None:
             return None
         return after._replace(epoch=view.epoch + 1)
+
+    def _is_new(self, now: float) -> bool:
+        """Returns whether this process is too young to say that another is silent."""
+        self._began = now if self._began is None else self._began
+        others = len(self._view.addresses) - 1
+        return len(self._heard) < others and now - self._began <= self._silent_after
 
     def _meeting(
         self, now: float, workers: Collection[int], positions: Mapping[int, Position]
@@ -179,7 +187,8 @@ class Agreement:
         One that comes again with its log has all that was acknowledged. One that
         comes without must not serve while another may come with it.
         """
-        at, holders, servers = self._positions(positions), list(after.holders), None
+        at = self._positions(positions)
+        holders, servers = list(after.holders), list(after.servers)
         for shard, held in enumerate(after.holders):
             back = [s for s in held if after.servers[s]]
             if not back or set(held) & set(same):
@@ -188,12 +197,9 @@ class Agreement:
             if full:
                 holders[shard] = _farthest(at, shard, full)
             elif len(back) < len(held):
-                servers = list(servers or after.servers)
                 for server in back:
                     servers[server] = self._view.servers[server]
-        return after._replace(
-            holders=tuple(holders), servers=tuple(servers or after.servers)
-        )
+        return after._replace(holders=tuple(holders), servers=tuple(servers))
 
     def _positions(
         self, own: Mapping[int, Position]
@@ -254,10 +260,10 @@ class Agreement:
         proposal = self._proposal
         if proposal is None or message.epoch != self._view.epoch:
             return None
-        return proposal if _ballot(message) == proposal.ballot else None
+        return proposal if _ballot(message.fields) == proposal.ballot else None
 
     def _message(self, kind: str, ballot: Ballot, **more: Any) -> Message:
-        fields = {"turn": ballot.turn, "proposer": ballot.proposer, **more}
+        fields = {**ballot._asdict(), **more}
         return Message(kind, epoch=self._view.epoch, fields=fields)
 
 
@@ -269,13 +275,12 @@ def _farthest(
     return tuple(s for s in servers if at[s].get(shard, _NOWHERE) == most)
 
 
-def _ballot(message: Message) -> Ballot:
-    return Ballot(int(message.fields["turn"]), int(message.fields["proposer"]))
+def _ballot(said: Mapping[str, Any]) -> Ballot:
+    return Ballot(int(said["turn"]), int(said["proposer"]))
 
 
 def _vote(said: Mapping[str, Any]) -> Vote:
-    ballot = Ballot(int(said["turn"]), int(said["proposer"]))
-    return Vote(ballot, View.from_json(said["view"]))
+    return Vote(_ballot(said), View.from_json(said["view"]))
 
 
 def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
@@ -289,7 +294,7 @@ def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
     Raises:
       ValueError: it has not the fields it should have.
     """
-    ballot = _ballot(message)
+    ballot = _ballot(message.fields)
     fields: dict[str, Any] = {**ballot._asdict(), "voter": number}
     if message.kind == "prepare":
         promise = voter.promise(message.epoch, ballot)
@@ -302,7 +307,6 @@ def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
         return Message(
             "promise", epoch=message.epoch, fields={**fields, "accepted": accepted}
         )
-    vote = Vote(ballot, View.from_json(message.fields["view"]))
-    if not voter.accept(message.epoch, vote):
+    if not voter.accept(message.epoch, _vote(message.fields)):
         return None
     return Message("vote_ok", epoch=message.epoch, fields=fields)

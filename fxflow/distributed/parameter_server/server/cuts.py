@@ -20,12 +20,19 @@ from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.errors import DistributedError
 
-#: Seconds for which pushes are held at most, and rows of a cut are kept to be read.
-_HELD, _KEPT = 10.0, 60.0
+#: Seconds for which pushes are held at most: for a snapshot, and for somebody who only
+#: looks on.
+_HELD, _GLANCE = 10.0, 2.0
+#: Seconds for which rows of a cut are kept to be read.
+_KEPT = 60.0
 #: Blocks of rows in one answer.
 _BLOCKS = 16
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+class _LostCutError(DistributedError):
+    """A cut was given up: another one may be made."""
 
 
 @dataclasses.dataclass
@@ -35,6 +42,7 @@ class _Cut:
     Attributes:
       which: its number.
       until: when it is given up.
+      peer: who makes it.
       upto: the last number of each worker that is part of it; None: not known yet.
       asked: where from, and with which message, it is waited for.
       held: pushes that came after it began.
@@ -42,6 +50,7 @@ class _Cut:
 
     which: int
     until: float
+    peer: bytes
     upto: Mapping[int, int] | None = None
     asked: tuple[bytes, Message] | None = None
     held: list[tuple[bytes, Message]] = dataclasses.field(default_factory=list)
@@ -64,11 +73,22 @@ class Cuts:
         self._cuts: dict[int, _Cut] = {}
         self._rows: dict[tuple[int, str], _Rows] = {}
 
-    def begin(self, number: int, which: int, now: float) -> None:
-        """Holds what comes to a shard from now on; ends what another cut held."""
+    def begin(
+        self, number: int, which: int, now: float, peer: bytes, looks: bool = False
+    ) -> None:
+        """Holds what comes to a shard from now on; ends what another cut held.
+
+        Args:
+          number: of the shard.
+          which: the cut's own number.
+          now: the time.
+          peer: who makes it.
+          looks: whether for the parameters only.
+        """
         before = self._cuts.get(number)
         held = before.held if before is not None else []
-        self._cuts[number] = _Cut(which, now + _HELD, held=held)
+        seconds = _GLANCE if looks else _HELD
+        self._cuts[number] = _Cut(which, now + seconds, peer, held=held)
 
     def ask(
         self, number: int, which: int, peer: bytes, message: Message
@@ -79,11 +99,11 @@ class Cuts:
           Those of them that were held.
 
         Raises:
-          DistributedError: it was given up, or never began here.
+          _LostCutError: it was given up, or never began here.
         """
         cut = self._cuts.get(number)
         if cut is None or cut.which != which:
-            raise DistributedError(
+            raise _LostCutError(
                 f"the snapshot of shard {number} was given up after {_HELD:g} s, or "
                 "another server serves the shard now: make another one"
             )
@@ -123,6 +143,10 @@ class Cuts:
         """Returns shards whose cut is to be given up, and forgets rows nobody reads."""
         self._rows = {k: rows for k, rows in self._rows.items() if rows.until > now}
         return [number for number, cut in self._cuts.items() if cut.until <= now]
+
+    def makers(self) -> list[tuple[int, bytes]]:
+        """Returns the shards that are held, and who makes the cut."""
+        return [(number, cut.peer) for number, cut in self._cuts.items()]
 
     # -- rows of tables ----------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 A file is a row of records: length, checksum, the frames of one message. What a killed
 process left half written is at the end, and cut off when the file is read. Records are
-written before they are acknowledged; that outlives the process. `sync=True` also
-outlives the machine's loss of power.
+written before they are acknowledged; that outlives the process. What `sync` was called
+for also outlives the machine's loss of power.
 """
 
 from __future__ import annotations
@@ -33,13 +33,18 @@ class Log:
 
     Args:
       path: of the file; what is in it stays.
-      sync: whether each record waits for the disk.
+
+    Attributes:
+      size: of the file, in bytes.
     """
 
-    def __init__(self, path: Path, *, sync: bool = False) -> None:
-        self.path, self._sync = path, sync
+    size: int
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO = path.open("ab", buffering=0)
+        self.size = self._file.tell()
 
     def append(self, message: Message, *, limits: Limits) -> None:
         """Writes a message at the end.
@@ -47,7 +52,6 @@ class Log:
         Raises:
           DistributedError: the disk is full, or the file cannot be written to.
         """
-        start = self._file.tell()
         frames = encode(message, limits=limits)
         check = 0
         pieces: list[bytes | memoryview] = []
@@ -62,31 +66,35 @@ class Log:
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(self._file.fileno(), view) :]
-            if self._sync:
-                os.fsync(self._file.fileno())
         except OSError as error:
             # Half a record would hide all that come after it.
-            self._file.truncate(start)
+            self._file.truncate(self.size)
             raise DistributedError(
                 f"the log {self.path} cannot be written to: {error.strerror}; the "
                 "server acknowledges nothing that it might lose"
             ) from error
+        self.size += sum(map(len, pieces))
+
+    def sync(self) -> None:
+        """Waits until all that was written is on the disk."""
+        os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Ends the file."""
         self._file.close()
 
 
-def read(path: Path, *, limits: Limits) -> Iterator[Message]:
-    """Yields the messages of a log, and cuts off what is not whole at its end.
+def read(path: Path, *, limits: Limits, repair: bool = True) -> Iterator[Message]:
+    """Yields the messages of a log, up to what is not whole.
 
     Args:
       path: of the file; nothing is yielded if there is none.
       limits: of one message.
+      repair: whether to cut off what is not whole, so that more may be appended.
     """
     if not path.exists():
         return
-    with path.open("r+b") as file:
+    with path.open("r+b" if repair else "rb") as file:
         while True:
             start = file.tell()
             frames = _record(file)
@@ -95,7 +103,8 @@ def read(path: Path, *, limits: Limits) -> Iterator[Message]:
             except MessageError:
                 message = None
             if message is None:
-                file.truncate(start)
+                if repair:
+                    file.truncate(start)
                 return
             yield message
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,17 @@ from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.monitor.meter import Meter
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
-from fxflow.distributed.parameter_server.server.cuts import Cuts
+from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
 from fxflow.distributed.parameter_server.server.replicas import Replicas
-from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.distributed.parameter_server.server.shard import (
+    Shard,
+    _EntryError,
+    _OtherModelError,
+)
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.transport import Hub, Listener
 from fxflow.distributed.parameter_server.views import View
-from fxflow.errors import DistributedError
+from fxflow.errors import DistributedError, FxflowError
 
 #: How often a server looks after those who wait, in seconds.
 _TICK = 0.05
@@ -36,6 +41,28 @@ _NO_VOTER = 3.0
 _AMONG_SERVERS = frozenset(
     ["view", "prepare", "promise", "vote", "vote_ok", "entry", "entry_ok", "state"]
 )
+
+
+#: Seconds of silence after which a worker's connection is looked at: two of its
+#: heartbeats.
+_MISSED = 1.0
+
+
+class _Known(NamedTuple):
+    """What is known of a worker's process.
+
+    Attributes:
+      name: who it is, for people.
+      peer: where it is.
+      heard: when it was last heard.
+    """
+
+    name: str
+    peer: bytes
+    heard: float
+
+
+_NOBODY = _Known("", b"", 0.0)
 
 
 class _Elsewhere(Exception):
@@ -87,6 +114,12 @@ class Server:
       incarnation: another process under the same address has another one.
     """
 
+    incarnation: int
+    listener: Listener
+    meter: Meter
+    number: int
+    tracing: ServerTracing
+
     def __init__(
         self,
         hub: Hub,
@@ -105,8 +138,7 @@ class Server:
         self.incarnation = secrets.randbits(62)
         self._store = Store(number, folder, limits)
         self._readers: list[_Reader] = []
-        #: Worker → who it is for people, its peer, when it was last heard.
-        self._workers: dict[int, tuple[str, bytes, float]] = {}
+        self._workers: dict[int, _Known] = {}
         self._cuts = Cuts()
         self._looked = 0.0
         self.meter, self.tracing = Meter(), ServerTracing()
@@ -114,6 +146,8 @@ class Server:
         self._end = threading.Event()
         for shard in view.held_by(number):
             self._store.open(shard)
+        for shard in view.served_by(number):
+            self._expect(shard)
         self._replicas = Replicas(
             hub,
             listener,
@@ -139,7 +173,13 @@ class Server:
     # -- the loop ----------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Answers until `stop` is called (from anywhere)."""
+        """Answers until `stop` is called (from anywhere).
+
+        Raises:
+          DistributedError: something that was acknowledged, or may be, cannot be
+            applied here. Where others have copies, one of them serves from now on;
+            else all workers are told.
+        """
         try:
             while not self._end.is_set():
                 self._hub.wait(_TICK)
@@ -152,6 +192,8 @@ class Server:
                 # Who is silent is known when all that came is read.
                 if not came or time.monotonic() - self._looked > _TICK:
                     self._look_after()
+        except _EntryError as error:
+            raise DistributedError(self._given_up(error)) from error
         finally:
             self.close()
 
@@ -166,8 +208,27 @@ class Server:
         self._store.close()
         self._hub.close()
 
+    def _given_up(self, error: _EntryError) -> str:
+        """Tells workers why nobody will answer them; returns what people are told."""
+        text = self._named(str(error), error.worker)
+        why = f"server {self.number} ends, for it cannot apply {text}"
+        if not self._replicas.alone:
+            return f"{why}. Another server that has the same serves now"
+        why += ". What was acknowledged is in its log (--folder), if it keeps one"
+        for worker, known in self._workers.items():
+            for shard in self.view.served_by(self.number):
+                told = {"shard": shard, "why": why}
+                message = Message("error", worker, 0, self.view.epoch, told)
+                self.listener.send(known.peer, message)
+        self.listener.close(linger=1.0)
+        return why
+
     def handle(self, peer: bytes, message: Message) -> None:
-        """Answers one message; what is wrong with it is told its sender."""
+        """Answers one message; what is wrong with it is told its sender.
+
+        Raises:
+          _EntryError: what it asks for was begun and cannot be ended.
+        """
         if self._replicas.is_early(peer, message):
             return
         answer: Callable[[bytes, Message], None] | None
@@ -184,15 +245,30 @@ class Server:
             answer(peer, message)
         except _Elsewhere:
             self._replicas.tell_view(peer, message)
-        except (DistributedError, ValueError, KeyError, TypeError) as error:
-            why = str(error) if isinstance(error, DistributedError) else repr(error)
-            self._reply(peer, message, "error", {"why": why})
+        except _EntryError:
+            raise
+        except _OtherModelError as error:
+            why, shard = str(error), self.shards[int(message.fields["shard"])]
+            found = shard.model.described if shard.model else {}
+            other = {"why": self._named(why, message.worker), "model": found}
+            self._reply(peer, message, "error", other)
+        except Exception as error:  # whatever it is, others are not to suffer from it
+            why = str(error) if isinstance(error, FxflowError) else repr(error)
+            fields: dict[str, Any] = {"why": self._named(why, message.worker)}
+            if isinstance(error, _LostCutError):
+                fields["again"] = True
+            self._reply(peer, message, "error", fields)
+
+    def _named(self, text: str, worker: int) -> str:
+        """Returns a text with a worker's name in the place of its number."""
+        name = self._workers.get(worker, _NOBODY).name
+        return text.replace(f"worker {worker}", name) if name else text
 
     def _note_worker(self, peer: bytes, message: Message) -> None:
         if message.worker:
-            name, _, _ = self._workers.get(message.worker, ("", b"", 0.0))
+            name = self._workers.get(message.worker, _NOBODY).name
             name = str(message.fields.get("name", "")) or name
-            self._workers[message.worker] = (name, peer, time.monotonic())
+            self._workers[message.worker] = _Known(name, peer, time.monotonic())
 
     def _reply(
         self,
@@ -225,16 +301,22 @@ class Server:
         now = self._looked = time.monotonic()
         self._replicas.look_after(
             {
-                worker: peer
-                for worker, (_, peer, heard) in self._workers.items()
-                if now - heard < _NO_VOTER
+                worker: known.peer
+                for worker, known in self._workers.items()
+                if now - known.heard < _NO_VOTER
             }
         )
-        for worker, (_, _, heard) in list(self._workers.items()):
-            if now - heard > self._lost_after:
-                self._let_go(worker, "silent")
+        for worker, known in list(self._workers.items()):
+            silent = now - known.heard
+            if silent > self._lost_after:
+                self._lose(worker, "silent")
+            elif silent > _MISSED and known.peer and self._is_gone(known):
+                self._lose(worker, "gone")
         for number in self._cuts.late(now):
             self._end_cut(number)
+        for number, peer in self._cuts.makers():
+            if not self.listener.send(peer, self._replicas.view_message()):
+                self._end_cut(number)  # who made it is gone
         late = [reader for reader in self._readers if reader.end <= now]
         if late:
             self._readers = [reader for reader in self._readers if reader.end > now]
@@ -250,19 +332,44 @@ class Server:
             )
 
     def _name(self, worker: int) -> str:
-        name, _, heard = self._workers.get(worker, ("", b"", 0.0))
+        name, _, heard = self._workers.get(worker, _NOBODY)
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
         return f"{name or f'worker {worker}'}{ago}"
 
     def _changed(self, before: View) -> None:
         """Forgets who waits for shards that are served elsewhere now."""
         self._readers = [r for r in self._readers if self._replicas.serves(r.shard)]
-        now = time.monotonic()
         for number in self.view.served_by(self.number):
             if before.primary(number) != self.number:
-                # Those that are lost, too, are let go of here from now on.
-                for worker in self.shards[number].group:
-                    self._workers.setdefault(worker, ("", b"", now))
+                self._expect(number)
+
+    def _is_gone(self, known: _Known) -> bool:
+        """Returns whether a worker's connection is closed, as when it was killed.
+
+        One that only lost its connection joins again.
+        """
+        return not self.listener.send(known.peer, self._replicas.view_message())
+
+    def _expect(self, number: int) -> None:
+        """Begins to wait for the workers of a shard that is served here from now on.
+
+        They may never be heard here, and are let go of then.
+        """
+        shard, now = self.shards[number], time.monotonic()
+        for worker in shard.group:
+            known = _Known(shard.names.get(worker, ""), b"", now)
+            self._workers.setdefault(worker, known)
+
+    def _lose(self, worker: int, why: str) -> None:
+        """Lets go of a worker that is lost; later if that cannot be written down."""
+        known = self._workers[worker]
+        try:
+            self._let_go(worker, why)
+        except _EntryError:
+            raise
+        except DistributedError as error:
+            print(f"fxflow parameter-server: {error}", file=sys.stderr, flush=True)
+            self._workers[worker] = known._replace(heard=time.monotonic())
 
     def _let_go(self, worker: int, why: str) -> None:
         self._workers.pop(worker, None)
@@ -295,9 +402,9 @@ class Server:
         return dropped
 
     def _enter(self, number: int, entry: Message) -> str:
-        """Sends an entry to the copies, writes it down and applies it."""
+        """Makes an entry of this server's and its copies' logs, and applies it."""
         with self._span("apply", entry.worker, entry.sequence, number):
-            return self._store.enter(number, self._replicas.add(number, entry))
+            return self._replicas.enter(number, entry)
 
     def _answer_readers(self, number: int) -> None:
         shard = self.shards[number]
@@ -349,7 +456,12 @@ class Server:
     # -- messages ----------------------------------------------------------------------
 
     def _on_hello(self, peer: bytes, message: Message) -> None:
-        self._served(message)
+        self._require_same_run(message)
+        _, shard = self._served(message)
+        fingerprint = message.fields.get("fingerprint")
+        if fingerprint is not None and shard.model is not None:
+            who = str(message.fields.get("name") or f"worker {message.worker}")
+            shard.require_same(str(fingerprint), who)
         shards = {}
         for number in self.view.served_by(self.number):
             model = self.shards[number].model
@@ -363,6 +475,27 @@ class Server:
             "pid": os.getpid(),
         }
         self._reply(peer, message, "welcome", fields)
+
+    def _require_same_run(self, message: Message) -> None:
+        """Checks that who says hello counts the servers as they do themselves.
+
+        Raises:
+          DistributedError: it does not.
+        """
+        count = len(self.view.addresses)
+        if message.fields.get("servers", count) != count:
+            raise DistributedError(
+                f"the run has {count} servers, the cluster of "
+                f"{message.fields.get('name') or 'this worker'} "
+                f"{message.fields['servers']}: give both the same list"
+            )
+        server = message.fields.get("server", self.number)
+        if server != self.number:
+            raise DistributedError(
+                f"it is server {self.number} of its run, and not {server}: the "
+                "addresses are in another order there, one is there twice, or they "
+                "are of two runs"
+            )
 
     def _on_heartbeat(self, peer: bytes, message: Message) -> None:
         worker = message.worker
@@ -386,9 +519,11 @@ class Server:
 
     def _on_join(self, peer: bytes, message: Message) -> None:
         number, shard = self._served(message)
-        shard.require_same(str(message.fields["fingerprint"]), message.worker)
+        who = f"worker {message.worker}"
+        shard.require_same(str(message.fields["fingerprint"]), who)
         # Asked twice, because the answer was late, it must not lose its clock.
         if message.worker not in shard.group:
+            self._replace(message.worker)
             self._commit(number, message)
         fields = {
             "clock": shard.group[message.worker].clock,
@@ -396,6 +531,14 @@ class Server:
             "last": shard.ledger.last(message.worker),
         }
         self._reply(peer, message, "joined", fields)
+
+    def _replace(self, worker: int) -> None:
+        """Lets go of the process that had a worker's place before it, if it is gone."""
+        name = self._workers.get(worker, _NOBODY).name
+        for other, known in list(self._workers.items()):
+            same = other != worker and name and known.name == name
+            if same and self._is_gone(known):
+                self._let_go(other, "replaced")
 
     def _on_pull(self, peer: bytes, message: Message) -> None:
         number, shard = self._served(message)
@@ -455,7 +598,8 @@ class Server:
         number, shard = self._served(message)
         which = int(message.fields["cut"])
         if "upto" not in message.fields:
-            self._cuts.begin(number, which, time.monotonic())
+            looks = bool(message.fields.get("looks"))
+            self._cuts.begin(number, which, time.monotonic(), peer, looks)
             self._reply(peer, message, "cut_ok", {"last": shard.ledger.items()})
             return
         for item in self._cuts.ask(number, which, peer, message):
@@ -468,9 +612,13 @@ class Server:
         asked = self._cuts.taken(number, shard)
         if asked is None:
             return
-        fields, arrays = shard.values()
-        tables = self._cuts.keep(number, shard, time.monotonic())
-        self._reply(*asked, "cut_ok", {**fields, "tables": tables}, arrays)
+        if asked[1].fields.get("looks"):
+            fields: dict[str, Any] = {"version": shard.group.version}
+            arrays = {str(i): value for i, value in enumerate(shard.sent())}
+        else:
+            fields, arrays = shard.values()
+            fields["tables"] = self._cuts.keep(number, shard, time.monotonic())
+        self._reply(*asked, "cut_ok", fields, arrays)
         self._end_cut(number)
 
     def _end_cut(self, number: int) -> None:
@@ -492,7 +640,7 @@ class Server:
 
     def _on_trace(self, peer: bytes, message: Message) -> None:
         fields, arrays = self.tracing.asked(peer, message)
-        fields["names"] = {str(w): name for w, (name, _, _) in self._workers.items()}
+        fields["names"] = {str(w): known.name for w, known in self._workers.items()}
         self._reply(peer, message, "trace_ok", fields, arrays)
 
     def stats(self) -> dict[str, Any]:
@@ -509,8 +657,8 @@ class Server:
                 "clocks": {str(w): shard.group[w].clock for w in shard.group},
             }
         workers = {
-            str(worker): {"name": name, "heard": now - heard}
-            for worker, (name, _, heard) in self._workers.items()
+            str(worker): {"name": known.name, "heard": now - known.heard}
+            for worker, known in self._workers.items()
         }
         return {
             "server": self.number,

@@ -15,10 +15,11 @@ from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
 from fxflow.distributed.parameter_server.server.beats import Beats
 from fxflow.distributed.parameter_server.server.replication import Copies
-from fxflow.distributed.parameter_server.server.shard import Position
+from fxflow.distributed.parameter_server.server.shard import Position, _EntryError
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.transport import Dialer, Hub, Listener
 from fxflow.distributed.parameter_server.views import View
+from fxflow.errors import DistributedError
 
 #: Heartbeats in the time after which a server is taken for lost.
 _BEATS = 5
@@ -43,6 +44,8 @@ class Replicas:
       changed: called with the view that was left, when another one is entered.
     """
 
+    view: View
+
     def __init__(
         self,
         hub: Hub,
@@ -58,6 +61,9 @@ class Replicas:
     ) -> None:
         self._hub, self._listener = hub, listener
         self._number, self._incarnation = number, incarnation
+        self._began, self._silent_after = time.time_ns(), silent_after
+        #: When the process began that was heard last as a server, and when that was.
+        self._newest: dict[int, tuple[int, float]] = {}
         self._store, self._changed = store, changed
         self.view = view
         self._alone = view.copies == 1
@@ -65,6 +71,8 @@ class Replicas:
         self._copies: dict[int, Copies] = {}
         self._outbox: dict[int, collections.deque[tuple[int, bytes, Message]]] = {}
         self._dialers: dict[int, Dialer] = {}
+        #: Those that are heard or have a vote: who leaves has one until a view without
+        #: it is decided.
         self._workers: dict[int, bytes] = {}
         self._own: collections.deque[Message] = collections.deque()
         #: The epoch since which a shard has the primary that it has.
@@ -86,6 +94,11 @@ class Replicas:
         if self._beats is not None:
             self._beats.close()
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other server can take this one's place."""
+        return self._alone
+
     # -- what is served here -----------------------------------------------------------
 
     def serves(self, shard: int) -> bool:
@@ -100,12 +113,32 @@ class Replicas:
             return []
         return self._agreement.absent(time.monotonic())
 
-    def add(self, number: int, entry: Message) -> Message:
-        """Sends an entry to those who follow, before it is applied here.
+    def enter(self, number: int, entry: Message) -> str:
+        """Makes an entry: sends it to those who follow, writes it down, applies it.
 
         Returns:
-          The entry, of this epoch.
+          Why a push was not used; empty if it was, or will be.
+
+        Raises:
+          _EntryError: it cannot be applied here, or not be written down while others
+            have it: this server must not go on.
+          DistributedError: it cannot be written down, and nobody has it: it is none.
         """
+        entry = self._sent(number, entry)
+        if self._alone:
+            return self._store.enter(number, entry)
+        return self._entered(number, entry)
+
+    def _entered(self, number: int, entry: Message) -> str:
+        try:
+            return self._store.enter(number, entry)
+        except _EntryError:
+            raise
+        except DistributedError as error:
+            raise _EntryError(entry, str(error)) from error
+
+    def _sent(self, number: int, entry: Message) -> Message:
+        """Sends an entry to those who follow; returns it, of this epoch."""
         entry = dataclasses.replace(entry, epoch=self.view.epoch)
         copies = self._copies.get(number)
         if copies is None:
@@ -151,16 +184,16 @@ class Replicas:
         return early and message.kind != "view"
 
     def take_early(self) -> list[tuple[bytes, Message]]:
-        """Returns the messages that came before their view, which is known now."""
-        if not self._early:
-            return []
-        taken, self._early = self._early, []
-        return taken
+        """Returns the messages that came before their view, if it is known now."""
+        known = [item for item in self._early if item[1].epoch <= self.view.epoch]
+        if known:
+            self._early = [e for e in self._early if e[1].epoch > self.view.epoch]
+        return known
 
     def tell_view(self, peer: bytes, message: Message) -> None:
         """Tells a worker of the view if it has an older one."""
         if message.epoch < self.view.epoch:
-            self._listener.send(peer, self._view_message())
+            self._listener.send(peer, self.view_message())
 
     def handle(self, message: Message) -> None:
         """Takes a message of another server, or a vote of a worker.
@@ -183,10 +216,25 @@ class Replicas:
         fields = message.fields
         server = self._other(int(fields["server"]))
         at = {int(s): Position(int(e), int(i)) for s, e, i in fields["at"]}
+        if self._is_stale(server, int(fields["began"])):
+            return
         heard = Heard(int(fields["incarnation"]), at, time.monotonic())
         self._agreement.hear(server, heard)
         if message.epoch < self.view.epoch:
-            self._say(server, self._view_message())
+            self._say(server, self.view_message())
+
+    def _is_stale(self, server: int, began: int) -> bool:
+        """Returns whether a heartbeat is of a process that another took the place of.
+
+        It may come late, by the old connection. Clocks may also be set back: who is
+        silent is no longer believed to be the newer one.
+        """
+        now = time.monotonic()
+        newest, heard = self._newest.get(server, (began, now))
+        if began < newest and now - heard < self._silent_after:
+            return True
+        self._newest[server] = began, now
+        return False
 
     def _on_view(self, message: Message) -> None:
         self._enter(View.from_json(message.fields["view"]))
@@ -221,7 +269,7 @@ class Replicas:
                 epoch=int(fields["epoch"]),
                 fields=dict(fields["fields"]),
             )
-            self._store.enter(number, entry)
+            self._entered(number, entry)
         self._answer(number, gap=after.entries > shard.position.entries)
 
     def _on_state(self, message: Message) -> None:
@@ -259,14 +307,12 @@ class Replicas:
         for dialer in self._dialers.values():
             dialer.receive()  # complaints about what it never should have got
         now = time.monotonic()
-        self._workers = workers
+        voting = {w: p for w, p in self._workers.items() if w in self.view.workers}
+        self._workers = {**voting, **workers}
         ready = self._catch_up(now)
         positions = {n: shard.position for n, shard in self._store.shards.items()}
         wanted = self._agreement.wanted(now, workers, positions, ready)
         if wanted is not None:
-            for shard, server in ready.items():
-                # From here on: the view with it may be decided before it is known here.
-                self._copies[shard].count(server)
             self._agreement.propose(wanted, now)
             self._hear_itself()
 
@@ -281,8 +327,8 @@ class Replicas:
                 and server in there
                 and view.servers[server] == there[server]
             ]
-            late = copies.silent(now, _ASK_AGAIN)
-            for server in {*copies.follow(coming), *late}:
+            new = copies.follow(coming)  # first: who is gone is asked nothing any more
+            for server in {*new, *copies.silent(now, _ASK_AGAIN)}:
                 self._probe(number, server)
             for server in copies.ready():
                 ready[number] = server
@@ -314,11 +360,11 @@ class Replicas:
             if not self.serves(number):
                 continue
             if copies is None or copies.epoch < self._since[number]:
-                copies = Copies(self._store.open(number).position, view.epoch)
+                copies = Copies(self._store.shards[number].position, view.epoch)
                 outbox.clear()
             copies.begin(s for s in held if s != self._number)
             self._copies[number], self._outbox[number] = copies, outbox
-        said = self._view_message()
+        said = self.view_message()
         for server in self._dialers:
             self._say(server, said)
         for peer in self._workers.values():
@@ -329,7 +375,8 @@ class Replicas:
             self._release(number)
         self._changed(before)
 
-    def _view_message(self) -> Message:
+    def view_message(self) -> Message:
+        """Returns what tells others of the view; who knows it ignores it."""
         return Message(
             "view", epoch=self.view.epoch, fields={"view": self.view.to_json()}
         )
@@ -342,6 +389,7 @@ class Replicas:
         fields = {
             "server": self._number,
             "incarnation": self._incarnation,
+            "began": self._began,
             "at": [[number, *shard.position] for number, shard in shards],
         }
         return Message("heartbeat", epoch=self.view.epoch, fields=fields)

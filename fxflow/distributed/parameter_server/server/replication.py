@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.server.shard import Position
 
-#: So many entries a follower may be behind when it is taken into the view.
+#: So many entries a follower may be behind when it begins to count.
 _NEARLY = 16
 
 
@@ -47,6 +47,11 @@ class Copies:
         self._kept: collections.deque[tuple[Position, Message]] = collections.deque()
         self._followers: dict[int, _Follower] = {}
         self._counting: frozenset[int] = frozenset()
+        #: Who counts and is not in the view yet → how many entries were acknowledged
+        #: before it counted.
+        self._joining: dict[int, int] = {}
+        #: How many may have been acknowledged, by whoever served before too.
+        self._told = position.entries
 
     @property
     def followers(self) -> list[int]:
@@ -66,8 +71,8 @@ class Copies:
 
     def begin(self, holders: Iterable[int]) -> None:
         """Goes on in a view: its holders count, others are met anew."""
-        self._counting = frozenset(holders)
-        self._follow(holders)
+        self._counting, self._joining = frozenset(holders), {}
+        self._follow(self._counting)
 
     def follow(self, servers: Iterable[int]) -> list[int]:
         """Sets who follows besides those that count.
@@ -75,13 +80,9 @@ class Copies:
         Returns:
           Who is new, and must be asked where it is.
         """
-        before = set(self._followers)
         self._follow([*self._counting, *servers])
-        return [
-            s
-            for s, follower in self._followers.items()
-            if s not in before or (follower.index < 0 and not follower.asked)
-        ]
+        known = self._followers.items()
+        return [s for s, follower in known if follower.index < 0 and not follower.asked]
 
     def _follow(self, servers: Iterable[int]) -> None:
         before = self._followers
@@ -146,17 +147,23 @@ class Copies:
         return late
 
     def ready(self) -> list[int]:
-        """Returns the followers that do not count yet and have almost everything."""
+        """Returns the followers that may be taken into the view.
+
+        One that has almost everything counts from here on, before a view with it can be
+        decided: nothing more is acknowledged that it lacks. It is ready when it also
+        has what was acknowledged without it.
+        """
         least = self.position.entries - _NEARLY
+        self._told = max(self._told, self.committed)
+        for server, follower in self._followers.items():
+            if server not in self._counting and 0 <= follower.index >= least:
+                self._joining[server] = self._told
+                self._counting |= {server}
         return [
             server
-            for server, follower in self._followers.items()
-            if server not in self._counting and 0 <= follower.index >= least
+            for server, acknowledged in self._joining.items()
+            if self._followers[server].index >= acknowledged
         ]
-
-    def count(self, server: int) -> None:
-        """Makes a follower count: the view with it may be decided."""
-        self._counting |= {server}
 
     def _knows(self, position: Position) -> bool:
         if position == self._before:

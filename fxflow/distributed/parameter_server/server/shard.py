@@ -9,6 +9,7 @@ answer is not part of it, nor is the network.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from fxflow.distributed.parameter_server.tables.remote import make_table, rows_o
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.distributed.parameter_server.tables.store import Table
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
-from fxflow.errors import DistributedError
+from fxflow.errors import DistributedError, FxflowError
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -50,6 +51,47 @@ class Counts:
     staleness: dict[int, int] = dataclasses.field(default_factory=dict)
 
 
+class _OtherModelError(DistributedError):
+    """A worker trains another model than the run."""
+
+
+class _EntryError(DistributedError):
+    """An entry was made and cannot be applied here: this copy is of no use any more.
+
+    What is wrong with an entry itself is found before it is one (`Shard.turn`). What is
+    left is this process's own trouble, such as memory or a disk that is full: other
+    copies may have applied it, so that going on would make this one another.
+
+    Args:
+      entry: which one.
+      why: what went wrong.
+
+    Attributes:
+      worker: whose entry it is.
+    """
+
+    worker: int
+
+    def __init__(self, entry: Message, why: str) -> None:
+        number = f" {entry.sequence}" if entry.kind == "push" else ""
+        super().__init__(f"{entry.kind}{number} of worker {entry.worker}: {why}")
+        self.worker = entry.worker
+
+
+class _Prepared(NamedTuple):
+    """What is ready for a model that was offered.
+
+    Attributes:
+      model: what was offered.
+      runners: its programs, as far as they are compiled.
+      tables: empty ones.
+    """
+
+    model: Model
+    runners: dict[str, Runner]
+    tables: dict[str, Table]
+
+
 class Position(NamedTuple):
     """How far a copy of a shard is: where two are equal, so are the shards.
 
@@ -69,6 +111,11 @@ class Shard:
       place: a name that no other shard of this machine has, for files of tables.
     """
 
+    counts: Counts
+    group: Group
+    ledger: Ledger
+    position: Position
+
     def __init__(self, place: str = "shard") -> None:
         self._place = place
         self.model: Model | None = None
@@ -78,12 +125,16 @@ class Shard:
         self.ledger = Ledger()
         self.counts = Counts()
         self.position = Position(0, 0)
+        self._last = Message("model")
         self._runners: dict[str, Runner] = {}
         #: What workers pull, and the parameters that it was made of.
         self._sent: tuple[list[Array], list[np.ndarray[Any, Any]]] | None = None
         #: What pushes brought that wait for their update.
         self._waiting: dict[Push, Mapping[str, Any]] = {}
         self.tables: dict[str, Table] = {}
+        self._prepared: _Prepared | None = None
+        #: Of the workers in the group, who they are for people.
+        self.names: dict[int, str] = {}
         #: Who has not come yet of those with whom rounds begin, by name.
         self.awaited: tuple[str, ...] = ()
         #: Version → the parameters that some worker computes on.
@@ -102,23 +153,26 @@ class Shard:
           `NEXT` if `apply` takes it; another if it changes nothing.
 
         Raises:
-          DistributedError: it never will fit: another model, other types, or a push
-            before the model.
+          DistributedError: it never will fit: another model, one that cannot be run
+            here, other types, or a push before the model.
+          Exception: what is wrong with rows of a table; see `Table.check`.
         """
         if entry.kind == "model":
             model = Model.from_message(entry.fields, entry.arrays)
             if self.model is not None:
-                self.require_same(model.fingerprint, entry.worker)
+                self.require_same(model.fingerprint, f"worker {entry.worker}")
                 return Turn.SEEN
             _check_types(entry, "param/", model.names, model.params)
             _workers_of(entry)
             if "keys" in entry.fields:
                 _check_snapshot(model, entry)
+            self._prepare(model, entry)
             return Turn.NEXT
         model = self._required(entry)
         if entry.kind != "push":
             return Turn.NEXT
         turn = self.ledger.turn(entry.worker, entry.sequence)
+        _push_of(entry)
         if turn is Turn.NEXT and entry.arrays:
             parts = [str(i) for i in range(len(model.coded))]
             _check_types(entry, "", parts, model.coded)
@@ -137,19 +191,76 @@ class Shard:
 
         Returns:
           Why a push was not used; empty if it was, or will be.
+
+        Raises:
+          _EntryError: it cannot be applied; the shard is of no use any more.
         """
-        dropped = str(getattr(self, f"_apply_{entry.kind}")(entry) or "")
+        try:
+            dropped = str(getattr(self, f"_apply_{entry.kind}")(entry) or "")
+        except Exception as error:
+            raise _EntryError(entry, self._trouble(error)) from error
+        self._last = entry
         self.position = Position(entry.epoch, self.position.entries + 1)
         return dropped
 
+    def _trouble(self, error: Exception) -> str:
+        """Returns what went wrong, and with which parameters."""
+        names = list(map(repr, self.model.names)) if self.model else []
+        names += [f"table {name!r}" for name in self.tables]
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        return f"{', '.join(names[:4])}{more}: {_said(error)}"
+
+    def _prepare(self, model: Model, entry: Message) -> None:
+        """Makes a step with a model that is thrown away, before anybody relies on it.
+
+        Raises:
+          DistributedError: the programs cannot be run here, or the tables not be made.
+        """
+        if self._prepared is not None:
+            _close(self._prepared.tables)
+        self._prepared, runners = None, {}
+        params = [fnp.array(entry.arrays[f"param/{n}"]) for n in model.names]
+        nothing = [np.zeros(a.shape, a.dtype) for a in model.coded]
+        program, tables = "init", {}
+        try:
+            runners["init"] = Runner(model.programs["init"])
+            state = runners["init"](params)
+            if params:
+                program = "apply"
+                runners["apply"] = Runner(model.programs["apply"])
+                seen = params if model.consistency.compensation else []
+                outs = runners["apply"](
+                    [*params, *state, _number(0.0), *nothing, *seen]
+                )
+                for out in outs:
+                    out.block_until_ready()
+            for program in model.tables:
+                tables[program] = make_table(model.tables[program], self._place)
+        except Exception as error:
+            _close(tables)
+            where = (
+                f"table {program!r}"
+                if program in model.tables
+                else (f"the program {program!r} of {', '.join(map(repr, model.names))}")
+            )
+            raise DistributedError(
+                f"the model of worker {entry.worker} cannot be trained here: {where}: "
+                f"{_said(error)}"
+            ) from error
+        self._prepared = _Prepared(model, runners, tables)
+
     def _apply_model(self, entry: Message) -> None:
-        self.model = Model.from_message(entry.fields, entry.arrays)
+        ready, self._prepared = self._prepared, None
+        if ready is None:
+            self.model = Model.from_message(entry.fields, entry.arrays)
+            self._open_tables()
+        else:
+            self.model, self._runners, self.tables = ready
         values = [entry.arrays[f"param/{n}"] for n in self.model.names]
         self.params = [fnp.array(p) for p in values]
         self.optimizer = self._runner("init")(self.params)
         if self.model.consistency.in_rounds:
             self.awaited = _workers_of(entry)
-        self._open_tables()
         if "keys" in entry.fields:
             self._begin_with(entry)
 
@@ -164,15 +275,15 @@ class Shard:
             for i in range(count):
                 self.tables[name].put(_rows_of(arrays, name, i))
 
-    def require_same(self, fingerprint: str, worker: int) -> None:
+    def require_same(self, fingerprint: str, who: str) -> None:
         """Checks that a worker trains what is trained here.
 
         Raises:
-          DistributedError: it does not.
+          _OtherModelError: it does not.
         """
         if self.model is None or self.model.fingerprint != fingerprint:
-            raise DistributedError(
-                f"worker {worker} has another model than the run: its parameters, "
+            raise _OtherModelError(
+                f"{who} has another model than the run: its parameters, "
                 "optimizer, consistency or filters differ from those of the worker "
                 "that came first. Start all workers with the same program and options"
             )
@@ -182,7 +293,7 @@ class Shard:
         self.group, decision = deciding.join(
             model.consistency, self.group, entry.worker
         )
-        name = entry.fields.get("name")
+        name = self.names[entry.worker] = str(entry.fields.get("name", ""))
         self.awaited = tuple(other for other in self.awaited if other != name)
         self._follow(decision)
 
@@ -191,18 +302,21 @@ class Shard:
         self.group, decision = deciding.leave(
             model.consistency, self.group, entry.worker
         )
+        self.names.pop(entry.worker, None)
         self._forget_read(entry.worker)
         self._follow(decision)
 
     def _apply_read(self, entry: Message) -> None:
         self._forget_read(entry.worker)
-        self._reads[entry.worker] = self.group.version
-        self._seen[self.group.version] = self.params
+        # Else nobody asks for them, and the next update writes over them.
+        if self._required(entry).consistency.compensation:
+            self._reads[entry.worker] = self.group.version
+            self._seen[self.group.version] = self.params
 
     def _apply_push(self, entry: Message) -> str:
         model = self._required(entry)
         self.ledger.note(entry.worker, entry.sequence)
-        push = Push(entry.worker, int(entry.fields["clock"]), int(entry.fields["seen"]))
+        push = _push_of(entry)
         self.group, decision = deciding.arrive(model.consistency, self.group, push)
         self.counts.pushes += 1
         dropped = decision.drop
@@ -249,9 +363,12 @@ class Shard:
         if not self.params:
             return
         parts = range(len(self.model.coded))
+        # Views of the parameters, which the update may write over.
+        self._sent = None
         if len(given) == 1:
             ((weighted, brought),) = given
-            seen = self._seen_by(weighted.push)
+            compensated = self.model.consistency.compensation
+            seen = self._seen_by(weighted.push) if compensated else []
             coded = [brought[str(i)] for i in parts]
             outs = self._runner("apply")(
                 [*self.params, *self.optimizer, _number(weighted.weight), *coded, *seen]
@@ -292,8 +409,9 @@ class Shard:
 
     def close(self) -> None:
         """Closes the tables."""
-        for table in self.tables.values():
-            table.close()
+        _close(self.tables)
+        if self._prepared is not None:
+            _close(self._prepared.tables)
 
     def _seen_by(self, push: Push) -> list[Array]:
         """Returns the parameters that a gradient was computed from."""
@@ -330,12 +448,19 @@ class Shard:
         return deciding.late(self.model.consistency, self.group, worker, clock)
 
     def sent(self) -> list[np.ndarray[Any, Any]]:
-        """Returns the parameters as they travel, made once for all workers."""
+        """Returns the parameters as they travel, made once for all workers.
+
+        Raises:
+          _EntryError: the update that they come of failed.
+        """
         if self._sent is None or self._sent[0] is not self.params:
             assert self.model is not None
             coded = "send" in self.model.programs
-            values = self._runner("send")(self.params) if coded else self.params
-            self._sent = self.params, [np.asarray(value) for value in values]
+            try:
+                values = self._runner("send")(self.params) if coded else self.params
+                self._sent = self.params, [np.asarray(value) for value in values]
+            except Exception as error:  # of a computation that was under way
+                raise _EntryError(self._last, self._trouble(error)) from error
         return self._sent[1]
 
     def values(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -356,8 +481,12 @@ class Shard:
         arrays |= {f"optimizer/{i}": leaf.data for i, leaf in enumerate(state)}
         return {"keys": [leaf.key for leaf in state]}, arrays
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns all of it as JSON and arrays; the arrays are not copied."""
+    def state(self, *, with_rows: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns all of it as JSON and arrays; the arrays are not copied.
+
+        Args:
+          with_rows: whether rows of tables, which are copied, are part of it.
+        """
         model, arrays = ({}, {}) if self.model is None else self.model.to_message()
         values: dict[str, Any] = dict(arrays)
         kinds = {}
@@ -377,7 +506,7 @@ class Shard:
             waiting.append([list(push), list(brought)])
             keep(f"waiting/{i}", list(brought.values()))
         rows = {}
-        for name, table in self.tables.items():
+        for name, table in self.tables.items() if with_rows else ():
             blocks = list(table.state())
             rows[name] = len(blocks)
             for i, block in enumerate(blocks):
@@ -390,6 +519,7 @@ class Shard:
             "waiting": waiting,
             "rows": rows,
             "awaited": list(self.awaited),
+            "names": sorted(self.names.items()),
             "reads": sorted(self._reads.items()),
             "seen": sorted(self._seen),
             "kinds": kinds,
@@ -434,12 +564,10 @@ class Shard:
                 brought = dict(zip(names, kept(f"waiting/{i}"), strict=True))
                 shard._waiting[Push(*push)] = brought
             for name, count in fields["rows"].items():
-                blocks = (kept(f"rows/{name}/{i}") for i in range(count))
-                shard.tables[name].load(
-                    RowBlock(ids, values, tuple(state))
-                    for ids, values, *state in blocks
-                )
+                blocks = (_rows_of(arrays, name, i) for i in range(count))
+                shard.tables[name].load(blocks)
             shard.awaited = tuple(map(str, fields["awaited"]))
+            shard.names = {int(w): str(n) for w, n in fields["names"]}
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}
             for version in fields["seen"]:
                 seen = [fnp.array(x) for x in kept(f"seen/{version}")]
@@ -453,11 +581,26 @@ class Shard:
         return shard
 
 
+def _push_of(entry: Message) -> Push:
+    return Push(entry.worker, int(entry.fields["clock"]), int(entry.fields["seen"]))
+
+
+def _said(error: Exception) -> str:
+    """Returns an error's text, with its class if it is not one of fxflow's."""
+    text = str(error) or type(error).__name__
+    return text if isinstance(error, FxflowError) else f"{type(error).__name__}: {text}"
+
+
+def _close(tables: Mapping[str, Table]) -> None:
+    for table in tables.values():
+        table.close()
+
+
 def _rows_of(arrays: Arrays, name: str, i: int) -> RowBlock:
     """Returns one of the blocks of rows that a snapshot has of a table."""
-    place = f"rows/{name}/{i}/"
-    count = sum(key.startswith(place) for key in arrays)
-    ids, rows, *state = [arrays[f"{place}{j}"] for j in range(count)]
+    keys = (f"rows/{name}/{i}/{j}" for j in itertools.count())
+    there = itertools.takewhile(arrays.__contains__, keys)
+    ids, rows, *state = [arrays[key] for key in there]
     return RowBlock(ids, rows, tuple(state))
 
 

@@ -1,15 +1,23 @@
-"""The shards that a server holds, and their logs on disk."""
+"""The shards that a server holds, in memory and on disk."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from fxflow.distributed.parameter_server.messages import Limits, Message
-from fxflow.distributed.parameter_server.server import log as logs
-from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.distributed.parameter_server.server.archive import (
+    SNAPSHOT_BYTES,
+    SNAPSHOT_ENTRIES,
+    Archive,
+)
+from fxflow.distributed.parameter_server.server.shard import Shard, _EntryError
+from fxflow.distributed.parameter_server.tables.store import TableState
+from fxflow.errors import DistributedError
 
 
 class Store:
@@ -19,49 +27,124 @@ class Store:
       server: number of the server, for names of files of tables.
       folder: for the logs; None keeps none.
       limits: of a record.
+      snapshot_bytes: of a log before a snapshot takes its place; see `Archive`.
+      snapshot_entries: the same, in entries.
 
     Attributes:
       shards: those that lie here.
     """
 
-    def __init__(self, server: int, folder: Path | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        server: int,
+        folder: Path | None,
+        limits: Limits,
+        *,
+        snapshot_bytes: int = SNAPSHOT_BYTES,
+        snapshot_entries: int = SNAPSHOT_ENTRIES,
+    ) -> None:
         self._server, self._folder, self._limits = server, folder, limits
+        self._snapshot_bytes = snapshot_bytes
+        self._snapshot_entries = snapshot_entries
         self.shards: dict[int, Shard] = {}
-        self._logs: dict[int, logs.Log] = {}
+        self._archives: dict[int, Archive] = {}
         self._turns: dict[int, int] = {}
+        self._claimed: IO[str] | None = None
 
     def open(self, number: int) -> Shard:
-        """Returns a shard as its log says; an empty one if there is none."""
-        shard = self.shards.get(number)
-        if shard is not None:
-            return shard
+        """Returns a shard as its snapshot and log say; an empty one if it has none.
+
+        Raises:
+          DistributedError: the snapshot is damaged, or the log cannot be applied again.
+        """
+        if number not in self.shards:
+            try:
+                self.shards[number] = self._opened(number)
+            except BaseException:
+                self.close()
+                raise
+        return self.shards[number]
+
+    def _opened(self, number: int) -> Shard:
         shard = Shard(self._place(number))
-        path = self._path(number)
-        if path is not None:
-            for entry in logs.read(path, limits=self._limits):
-                if entry.kind == "state":
-                    before, shard = shard, self._loaded(number, entry)
-                    before.close()
-                else:
-                    shard.apply(entry)
-            self._logs[number] = logs.Log(path)
-        self.shards[number] = shard
+        if self._folder is not None:
+            self._claim(self._folder)
+            archive = Archive(
+                self._folder,
+                number,
+                self._limits,
+                snapshot_bytes=self._snapshot_bytes,
+                snapshot_entries=self._snapshot_entries,
+            )
+            snapshot = archive.snapshot()
+            if snapshot is not None:
+                shard = self._loaded(number, snapshot)
+                for name, block in archive.rows():
+                    shard.tables[name].put(block)
+                for table in shard.tables.values():
+                    table.note_changes()
+            try:
+                archive.replay(shard)
+            except _EntryError as error:
+                raise DistributedError(
+                    f"shard {number} cannot be made again of its log in "
+                    f"{self._folder}: {error}. The log has all that was acknowledged: "
+                    "start again with more memory or disk"
+                ) from error
+            self._archives[number] = archive
         return shard
+
+    def _claim(self, folder: Path) -> None:
+        """Keeps other processes out of the folder for as long as this one lives.
+
+        Raises:
+          DistributedError: another one is there.
+        """
+        if self._claimed is not None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        claimed = (folder / "lock").open("w")
+        try:
+            fcntl.flock(claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            claimed.close()
+            raise DistributedError(
+                f"{folder} is the folder of another server that runs: give each one "
+                "of its own"
+            ) from None
+        self._claimed = claimed
 
     def enter(self, number: int, entry: Message) -> str:
         """Writes down and applies an entry that is due.
 
         Returns:
           Why a push was not used; empty if it was, or will be.
+
+        Raises:
+          _EntryError: it cannot be applied; the shard is of no use any more.
+          DistributedError: it cannot be written down; nothing has changed.
         """
-        log = self._logs.get(number)
-        if log is not None:
-            log.append(entry, limits=self._limits)
-        return self.shards[number].apply(entry)
+        archive = self._archives.get(number)
+        if archive is None:
+            return self.shards[number].apply(entry)
+        archive.append(entry)
+        dropped = self.shards[number].apply(entry)
+        if archive.is_due:
+            self._write_snapshot(number, archive)
+        return dropped
+
+    def _write_snapshot(self, number: int, archive: Archive) -> None:
+        """Begins to write a snapshot, behind."""
+        shard, whole = self.shards[number], archive.wants_all_rows
+        rows = _rows(shard, whole)
+        archive.begin(shard.position, self._state(number, False), rows, whole=whole)
 
     def state(self, number: int) -> Message:
         """Returns all of a shard as a message, for `load` elsewhere."""
-        fields, arrays = self.shards[number].state()
+        return self._state(number, True)
+
+    def _state(self, number: int, with_rows: bool) -> Message:
+        fields, arrays = self.shards[number].state(with_rows=with_rows)
         # As an array: it may be longer than the text of a message.
         said = np.frombuffer(json.dumps(fields).encode(), np.uint8)
         return Message(
@@ -69,35 +152,31 @@ class Store:
         )
 
     def load(self, number: int, message: Message) -> None:
-        """Puts the state of another copy in the place of a shard, and of its log.
+        """Puts the state of another copy in the place of a shard, and of its files.
 
         Raises:
           ValueError: it is no state.
+          DistributedError: it cannot be written to the disk.
         """
         loaded = self._loaded(number, message)
+        archive = self._archives.get(number)
+        if archive is not None:
+            archive.close()  # it may be reading the tables
         before, self.shards[number] = self.shards.get(number), loaded
         if before is not None:
             before.close()
-        path = self._path(number)
-        if path is None:
-            return
-        log = self._logs.pop(number, None)
-        if log is not None:
-            log.close()
-        new = path.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        whole = logs.Log(new, sync=True)
-        whole.append(message, limits=self._limits)
-        whole.close()
-        new.replace(path)
-        self._logs[number] = logs.Log(path)
+        if archive is not None:
+            rows = _rows(loaded, whole=True)
+            archive.replace(loaded.position, self._state(number, False), rows)
 
     def close(self) -> None:
         """Closes what is open."""
-        for log in self._logs.values():
-            log.close()
+        for archive in self._archives.values():
+            archive.close()
         for shard in self.shards.values():
             shard.close()
+        if self._claimed is not None:
+            self._claimed.close()
 
     def _loaded(self, number: int, message: Message) -> Shard:
         arrays = dict(message.arrays)
@@ -113,7 +192,17 @@ class Store:
         turn = "ab"[self._turns.get(number, 0)]
         return f"server-{self._server:04}-shard-{number:04}-{turn}"
 
-    def _path(self, number: int) -> Path | None:
-        if self._folder is None:
-            return None
-        return self._folder / f"shard-{number:04}.log"
+
+def _rows(shard: Shard, whole: bool) -> dict[str, TableState]:
+    """Returns the rows of a shard's tables as they are, to be read behind.
+
+    Args:
+      shard: whose tables.
+      whole: whether all of them, or those that changed since the last time.
+    """
+    found = {}
+    for name, table in shard.tables.items():
+        if whole:
+            table.note_changes()
+        found[name] = table.state(changed=not whole)
+    return found

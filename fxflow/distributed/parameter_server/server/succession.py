@@ -59,6 +59,8 @@ class Voter:
       epoch: of its view.
     """
 
+    epoch: int
+
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self._promised = Ballot(0, -1)
@@ -96,6 +98,10 @@ class Proposal:
       voters: those of the view that is left. All of them must agree if it is the
         first one: a server that was restarted in it has forgotten its promises.
     """
+
+    ballot: Ballot
+    epoch: int
+    voters: tuple[int, ...]
 
     def __init__(
         self, wanted: View, ballot: Ballot, view: View, voters: Sequence[int]

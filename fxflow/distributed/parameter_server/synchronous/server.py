@@ -71,6 +71,8 @@ class ParameterServer:
     and with its own part of the batch.
     """
 
+    exchange: str | Code
+
     axis_name: Any
 
     def __init__(

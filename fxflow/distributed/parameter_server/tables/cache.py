@@ -58,6 +58,8 @@ class RowCache:
       [False]
     """
 
+    counts: CacheCounts
+
     def __init__(
         self, shape: tuple[int, ...], dtype: Any, *, bound: int, rows: int
     ) -> None:

@@ -211,6 +211,15 @@ class DiskView:
         read: tuple[Ids, Fields] = self._taken_apart(found)
         return read
 
+    def get(self, ids: Ids) -> tuple[Ids, Fields]:
+        """Returns the ids that are here, of some, and their fields.
+
+        Args:
+          ids: int64[n], distinct, from small to large.
+        """
+        read: tuple[Ids, Fields] = self._taken_apart(self._cursor.getmulti(_keys(ids)))
+        return read
+
     def close(self) -> None:
         """Lets the space be used again."""
         self._transaction.abort()

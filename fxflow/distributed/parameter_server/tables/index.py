@@ -36,6 +36,8 @@ class IdIndex:
       capacity: the most ids there can be.
     """
 
+    count: int
+
     __slots__ = ("_full", "_ids", "_level", "_overflow", "_slots", "_split", "count")
 
     # Bytes for each id: what `capacity` may have to be derived from.

@@ -43,6 +43,12 @@ class Memory:
       capacity: the most rows there may be.
     """
 
+    dirty: np.ndarray[Any, Any]
+    end: int
+    fields: list[np.ndarray[Any, Any]]
+    ids: np.ndarray[Any, Any]
+    stored: np.ndarray[Any, Any]
+
     def __init__(self, fields: Sequence[Field], capacity: int | None) -> None:
         cost = _COST + sum(f.dtype.itemsize * math.prod(f.shape) for f in fields)
         known = capacity is not None

@@ -20,6 +20,7 @@ from fxflow.distributed.parameter_server.programs import (
 )
 from fxflow.distributed.parameter_server.tables.index import Ids
 from fxflow.distributed.parameter_server.tables.row_programs import (
+    BLOCKS,
     Field,
     RowPrograms,
     row_functions,
@@ -27,9 +28,6 @@ from fxflow.distributed.parameter_server.tables.row_programs import (
 )
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.tables.store import Table
-
-#: Rows that a server makes or updates at once; each size is compiled at its first use.
-BLOCKS = (32, 512, 8192)
 
 
 class TableModel(NamedTuple):

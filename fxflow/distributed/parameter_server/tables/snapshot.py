@@ -38,14 +38,35 @@ class Cut:
     Args:
       memory: rows.
       disk: rows that are not in memory, and former states of some that are.
+      only: the ids that are wanted, distinct, from small to large; None: all. What
+        they cost does not depend on how many rows there are.
+
+    Attributes:
+      closed: whether nothing of it is read any more.
     """
 
-    def __init__(self, memory: Memory, disk: DiskRows | None) -> None:
+    closed: bool
+
+    def __init__(
+        self, memory: Memory, disk: DiskRows | None, only: Ids | None = None
+    ) -> None:
+        self.closed = False
         self._memory, self._end = memory, memory.end
-        self._waiting = memory.ids[: self._end] != NONE
         self._copied: list[RowBlock] = []
         self._view = None if disk is None else disk.view()
-        self._newer = np.sort(memory.ids[: self._end][memory.stored[: self._end]])
+        self._slots: Slots | None = None
+        #: On disk: those wanted, or those that are not, for memory has newer ones.
+        self._stored: Ids
+        if only is None:
+            self._waiting = memory.ids[: self._end] != NONE
+            self._stored = np.sort(memory.ids[: self._end][memory.stored[: self._end]])
+        else:
+            slots = memory.find(only)
+            self._slots = np.sort(slots[slots >= 0])
+            self._stored = only[slots < 0]
+            # Pages of zeros nobody touches take no memory.
+            self._waiting = np.zeros(self._end, bool)
+            self._waiting[self._slots] = True
         self._blocks = self._read()
 
     def changing(self, slots: Slots) -> None:
@@ -63,25 +84,38 @@ class Cut:
         return next(self._blocks, None)
 
     def close(self) -> None:
-        """Lets go of what is not yet read."""
+        """Lets go of what is not yet read; called by any thread, at any time."""
+        if self.closed:
+            return
+        self.closed = True
         self._blocks.close()
         if self._view is not None:
             self._view.close()
 
     def _read(self) -> Generator[RowBlock, None, None]:
-        for start in range(0, self._end, BLOCK):
-            here = np.flatnonzero(self._waiting[start : start + BLOCK]) + start
+        count = self._end if self._slots is None else len(self._slots)
+        for start in range(0, count, BLOCK):
+            if self._slots is None:
+                here = np.flatnonzero(self._waiting[start : start + BLOCK]) + start
+            else:
+                slots = self._slots[start : start + BLOCK]
+                here = slots[self._waiting[slots]]
             if len(here):
                 yield self._take(here)
             while self._copied:
                 yield self._copied.pop()
         while self._copied:
             yield self._copied.pop()
-        while self._view is not None and (found := self._view.read()) is not None:
-            ids, fields = found
-            alone = ~_among(ids, self._newer)
-            if alone.any():
-                yield _block(ids[alone], [f[alone] for f in fields])
+        if self._view is not None and self._slots is not None:
+            for start in range(0, len(self._stored), BLOCK):
+                ids, fields = self._view.get(self._stored[start : start + BLOCK])
+                yield _block(ids, fields)
+        elif self._view is not None:
+            while (found := self._view.read()) is not None:
+                ids, fields = found
+                alone = ~_among(ids, self._stored)
+                if alone.any():
+                    yield _block(ids[alone], [f[alone] for f in fields])
 
     def _take(self, slots: Slots) -> RowBlock:
         self._waiting[slots] = False

@@ -85,6 +85,8 @@ class Table:
       [-0.5, -1.0, 0.0]
     """
 
+    programs: RowPrograms
+
     def __init__(self, spec: TableSpec, programs: RowPrograms | None = None) -> None:
         self.spec = spec
         self.programs = programs = programs or row_programs(spec)
@@ -93,7 +95,8 @@ class Table:
         self._disk: DiskRows | None = None
         if spec.folder is not None:
             self._disk = DiskRows(spec.folder, spec.name, programs.fields)
-        self._cut: Cut | None = None
+        self._cuts: list[Cut] = []
+        self._changed: list[Ids] | None = None
         self._both = 0  # rows in memory that are on disk too
         self._counts = TableCounts()
 
@@ -122,8 +125,8 @@ class Table:
     def close(self) -> None:
         """Closes and removes what is on disk; rows in memory are forgotten."""
         with self._lock:
-            if self._cut is not None:
-                self._end(self._cut)
+            for cut in self._cuts:
+                cut.close()
             self._memory.clear()
             if self._disk is not None:
                 self._disk.close()
@@ -179,6 +182,7 @@ class Table:
         with self._lock:
             if not finite.all():
                 ids, sums = self._without(ids, sums, finite)
+            self._note_changed(ids)
             for piece in self._pieces(len(ids)):
                 self._update(self._locate(ids[piece]), sums[piece], scale)
             self._count(updated=len(ids))
@@ -193,26 +197,41 @@ class Table:
         ids = self._ids(ids)
         given = self._gradients(ids, gradients).reshape(len(ids), self.spec.width)
         if self.spec.non_finite == "reject":
+            with np.errstate(over="ignore"):
+                if np.isfinite(np.abs(given).sum(axis=0)).all():
+                    return  # then so is any sum of some of them
+                ids, given = sum_rows(ids, given)
             bad = ~np.isfinite(given).all(axis=1)
             if bad.any():
                 raise self._rejected(ids[bad])
 
-    def state(self) -> TableState:
+    def state(self, changed: bool = False) -> TableState:
         """Returns all rows as they are now, in blocks; the table may go on meanwhile.
 
-        Rows that change before their block is read are copied first. One reading at a
-        time: it ends when all is read, or when it is closed or forgotten.
+        Rows that change before their block is read are copied first, once for each
+        reading. A reading ends when all is read, or when it is closed or forgotten.
+
+        Args:
+          changed: only the rows that changed since `note_changes` began to note them,
+            which it does anew.
 
         Returns:
           An iterator over blocks; each id is in one of them.
-
-        Raises:
-          ArgumentError: another one is not read to the end.
         """
         with self._lock:
-            self._require_no_reading()
-            self._cut = Cut(self._memory, self._disk)
-            return TableState(self, self._cut)
+            ids = None
+            if changed and self._changed is not None:
+                none = np.empty(0, np.int64)
+                ids = np.unique(np.concatenate([none, *self._changed]))
+                self._changed = []
+            cut = Cut(self._memory, self._disk, ids)
+            self._cuts = [*self._reading(), cut]
+            return TableState(self, cut)
+
+    def note_changes(self) -> None:
+        """Notes from now on which rows change, for `state(changed=True)`."""
+        with self._lock:
+            self._changed = []
 
     def load(self, blocks: Iterable[RowBlock]) -> None:
         """Replaces all rows.
@@ -248,6 +267,7 @@ class Table:
         fields = [block.rows, *block.state]
         self._check_fields(ids, fields)
         with self._lock:
+            self._note_changed(ids)
             for piece in self._pieces(len(ids)):
                 slots = self._locate(ids[piece], [f[piece] for f in fields])
                 self._change(slots, [f[piece] for f in fields])
@@ -255,7 +275,7 @@ class Table:
     # -- checks ------------------------------------------------------------------------
 
     def _require_no_reading(self) -> None:
-        if self._cut is not None:
+        if self._reading():
             raise ArgumentError(
                 f"{self.spec}: a state is being read: read it to the end, or close it"
             )
@@ -399,14 +419,21 @@ class Table:
             padded[: len(own)] = own
             block = np.zeros((size, *gradients.shape[1:]), gradients.dtype)
             block[: len(own)] = gradients[start:stop]
-            new = self.programs.update(self._memory.gather(padded), block, scale)
+            fields = self._memory.gather(padded)
+            for fresh in (block, *fields):
+                fresh.flags.writeable = False  # so that nobody copies them
+            new = self.programs.update(fields, block, scale)
             self._change(own, [np.asarray(x)[: len(own)] for x in new])
 
     def _change(self, slots: Slots, fields: Sequence[Rows]) -> None:
-        if (cut := self._cut) is not None:  # another thread may end it
+        for cut in self._reading():
             cut.changing(slots)
         self._memory.write(slots, fields)
         self._memory.dirty[slots] = True
+
+    def _note_changed(self, ids: Ids) -> None:
+        if self._changed is not None and len(ids):
+            self._changed.append(ids)
 
     def _make_room(self, count: int) -> None:
         """Evicts rows, if there is no room for so many more."""
@@ -421,7 +448,7 @@ class Table:
             )
         many = max(excess, min(memory.capacity // _PART, _EVICTED))
         slots = memory.coldest(many, self.spec.evict == "lfu")
-        if (cut := self._cut) is not None:  # another thread may end it
+        for cut in self._reading():
             cut.changing(slots)
         write = slots[memory.dirty[slots] | ~memory.stored[slots]]
         disk.put(memory.ids[write], memory.gather(write))
@@ -432,12 +459,11 @@ class Table:
     def _next(self, cut: Cut) -> RowBlock | None:
         """Returns the next block of a cut; None: there is none, or it was closed."""
         with self._lock:
-            return cut.next() if cut is self._cut else None
+            return None if cut.closed else cut.next()
 
-    def _end(self, cut: Cut) -> None:
-        if cut is self._cut:
-            self._cut = None
-            cut.close()
+    def _reading(self) -> list[Cut]:
+        """Returns the cuts that are not read to the end."""
+        return [cut for cut in self._cuts if not cut.closed]
 
 
 class TableState:
@@ -458,7 +484,7 @@ class TableState:
 
     def close(self) -> None:
         """Ends the reading; the table copies nothing any more."""
-        self._table._end(self._cut)
+        self._cut.close()
 
     def __del__(self) -> None:
         self.close()

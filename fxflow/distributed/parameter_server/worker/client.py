@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import queue
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
-from fxflow.distributed.parameter_server.model import Model
+from fxflow.distributed.parameter_server.model import Model, difference
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import WorkerTracing
 from fxflow.distributed.parameter_server.server.agreement import answer_of
+from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.server.succession import Voter
 from fxflow.distributed.parameter_server.transport import Deadline, Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
@@ -36,6 +39,8 @@ HostArray = np.ndarray[Any, Any]
 #: seconds.
 _BEAT = 0.5
 _AGAIN = 5.0
+#: How long a run may take to begin before people are told why, in seconds.
+_SAYS = 5.0
 #: How long who leaves waits until it need not vote, in seconds.
 _GOODBYE = 2.0
 
@@ -79,6 +84,10 @@ class Ticket:
         """The shards that have not answered yet."""
         return sorted(self._missing)
 
+    def is_late(self, seconds: float) -> bool:
+        """Waits for so long; returns whether there is still no result."""
+        return not self._done.wait(min(seconds, self.deadline.left))
+
     def result(self, who: Any) -> list[Pulled]:
         """Waits for all shards.
 
@@ -97,12 +106,20 @@ class Ticket:
 
 @dataclasses.dataclass
 class _Shard:
-    """The conversation about one shard."""
+    """The conversation about one shard.
+
+    Attributes:
+      round: grows with each phase: an answer to an earlier one may come late, and is of
+        a server that has gone on.
+      acked: the last number that was acknowledged when this phase began.
+    """
 
     number: int
     model: Model
     first: tuple[dict[str, Any], dict[str, HostArray]]
     phase: str = "hello"
+    round: int = 0
+    acked: int = 0
     asked: float = 0.0
     clock: int = 0
     have: Pulled = dataclasses.field(default_factory=lambda: Pulled(-1, []))
@@ -122,6 +139,15 @@ class _Question(NamedTuple):
     box: queue.SimpleQueue[Message]
 
 
+def _why(message: Message, model: Model | None = None) -> str:
+    """Returns what an error says, and how a run's model differs from one's own."""
+    why = str(message.fields["why"])
+    theirs = message.fields.get("model")
+    if model is None or not theirs:
+        return why
+    return f"{why}. {difference(model.described, theirs)}"
+
+
 class Client:
     """A worker's connection to the servers.
 
@@ -132,12 +158,24 @@ class Client:
       deadline: seconds after which a wait fails.
       workers: names of those with whom rounds begin, this one among them; empty: each
         begins when it comes.
+      joins: whether it trains; else it only asks, and servers count it nowhere: nobody
+        waits for it, it has no vote, and its death is not noticed.
       limits: of a message.
+
+    Raises:
+      DistributedError: an address is none, or needs keys.
 
     Attributes:
       number: by which servers know this worker; another process has another.
       tracing: what it did when, while somebody traces the run.
     """
+
+    name: str
+    number: int
+    seconds: float
+    tracing: WorkerTracing
+    view: View
+    workers: list[str]
 
     def __init__(
         self,
@@ -147,11 +185,15 @@ class Client:
         name: str = "worker",
         deadline: float = 60.0,
         workers: Sequence[str] = (),
+        joins: bool = True,
         limits: Limits = LIMITS,
     ) -> None:
+        for address in view.addresses:
+            address_of(address, bind=False, keys=keys)
         self.view, self.name, self.seconds = view, name, deadline
         self.workers = list(workers)
         self.number = secrets.randbits(62) or 1
+        self._joins = joins
         self.dropped: collections.Counter[str] = collections.Counter()
         self._sequence = 0
         self._shards: dict[int, _Shard] = {}
@@ -229,12 +271,23 @@ class Client:
         self._order("pull", ticket)
         return ticket
 
-    def wait(self, ticket: Ticket) -> list[Pulled]:
+    def wait(self, ticket: Ticket, *, says: bool = False) -> list[Pulled]:
         """Returns what was pulled, by shard.
+
+        Args:
+          ticket: the pull.
+          says: whether to tell people on stderr for whom it waits, when it takes long.
 
         Raises:
           DistributedError: a server did not answer in time, or refused.
         """
+        if says and ticket.is_late(_SAYS) and not ticket.deadline.passed:
+            print(
+                f"fxflow: {self.name} waits for {self._late(ticket.missing)}; it gives "
+                f"up in {ticket.deadline.left:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
         return ticket.result(self._late)
 
     def ask(self, server: int, kind: str, **fields: Any) -> Message:
@@ -272,12 +325,14 @@ class Client:
         self,
         kind: str,
         asked: Mapping[int, tuple[Mapping[str, Any], Mapping[str, HostArray]]],
+        models: Sequence[Model] | None = None,
     ) -> dict[int, Message]:
         """Asks whoever serves some shards, all at once, and waits for their answers.
 
         Args:
           kind: of the message.
           asked: fields and arrays, by shard.
+          models: of this end, for errors about another one.
 
         Raises:
           DistributedError: one did not answer in time, or refused.
@@ -292,7 +347,10 @@ class Client:
             )
             for shard, (fields, arrays) in asked.items()
         }
-        return {s: self._answer(q, deadline) for s, q in questions.items()}
+        return {
+            s: self._answer(q, deadline, models[s] if models else None)
+            for s, q in questions.items()
+        }
 
     def _primary(self, shard: int) -> int:
         return self.view.primary(shard)
@@ -309,7 +367,7 @@ class Client:
         request = -self._requests
         message = Message(
             kind,
-            worker=self.number,
+            worker=self.number if self._joins else 0,
             fields={**fields, "request": request},
             arrays=dict(arrays),
         )
@@ -318,7 +376,9 @@ class Client:
         self._order("ask", question)
         return question
 
-    def _answer(self, question: _Question, deadline: Deadline) -> Message:
+    def _answer(
+        self, question: _Question, deadline: Deadline, model: Model | None = None
+    ) -> Message:
         """Waits for the answer, asking again whoever serves meanwhile."""
         try:
             while True:
@@ -332,7 +392,8 @@ class Client:
             del self._questions[question.request]
         if reply.kind == "error":
             where = self._server(question.server())
-            raise DistributedError(f"{where}: {reply.fields['why']}")
+            kind = _LostCutError if reply.fields.get("again") else DistributedError
+            raise kind(f"{where}: {_why(reply, model)}")
         return reply
 
     def traffic(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -364,7 +425,9 @@ class Client:
     def _server(self, number: int) -> str:
         dialer = self._dialers.get(number)
         address = self.view.addresses[number]
-        problem = f": {dialer.problem}" if dialer is not None and dialer.problem else ""
+        problem = (
+            f" ({dialer.problem})" if dialer is not None and dialer.problem else ""
+        )
         heard = self._heard.get(number)
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
         absent = self._absent.get(number)
@@ -425,7 +488,7 @@ class Client:
             return False
         if self._left is None:
             self._left = Deadline(_GOODBYE, "a view without this worker")
-            for number in self._dialers:
+            for number in self._dialers if self._joins else ():
                 self._send(number, Message("leave", worker=self.number))
         return self.number not in self.view.workers or self._left.passed
 
@@ -453,6 +516,9 @@ class Client:
         self._send(self.view.primary(shard.number), message)
 
     def _beat(self, now: float) -> None:
+        if not self._joins:
+            self._look_around()
+            return
         for server in list(self._dialers) if self._left is None else ():
             more, arrays = self.tracing.heartbeat(server)
             fields = {"name": self.name, **more}
@@ -466,6 +532,12 @@ class Client:
                 # Perhaps it waits for others; perhaps something was lost on the way.
                 self._enter(shard, "hello")
 
+    def _look_around(self) -> None:
+        """Asks all servers for a newer view, if one that was asked does not answer."""
+        if self._questions:
+            for server in range(len(self.view.addresses)):
+                self._send(server, Message("hello", fields={"shard": 0}))
+
     # -- a conversation ----------------------------------------------------------------
 
     def _say(self, shard: _Shard) -> None:
@@ -473,21 +545,37 @@ class Client:
         shard.asked = time.monotonic()
         if shard.phase == "hello":
             server = self.view.primary(shard.number)
-            fields = {"shard": shard.number, "name": self.name}
+            fields = {
+                "shard": shard.number,
+                "name": self.name,
+                "request": shard.round,
+                "server": server,
+                "servers": len(self.view.addresses),
+            }
             self._send(server, Message("hello", worker=self.number, fields=fields))
         elif shard.phase == "model":
             fields, arrays = shard.model.to_message()
             more, values = shard.first
-            fields |= {**more, "workers": self.workers}
+            fields |= {**more, "workers": self.workers, "request": shard.round}
             self._tell(shard, "model", arrays={**arrays, **values}, **fields)
         elif shard.phase == "join":
             self._tell(
-                shard, "join", fingerprint=shard.model.fingerprint, name=self.name
+                shard,
+                "join",
+                fingerprint=shard.model.fingerprint,
+                name=self.name,
+                request=shard.round,
             )
 
     def _enter(self, shard: _Shard, phase: str) -> None:
         shard.phase = phase
+        shard.round += 1
+        shard.acked = self._acked(shard)
         self._say(shard)
+
+    def _acked(self, shard: _Shard) -> int:
+        """Returns the last number that was acknowledged."""
+        return (shard.unacked[0].sequence if shard.unacked else self._sequence + 1) - 1
 
     def _on(self, server: int, message: Message) -> None:
         """Takes one message of a server."""
@@ -504,6 +592,10 @@ class Client:
             answer = answer_of(self._voter, self.number, message)
             if answer is not None:
                 self._send(server, answer)
+            elif message.epoch < self.view.epoch:
+                # Who decided on it may have died before it told the other servers.
+                fields = {"view": self.view.to_json()}
+                self._send(server, Message("view", worker=self.number, fields=fields))
             return
         if message.kind in ("pong", "welcome"):
             self._note_incarnation(server, int(message.fields["incarnation"]))
@@ -552,7 +644,7 @@ class Client:
                 self._enter(shard, "hello")
 
     def _on_welcome(self, shard: _Shard, message: Message) -> None:
-        if shard.phase != "hello":
+        if shard.phase != "hello" or message.fields.get("request") != shard.round:
             return
         fingerprint = message.fields["shards"].get(str(shard.number))
         if fingerprint:
@@ -567,22 +659,23 @@ class Client:
             self._enter(shard, "model")
 
     def _on_model_ok(self, shard: _Shard, message: Message) -> None:
-        if shard.phase == "model":
+        if shard.phase == "model" and message.fields.get("request") == shard.round:
             self._enter(shard, "join")
 
     def _on_joined(self, shard: _Shard, message: Message) -> None:
-        if shard.phase != "join":
+        if shard.phase != "join" or message.fields.get("request") != shard.round:
             return
         shard.phase = "joined"
         last, clock = int(message.fields["last"]), int(message.fields["clock"])
         while shard.unacked and shard.unacked[0].sequence <= last:
             shard.unacked.popleft()
-        first = shard.unacked[0].sequence if shard.unacked else self._sequence + 1
-        if last + 1 < first:
+        if last < shard.acked:
             raise DistributedError(
                 f"{self._server(self.view.primary(shard.number))} has lost pushes "
-                f"{last + 1} to {first - 1} of {self.name}, which were acknowledged"
+                f"{last + 1} to {shard.acked} of {self.name}, which were acknowledged"
             )
+        # What was acknowledged since this end asked has counted there, too.
+        clock += self._acked(shard) - last
         again = list(shard.unacked)
         shard.unacked.clear()
         for message in again:
@@ -619,7 +712,7 @@ class Client:
 
     def _on_error(self, shard: _Shard, message: Message) -> None:
         server = self._server(self.view.primary(shard.number))
-        error = DistributedError(f"{server}: {message.fields['why']}")
+        error = DistributedError(f"{server}: {_why(message, shard.model)}")
         if shard.ticket is None:
             raise error
         ticket, shard.ticket = shard.ticket, None
@@ -641,11 +734,12 @@ class Client:
     # -- orders ------------------------------------------------------------------------
 
     def _do_begin(self, shards: Sequence[_Shard], ticket: Ticket) -> None:
-        for server in range(len(self.view.addresses)):
-            self._dialer(server)  # all of them hear that it is there
         for shard in shards:
             self._shards[shard.number] = shard
             shard.ticket = ticket
+        for server in range(len(self.view.addresses)):
+            self._dialer(server)  # all of them hear that it is there
+        for shard in shards:
             self._say(shard)
 
     def _do_pull(self, ticket: Ticket) -> None:

@@ -22,15 +22,19 @@ class Cutter:
     Attributes:
       names: of each server's pieces, in the order of the alphabet, in which a pytree
         has them.
+      pieces: themselves, in that order.
     """
+
+    names: list[list[str]]
+    pieces: list[list[Piece]]
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._rows = {tensor.name: tensor.rows for tensor in plan.tensors}
-        self._pieces = [
+        self.pieces = [
             sorted(plan.on(server), key=self._name) for server in plan.servers
         ]
-        self.names = [[self._name(p) for p in served] for served in self._pieces]
+        self.names = [[self._name(p) for p in served] for served in self.pieces]
 
     def _name(self, piece: Piece) -> str:
         rows = f"[{piece.start:012}:{piece.stop:012}]"
@@ -52,13 +56,13 @@ class Cutter:
                 else tensors[p.name][p.start : p.stop]
                 for p in served
             ]
-            for served in self._pieces
+            for served in self.pieces
         ]
 
     def join(self, parts: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """Returns the tensors by name, from the pieces that `cut` gave."""
         found: dict[str, list[tuple[int, Any]]] = {}
-        for served, values in zip(self._pieces, parts, strict=True):
+        for served, values in zip(self.pieces, parts, strict=True):
             for piece, value in zip(served, values, strict=True):
                 found.setdefault(piece.name, []).append((piece.start, value))
         tensors = {}

@@ -50,6 +50,8 @@ class WorkerTables:
       ArgumentError: two tables have one name.
     """
 
+    specs: dict[str, TableSpec]
+
     def __init__(
         self, specs: Sequence[TableSpec], *, bound: int = 0, rows: int = 1 << 20
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +14,17 @@ from fxflow.core.arrays import Aval, typeof
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
-from fxflow.distributed.parameter_server.worker.client import Client, HostArray
+from fxflow.distributed.parameter_server.server.cuts import _LostCutError
+from fxflow.distributed.parameter_server.transport import Deadline
+from fxflow.distributed.parameter_server.worker.client import (
+    Client,
+    HostArray,
+    Pulled,
+)
 from fxflow.errors import ArgumentError
+
+#: How often a run that does not train yet is asked, in seconds.
+_LOOK = 0.2
 
 
 class Part(NamedTuple):
@@ -36,20 +46,77 @@ def taken(client: Client) -> list[Part]:
     Raises:
       DistributedError: a server does not answer in time, or was replaced just now.
     """
+    parts = []
+    for shard, answer in sorted(_cut(client).items()):
+        rows = {t: _rows(client, shard, t) for t in answer.fields["tables"]}
+        parts.append(_part(answer, rows))
+    return parts
+
+
+def looked_at(client: Client) -> list[Pulled]:
+    """Returns the parameters of all shards after the same pushes, as they travel.
+
+    Raises:
+      DistributedError: a server does not answer in time, or was replaced just now.
+    """
+    found = sorted(_cut(client, looks=True).items())
+    return [
+        Pulled(
+            int(m.fields["version"]), [m.arrays[str(i)] for i in range(len(m.arrays))]
+        )
+        for _, m in found
+    ]
+
+
+def _cut(client: Client, looks: bool = False) -> dict[int, Message]:
+    """Makes a cut, and another one where a server died within it.
+
+    Returns:
+      What all shards answer to its second half.
+
+    Raises:
+      DistributedError: a server does not answer in time, or none lives long enough.
+    """
+    deadline = Deadline(client.seconds, "parameters that all servers have")
+    while True:
+        try:
+            return _one_cut(client, looks)
+        except _LostCutError:
+            if deadline.passed:
+                raise
+
+
+def _one_cut(client: Client, looks: bool) -> dict[int, Message]:
     shards = range(len(client.view.holders))
     which = secrets.randbits(31)
-    begun = client.ask_shards("cut", {s: ({"cut": which}, {}) for s in shards})
+    asked: dict[str, Any] = {"cut": which, "looks": looks}
+    begun = client.ask_shards("cut", {s: (asked, {}) for s in shards})
     upto: dict[int, int] = {}
     for answer in begun.values():
         for worker, last in answer.fields["last"]:
             upto[worker] = max(upto.get(worker, 0), last)
-    fields = {"cut": which, "upto": sorted(upto.items())}
-    cut = client.ask_shards("cut", {s: (fields, {}) for s in shards})
-    parts = []
-    for shard, answer in sorted(cut.items()):
-        rows = {t: _rows(client, shard, t) for t in answer.fields["tables"]}
-        parts.append(_part(answer, rows))
-    return parts
+    asked["upto"] = sorted(upto.items())
+    return client.ask_shards("cut", {s: (asked, {}) for s in shards})
+
+
+def require_model(client: Client, models: Sequence[Model]) -> None:
+    """Waits until a run trains, and checks that it trains this.
+
+    Raises:
+      DistributedError: it trains another model, or none yet when time is up.
+    """
+    deadline = Deadline(client.seconds, "a worker that brings the model")
+    while True:
+        servers = len(client.view.addresses)
+        asked: dict[int, Any] = {}
+        for shard, model in enumerate(models):
+            mine = {"fingerprint": model.fingerprint, "name": client.name}
+            asked[shard] = {**mine, "servers": servers}, {}
+        answers = client.ask_shards("hello", asked, models)
+        if all(answers[s].fields["shards"].get(str(s)) for s in asked):
+            return
+        deadline.check()
+        time.sleep(_LOOK)
 
 
 def _part(answer: Message, rows: dict[str, Any]) -> Part:
@@ -86,6 +153,8 @@ def params_of(snapshot: Any, like: Any) -> Any:
             "init: the snapshot must be what `snapshot()` returned, a dictionary of "
             f"'params' and 'servers'; got {type(snapshot).__name__}"
         )
+    if not snapshot["servers"]:
+        raise ArgumentError("init: the snapshot has the state of no server")
     names = (tensor.name for tensor in tensors_of(snapshot["params"]))
     found = dict(zip(names, tree.leaves(snapshot["params"]), strict=True))
     values = []
@@ -102,21 +171,13 @@ def params_of(snapshot: Any, like: Any) -> Any:
 
 
 def states_of(
-    snapshot: Mapping[str, Any], models: Sequence[Model]
+    servers: Sequence[Mapping[str, Any]], models: Sequence[Model]
 ) -> list[tuple[dict[str, Any], dict[str, HostArray]]]:
     """Returns for each shard fields and arrays of what else it begins with.
 
     Raises:
-      ArgumentError: the snapshot is of another optimizer, other tables or another
-        number of servers.
+      ArgumentError: the snapshot is of another optimizer or other tables.
     """
-    servers = snapshot["servers"]
-    if len(servers) != len(models):
-        raise ArgumentError(
-            f"init: the snapshot is of {len(servers)} servers and there are "
-            f"{len(models)}, each with other parts of the optimizer's state: start as "
-            "many, or begin with snapshot['params'] alone"
-        )
     given = []
     for server, model in zip(servers, models, strict=True):
         state = [np.asarray(leaf) for leaf in server["optimizer"]]

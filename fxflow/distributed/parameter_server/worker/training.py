@@ -21,12 +21,14 @@ from fxflow.distributed.parameter_server.filters import Filter, coded_types
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.monitor import trace
 from fxflow.distributed.parameter_server.placement import Plan, place, tensors_of
+from fxflow.distributed.parameter_server.programs import adopted
 from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.synchronous.server import Metrics
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import snapshots
 from fxflow.distributed.parameter_server.worker.client import Client, Pulled, Ticket
 from fxflow.distributed.parameter_server.worker.pieces import Cutter
+from fxflow.distributed.parameter_server.worker.recutting import recut
 from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
 from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.transforms.grad import value_and_grad
@@ -149,7 +151,9 @@ class AsynchronousServer:
         self._shape: _Shape | None = None
         self._models: list[Model] = []
         self._ticket: tuple[int, Ticket] | None = None
-        #: Steps whose gradient was not finite and was left out.
+        #: Steps whose gradient was not finite, whatever became of it.
+        self.non_finite: int = 0
+        #: Those of them that were left out.
         self.skipped: int = 0
 
     def __repr__(self) -> str:
@@ -160,6 +164,9 @@ class AsynchronousServer:
 
     def init(self, params: Any, snapshot: Any = None) -> WorkerState:
         """Joins the run: the first worker's parameters are those of all.
+
+        An evaluator does not join: it waits until the run has begun, checks that it
+        trains the same, and may come and go as it likes.
 
         Args:
           params: pytree of float arrays.
@@ -172,7 +179,8 @@ class AsynchronousServer:
         Raises:
           DistributedError: a server does not answer in time, or trains another model.
           ArgumentError: a group of the filter has no parameter, or the snapshot is of
-            other parameters, another optimizer or another number of servers.
+            other parameters or another optimizer; or it is of another number of servers
+            and the optimizer's state is not by rows, so that it cannot be cut anew.
         """
         self.close()
         if snapshot is not None:
@@ -202,19 +210,36 @@ class AsynchronousServer:
             for like in types
         ]
         self._client = client
+        if not self._joins:
+            snapshots.require_model(client, self._models)
+            return WorkerState(0, None, None)
         given = None
         if snapshot is not None:
-            given = snapshots.states_of(snapshot, self._models)
+            servers = self._servers_of(snapshot, params)
+            given = snapshots.states_of(servers, self._models)
         ticket = client.begin(self._models, [list(p.values()) for p in parts], given)
         residual = [self._code.init(values) for values in parts]
         own = None
         # Here, so that what is wrong with the model is told where it was given.
-        pulled = client.wait(ticket)
+        pulled = client.wait(ticket, says=True)
         if self.consistency.pushes == "changes":
             start = self._joined([p.params for p in pulled])
             own = start, jit(self._optimizer.init)(start), start
         self._ticket = 0, ticket
         return WorkerState(0, own, residual)
+
+    def _servers_of(self, snapshot: Any, params: Any) -> Any:
+        """Returns what a snapshot has of each server, of as many as there are now."""
+        servers, cutter = snapshot["servers"], self._known.cutter
+        if len(servers) == len(cutter.names):
+            return servers
+        changes = self.consistency.pushes == "changes"
+        init = (lambda pieces: ()) if changes else self._optimizer.init
+        tensors = tensors_of(params)
+        types = [ShapeDtypeStruct(x.shape, x.dtype) for x in tree.leaves(params)]
+        named = {t.name: like for t, like in zip(tensors, types, strict=True)}
+        before = Cutter(place(tensors, len(servers)))
+        return recut(servers, init, before, cutter, named)
 
     def step(
         self,
@@ -238,7 +263,13 @@ class AsynchronousServer:
         Raises:
           DistributedError: the parameters did not come in time; it names who is late.
           NonFiniteError: the gradient is not finite, and that is to be an error.
+          ArgumentError: this process is an evaluator.
         """
+        if not self._joins:
+            raise ArgumentError(
+                f"parameter_server: {self._known_client.name} does not train: "
+                "`params(state)`, `rows` and `snapshot` say what the run has"
+            )
         client, number, _ = self._connected
         with client.tracing.recorder.span("step", 0, number + 1):
             if self.consistency.pushes == "changes":
@@ -254,7 +285,7 @@ class AsynchronousServer:
     ) -> tuple[WorkerState, Metrics]:
         client, _, _ = self._connected
         span = client.tracing.recorder.span
-        parts = [p.params for p in self._pulled(state)]
+        parts = [[adopted(x) for x in p.params] for p in self._pulled(state)]
         gathered = self._gathered(ids, state.number)
         rows = {name: (g.rows, g.inverse) for name, g in gathered.items()}
         with span("gradient"):
@@ -278,7 +309,7 @@ class AsynchronousServer:
         Returns:
           Arrays of the shape of the ids and of a row, by table.
         """
-        client, _, _ = self._connected
+        client = self._known_client
         count = len(client.view.holders)
         fresh = WorkerTables([self._tables.specs[name] for name in ids])
         found = fresh.gather(client, count, ids, 0)
@@ -288,8 +319,15 @@ class AsynchronousServer:
         """Returns the parameters that the state's next step begins with.
 
         Args:
-          state: as `init` or `step` gave it.
+          state: as `init` or `step` gave it. An evaluator gets the newest parameters
+            whenever it asks: all servers' after the same pushes of each worker.
+
+        Raises:
+          DistributedError: a server does not answer in time.
         """
+        if not self._joins:
+            found = snapshots.looked_at(self._known_client)
+            return self._joined([p.params for p in found])
         if state.own is not None:
             return state.own[0]
         return self._joined([p.params for p in self._pulled(state)])
@@ -316,7 +354,7 @@ class AsynchronousServer:
         Source: Chandy, Lamport 1985, "Distributed snapshots: determining global states
         of distributed systems".
         """
-        client, _, _ = self._connected
+        client = self._known_client
         found = snapshots.taken(client)
         names = [tensor.name for tensor in self._known.cutter.plan.tensors]
         tensors = self._known.cutter.join([part.params for part in found])
@@ -332,7 +370,7 @@ class AsynchronousServer:
         Raises:
           ArgumentError: `init` was not called, or `close` was.
         """
-        client, _, _ = self._connected
+        client = self._known_client
         pulled = [coded_types(self._pull, like)[0] for like in self._known.types]
         return TrafficReport(
             *client.traffic(),
@@ -361,7 +399,7 @@ class AsynchronousServer:
           DistributedError: no server lets itself be traced.
           OSError: the file cannot be written.
         """
-        client, _, _ = self._connected
+        client = self._known_client
         keys = self._cluster.keys if self._cluster else None
         return trace(path, client.view.addresses, keys)
 
@@ -378,6 +416,16 @@ class AsynchronousServer:
         if self._shape is None:
             raise ArgumentError("parameter_server: call init(params) first")
         return self._shape
+
+    @property
+    def _joins(self) -> bool:
+        return self._cluster is None or self._cluster.trains
+
+    @property
+    def _known_client(self) -> Client:
+        if self._client is None:
+            raise ArgumentError("parameter_server: call init(params) first")
+        return self._client
 
     @property
     def _connected(self) -> tuple[Client, int, Ticket]:
@@ -417,6 +465,8 @@ class AsynchronousServer:
 
     def _sent(self, state: WorkerState, coded: Any, finite: Any, loss: Any) -> Any:
         """Returns what is pushed, on the host; None if it is to be left out."""
+        if not bool(finite):
+            self.non_finite += 1
         if self._non_finite != "apply" and not bool(finite):
             if self._non_finite == "reject":
                 raise NonFiniteError(

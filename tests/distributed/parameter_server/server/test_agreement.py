@@ -125,6 +125,7 @@ def test_who_comes_again_empty_does_not_serve_what_another_may_have() -> None:
     ends = Ends(view)
     zero = ends.servers[10]
     zero.hear(1, Heard(71, {0: Position(0, 0), 1: Position(2, 7)}, 1.0))
+    assert zero.wanted(0.4, {WORKER}, {}, {}) is None  # it is young
     # Server 2 is silent, and may come back. 1 has shard 1 from its log, and not 0.
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None
@@ -170,3 +171,21 @@ def test_nonsense() -> None:
     for fields in ({}, {"turn": 1, "proposer": "x"}):
         with pytest.raises((KeyError, ValueError)):
             answer_of(Voter(1), 1, Message("prepare", epoch=1, fields=fields))
+
+
+def test_who_has_just_come_takes_nobody_for_silent() -> None:
+    ends = Ends(MET)
+    one = ends.servers[11]
+    # It is in the view before it hears the others.
+    one.hear(2, Heard(12, {}, 1.0))
+    assert one.wanted(1.0, {WORKER}, {}, {}) is None
+    assert one.wanted(1.4, {WORKER}, {}, {}) is None
+    one.hear(2, Heard(12, {}, 1.6))
+    wanted = one.wanted(1.6, {WORKER}, {}, {})
+    assert wanted is not None and wanted.servers == (0, 11, 12)
+    # Who has heard all of them goes by their silence alone.
+    two = ends.servers[12]
+    two.hear(0, Heard(10, {}, 1.0))
+    two.hear(1, Heard(11, {}, 1.0))
+    wanted = two.wanted(1.6, {WORKER}, {}, {})
+    assert wanted is not None and wanted.servers == (0, 0, 12)

@@ -27,7 +27,7 @@ def cut(upto: dict[int, int]) -> Message:
 def test_pushes_beyond_a_cut_wait_for_it() -> None:
     cuts = Cuts()
     assert not cuts.holds(0, b"a", push(1, 4))
-    cuts.begin(0, 77, 0.0)
+    cuts.begin(0, 77, 0.0, b"c")
     held = [(b"a", push(1, 4)), (b"b", push(2, 9))]
     assert all(cuts.holds(0, *item) for item in held)
     assert not cuts.holds(1, b"a", push(1, 4))  # another shard
@@ -44,16 +44,16 @@ def test_pushes_beyond_a_cut_wait_for_it() -> None:
 
 def test_a_worker_that_died_is_not_waited_for() -> None:
     cuts = Cuts()
-    cuts.begin(0, 1, 0.0)
+    cuts.begin(0, 1, 0.0, b"c")
     cuts.ask(0, 1, b"c", cut({3: 5}))
     assert cuts.taken(0, shard(w3=4)) is not None
 
 
 def test_cuts_are_given_up() -> None:
     cuts = Cuts()
-    cuts.begin(0, 1, 100.0)
+    cuts.begin(0, 1, 100.0, b"c")
     cuts.holds(0, b"a", push(1, 4))
-    cuts.begin(0, 2, 101.0)  # of another worker
+    cuts.begin(0, 2, 101.0, b"c")  # of another worker
     with pytest.raises(DistributedError, match="snapshot of shard 0 was given up"):
         cuts.ask(0, 1, b"c", cut({}))
     assert cuts.late(110.5) == []
@@ -81,3 +81,11 @@ def test_rows_are_read_part_by_part_and_again() -> None:
     cuts.late(100.0)
     with pytest.raises(DistributedError, match="were not read for 60 s"):
         cuts.rows(0, "t", 2, 100.0)
+
+
+def test_who_only_looks_holds_pushes_for_a_shorter_time() -> None:
+    cuts = Cuts()
+    cuts.begin(0, 1, 100.0, b"c", looks=True)
+    cuts.begin(1, 1, 100.0, b"d")
+    assert cuts.makers() == [(0, b"c"), (1, b"d")]
+    assert cuts.late(102.5) == [0]

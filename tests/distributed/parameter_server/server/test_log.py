@@ -30,10 +30,12 @@ def numbers(path: Path) -> list[int]:
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a" / "log"
     assert list(read(path, limits=LIMITS)) == []
-    for sync in (False, True):
-        log = Log(path, sync=sync)
+    for _ in range(2):
+        log = Log(path)
         for entry in entries(2):
             log.append(entry, limits=LIMITS)
+        log.sync()
+        assert log.size == path.stat().st_size
         log.close()
     assert numbers(path) == [0, 1, 0, 1]
 
@@ -66,3 +68,14 @@ def test_a_flipped_byte_ends_it(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     assert numbers(path) == [0]
+
+
+def test_what_is_only_looked_at_is_not_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = Log(path)
+    log.append(entries(1)[0], limits=LIMITS)
+    log.close()
+    with path.open("r+b") as file:
+        file.truncate(log.size - 1)
+    assert list(read(path, limits=LIMITS, repair=False)) == []
+    assert path.stat().st_size == log.size - 1

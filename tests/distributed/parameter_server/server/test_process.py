@@ -1,5 +1,6 @@
 """A server without a network: messages in, messages out."""
 
+import dataclasses
 import time
 from typing import Any
 
@@ -14,8 +15,10 @@ from fxflow.distributed.parameter_server.consistency import (
 )
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import make_model
+from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.views import first_view
+from fxflow.errors import DistributedError
 
 W = np.zeros(2, np.float32)
 
@@ -29,6 +32,11 @@ class Wire:
     def send(self, peer: bytes, message: Message) -> bool:
         self.sent.append((peer, message))
         return True
+
+    def told(self, kind: str) -> tuple[bytes, Message]:
+        """Returns the only message of a kind, and to whom it went."""
+        (found,) = [item for item in self.sent if item[1].kind == kind]
+        return found
 
     def kinds(self) -> list[str]:
         found = [message.kind for _, message in self.sent]
@@ -128,8 +136,8 @@ def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
     server._look_after()
-    ((peer, error),) = wire.sent
-    assert (peer, error.kind) == (b"1", "error")
+    peer, error = wire.told("error")
+    assert peer == b"1"
     assert "waits for w2, heard 3." in error.fields["why"]
     monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
     server._look_after()  # both have been silent too long
@@ -144,7 +152,7 @@ def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
     server._look_after()
-    ((peer, error),) = wire.sent
+    peer, error = wire.told("error")
     assert (peer, error.fields["why"]) == (b"1", "waits for w3, which has not come yet")
     wire.kinds()
     # Who has come once is not waited for again; one more may come.
@@ -179,11 +187,12 @@ def test_names_that_are_none() -> None:
         Message("pull", 1, 0, 1, {"shard": 7, "clock": 0}),
         Message("pull", 1, 0, 1, {"shard": "x"}),
         Message("push", 1, 1, 1, {"shard": 0, "clock": "x", "seen": 0}),
+        Message("push", 1, 1, 1, {"shard": 0}, {"0": np.ones(2, np.float64)}),
         Message("join", 1, 0, 1, {"shard": 0}),
         Message("model", 1, 0, 1, {"shard": 0, "programs": 3}),
         Message("vote", 1),
     ],
-    ids=lambda m: m.kind,
+    ids=["pull", "pull", "push", "push", "join", "model", "vote"],
 )
 def test_nonsense_is_answered_and_changes_nothing(message: Message) -> None:
     server, wire, _ = server_of(1)
@@ -191,3 +200,64 @@ def test_nonsense_is_answered_and_changes_nothing(message: Message) -> None:
     server.handle(b"1", message)
     assert wire.kinds() == ["error"]
     assert server.shards[0].position == before
+
+
+def test_a_part_of_another_dtype_is_named() -> None:
+    server, wire, _ = server_of(1)
+    bad = push(1)
+    server.handle(b"1", dataclasses.replace(bad, arrays={"0": np.ones(2, np.int32)}))
+    ((_, error),) = wire.sent
+    assert "w1 sent i32[2] as part 0, where the model has f32[2]" in error.fields["why"]
+    server.handle(b"1", push(1))
+    assert wire.sent[-1][1].kind == "params"
+
+
+def test_a_model_that_cannot_be_trained_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wire: Any = Wire()
+    server = Server(wire, wire, 0, first_view(["a:1"]))
+    model = make_model(["w"], [W], optim.sgd(1.0), asynchronous())
+    fields, arrays = model.to_message()
+    offer = {"shard": 0, "workers": [], **fields}
+    message = Message("model", 1, 0, 1, offer, {**arrays, "param/w": W})
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "__call__", greedy)
+        server.handle(b"1", message)
+    ((_, error),) = wire.sent
+    assert "the program 'init' of 'w': MemoryError: 1 TB" in error.fields["why"]
+    assert server.shards[0].model is None
+    server.handle(b"1", message)
+    assert wire.kinds() == ["error", "model_ok"]
+
+
+def greedy(*_: object) -> None:
+    raise MemoryError("1 TB")
+
+
+def test_what_goes_wrong_in_an_update_is_told_and_ends_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, wire, _ = server_of(2, asynchronous())
+    came = [(b"1", push(1))]
+    stub: Any = wire
+    stub.wait = lambda seconds: None
+    stub.receive = lambda: [came.pop()] if came else []
+    stub.close = lambda **_: None
+    monkeypatch.setattr(Runner, "__call__", greedy)
+    why = "server 0 ends, for it cannot apply push 1 of w1: 'w': MemoryError: 1 TB"
+    with pytest.raises(DistributedError, match=why):
+        server.serve()
+    told = dict(wire.sent)
+    assert set(told) == {b"1", b"2"}
+    assert all(m.kind == "error" and why in m.fields["why"] for m in told.values())
+
+
+def test_an_error_of_a_question_harms_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, wire, _ = server_of(1)
+    monkeypatch.setattr(server, "stats", greedy)
+    server.handle(b"1", Message("stats", 1, 0, 1, {"request": -1}))
+    server.handle(b"1", pull(1))
+    assert wire.kinds() == ["error", "params"]

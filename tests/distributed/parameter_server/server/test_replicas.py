@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 from fxflow import optim
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
 from fxflow.distributed.parameter_server.model import Model, make_model
+from fxflow.distributed.parameter_server.server import replicas
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import View, first_view
@@ -225,3 +227,78 @@ def test_rounds_go_on(tmp_path: Path) -> None:
         run.stop(0)
         second = push(two)
         assert totals(one, first) == totals(two, second) == [4, 4]
+
+
+def test_a_server_that_cannot_apply_an_entry_gives_its_place_to_a_copy(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, 2) as run, worker(run) as client:
+        assert totals(client, push(client)) == [1.0, 1.0]
+        broken = run.servers[0]
+
+        def full(number: int, entry: Any) -> str:
+            raise DistributedError("the log cannot be written to: No space left")
+
+        broken._store.enter = full  # type: ignore[method-assign]
+        ended: list[str] = []
+        serve = run.threads[0]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(threading, "excepthook", lambda a: ended.append(str(a[1])))
+            assert totals(client, push(client)) == [2.0, 2.0]
+            serve.join(10)
+        (why,) = ended
+        assert "server 0 ends, for it cannot apply push 2 of worker: the log" in why
+        run.wait(((1,), (1,)))
+        run.servers.pop(0), run.threads.pop(0)
+
+
+def test_who_leaves_votes_until_it_is_not_needed(tmp_path: Path) -> None:
+    with (
+        running(tmp_path, 2) as run,
+        worker(run) as client,
+        contextlib.ExitStack() as s,
+    ):
+        others = [s.enter_context(worker(run)) for _ in range(2)]
+        end = time.monotonic() + 20
+        while len(run.now().workers) < 3:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        # Of five voters one dies and two leave, before anybody knows of the death.
+        run.stop(0)
+        leaving = [threading.Thread(target=other.close) for other in others]
+        for thread in leaving:
+            thread.start()
+        while run.servers[1]._workers.keys() & {other.number for other in others}:
+            time.sleep(0.01)
+        run.start(0)
+        assert totals(client, push(client)) == [1.0, 1.0]
+        for thread in leaving:
+            thread.join()
+
+
+def test_a_copy_that_is_gone_is_asked_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, 2) as run, worker(run) as client:
+        assert totals(client, push(client)) == [1.0, 1.0]
+        # It is silent for longer than a question waits for an answer, and then gone.
+        monkeypatch.setattr(replicas, "_ASK_AGAIN", 0.0)
+        run.stop(1)
+        assert totals(client, push(client)) == [2.0, 2.0]
+        assert run.threads[0].is_alive()
+
+
+def test_a_heartbeat_of_a_process_that_is_gone_comes_late(tmp_path: Path) -> None:
+    with running(tmp_path, 2) as run, worker(run) as client:
+        assert totals(client, push(client)) == [1.0, 1.0]
+        server = run.servers[0]._replicas
+        epoch = run.now().epoch
+        late = run.servers[1]._replicas._heartbeat()
+        fields = {**late.fields, "incarnation": 7, "began": late.fields["began"] - 1}
+        server.handle(dataclasses.replace(late, fields=fields))
+        assert totals(client, push(client)) == [2.0, 2.0]
+        assert server.view.epoch == epoch
+        # Of one that is silent it is not known that it is the newer one.
+        assert server._is_stale(1, 1)
+        server._newest[1] = (2, time.monotonic() - 60)
+        assert not server._is_stale(1, 1)

@@ -33,6 +33,16 @@ def test_what_all_have_is_committed() -> None:
     assert copies.committed == 12
 
 
+def test_what_is_known_of_holders_outlives_a_view() -> None:
+    copies = copies_of(1, 2)
+    add(copies, 1)
+    copies.note(1, at(11))
+    copies.begin(server for server in (1, 2))  # read once, as `Replicas` gives them
+    assert copies.followers and copies.committed == 10
+    assert copies.follow([]) == []
+    assert [m.sequence for m in copies.lacking(2)] == [11]
+
+
 def test_without_holders_everything_is_committed() -> None:
     copies = copies_of()
     add(copies, 3)
@@ -69,21 +79,44 @@ def test_the_same_number_of_other_entries_is_elsewhere() -> None:
     assert not copies.note(2, at(11, epoch=1))
 
 
-def test_who_has_caught_up_counts_from_the_proposal_on() -> None:
+def test_who_has_caught_up_counts_before_it_is_proposed() -> None:
     copies = copies_of(1)
     copies.follow([2])
     assert copies.ready() == []
     copies.note(2, at(10))
     assert copies.ready() == [2]
-    copies.count(2)
     add(copies, 1)
     copies.note(1, at(11))
-    assert (copies.committed, copies.ready()) == (10, [])
+    assert (copies.committed, copies.ready()) == (10, [2])
     # It is gone again, but the view with it may have been decided.
     copies.follow([])
     assert copies.followers == [1, 2]
     copies.begin([1])
     assert copies.followers == [1] and copies.committed == 11
+
+
+def test_who_lacks_what_was_acknowledged_is_not_taken_in() -> None:
+    copies = copies_of(1)
+    copies.follow([2])
+    copies.note(2, at(10))
+    add(copies, 3)
+    copies.note(1, at(12))
+    assert copies.committed == 12  # which workers were told
+    # Near enough to count, so that nothing more is told; not yet to serve.
+    assert (copies.ready(), copies.committed) == ([], 10)
+    copies.note(1, at(13))
+    assert copies.committed == 10
+    copies.note(2, at(12))
+    assert (copies.ready(), copies.committed) == ([2], 12)
+
+
+def test_before_anybody_answers_all_may_be_acknowledged() -> None:
+    copies = Copies(at(10), 3)  # of a new primary
+    copies.begin([1])
+    add(copies, 1)
+    copies.follow([2])
+    copies.note(2, at(10))
+    assert (copies.committed, copies.ready()) == (-1, [2])
 
 
 def test_who_does_not_answer_is_asked_again() -> None:

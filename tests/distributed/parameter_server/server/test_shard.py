@@ -220,3 +220,29 @@ def test_what_workers_pull_is_made_once_for_all() -> None:
     again = Shard.of_state(fields, arrays)
     for one, other in zip(shard.sent(), again.sent(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_updates_write_over_parameters_that_nobody_sees() -> None:
+    shard = started(asynchronous(rate="fixed"))
+    give(shard, push(shard, 1))
+    places = [p.unsafe_buffer_pointer() for p in (*shard.params, *shard.optimizer)]
+    shard.sent()  # what went out may be written over, what is on its way may not
+    give(shard, push(shard, 2))
+    after = [p.unsafe_buffer_pointer() for p in (*shard.params, *shard.optimizer)]
+    assert after == places
+    sent, kept = shard.sent(), shard.values()[1]
+    before = [value.copy() for value in sent]
+    give(shard, push(shard, 1))
+    same(sent, before)
+    same([kept[f"param/{name}"] for name in NAMES], before)
+    assert not np.array_equal(values(shard)[0], before[0])
+
+
+def test_what_a_compensated_gradient_needs_is_not_written_over() -> None:
+    shard = started(asynchronous(rate="fixed", compensation=0.1))
+    give(shard, Message("read", worker=1))
+    before = shard.params
+    copies = values(shard)
+    give(shard, push(shard, 2))
+    assert not any(p.is_deleted() for p in before)
+    same([np.asarray(p) for p in before], copies)

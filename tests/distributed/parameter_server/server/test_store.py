@@ -7,8 +7,10 @@ from fxflow import optim
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.messages import LIMITS, Message
 from fxflow.distributed.parameter_server.model import make_model
+from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.server.store import Store
+from fxflow.errors import DistributedError
 
 W = np.zeros(2, np.float32)
 
@@ -56,7 +58,8 @@ def test_a_state_takes_the_place_of_shard_and_log(tmp_path: Path) -> None:
     again = Store(1, tmp_path, LIMITS)
     again.open(3)
     assert (value(again), again.shards[3].position) == (3.0, Position(6, 5))
-    assert [path.name for path in tmp_path.iterdir()] == ["shard-0003.log"]
+    names = sorted(path.name for path in tmp_path.glob("shard*"))
+    assert names == ["shard-0003.000001.log", "shard-0003.000001.state"]
     again.close()
     source.close()
 
@@ -68,3 +71,52 @@ def test_nonsense_is_no_state() -> None:
             store.load(3, Message("state", fields={"shard": 3}, arrays=arrays))
     assert value(store) == 1.0
     store.close()
+
+
+def test_a_log_that_is_full_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(tmp_path)
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", full)
+        with pytest.raises(DistributedError, match="No space left on device"):
+            push(store, 2)
+    assert (value(store), store.shards[3].ledger.last(1)) == (1.0, 1)
+    push(store, 2)  # there is space again
+    store.close()
+    again = Store(0, tmp_path, LIMITS)
+    again.open(3)
+    assert value(again) == 2.0
+    again.close()
+
+
+def test_a_log_that_cannot_be_applied_again_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path).close()
+    monkeypatch.setattr(Runner, "__call__", greedy)
+    again = Store(0, tmp_path, LIMITS)
+    with pytest.raises(
+        DistributedError, match=r"shard 3 .* of its log in .*: 'w': MemoryError: 1 TB"
+    ):
+        again.open(3)
+    again.close()
+
+
+def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
+    first, second = filled(tmp_path), Store(1, tmp_path, LIMITS)
+    with pytest.raises(DistributedError, match="is the folder of another server"):
+        second.open(3)
+    second.close()
+    first.close()
+    second.open(3)
+    assert value(second) == 1.0
+    second.close()
+
+
+def greedy(*_: object) -> None:
+    raise MemoryError("1 TB")

@@ -1,6 +1,8 @@
 """A client beside servers that die, come back, or never were."""
 
+import dataclasses
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,12 @@ import pytest
 
 from fxflow import optim
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
+from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import View, first_view
+from fxflow.distributed.parameter_server.worker import client as clients
 from fxflow.distributed.parameter_server.worker.client import Client
 from fxflow.errors import DistributedError
 
@@ -66,8 +70,13 @@ def test_what_is_pushed_is_added_up() -> None:
     assert [w["name"] for w in stats["workers"].values()] == ["worker 5"]
     worker.close()
     assert running.server.shards[0].group.version == 20
+    end = time.monotonic() + 10
+    while len(
+        running.server.shards[0].group
+    ):  # it said goodbye, which may take a while
+        assert time.monotonic() < end
+        time.sleep(0.01)
     running.stop()
-    assert len(running.server.shards[0].group) == 0  # it said goodbye
 
 
 def test_a_server_comes_back_from_its_log(tmp_path: Path) -> None:
@@ -132,6 +141,79 @@ def test_a_silent_worker_is_let_go_and_joins_again() -> None:
     running.stop()
 
 
+def die(worker: Client) -> None:
+    """As if it were killed: it says goodbye to nobody."""
+    worker._fail(RuntimeError("died"))
+    worker._orders.put(("die",))  # which nobody can do
+    worker._hub.wake()
+    worker._thread.join(10)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["alone", "again"])
+def test_nobody_waits_for_a_worker_that_was_killed(again: bool) -> None:
+    running = Running("127.0.0.1:0", lost_after=60.0)
+    one, two = client(running.view, name="one"), client(running.view, name="two")
+    one.wait(one.begin(model(bsp()), [[ZEROS]]))
+    two.wait(two.begin(model(bsp()), [[ZEROS]]))
+    tickets = one.push([[ONES]]), two.push([[ONES]])
+    assert [total(one, tickets[0]), total(two, tickets[1])] == [1, 1]
+    two.push([[ONES]])
+    die(two)
+    ticket = one.push([[ONES]])
+    if again:  # it has its place back before its silence is noticed
+        two = client(running.view, name="two")
+        two.wait(two.begin(model(bsp()), [[ZEROS]]))
+        assert len(running.server.shards[0].group) == 2
+    assert total(one, ticket) == 2
+    if not again:
+        assert total(one, one.push([[ONES]])) == 3
+    else:
+        tickets = one.push([[ONES]]), two.push([[ONES]])
+        assert total(one, tickets[0]) == total(two, tickets[1])
+        two.close()
+        # It said that it leaves; when the server hears it is the server's affair.
+        deadline = time.monotonic() + 10
+        while len(running.server.shards[0].names) > 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert running.server.shards[0].names == {one.number: "one"}
+    one.close()
+    running.stop()
+
+
+def test_who_was_there_is_known_after_a_restart(tmp_path: Path) -> None:
+    running = Running("127.0.0.1:0", tmp_path, lost_after=1.5)
+    one, two = client(running.view, name="one"), client(running.view, name="two")
+    one.wait(one.begin(model(bsp()), [[ZEROS]]))
+    two.wait(two.begin(model(bsp()), [[ZEROS]]))
+    address = running.stop()
+    die(two)
+    again = Running(address.removeprefix("tcp://"), tmp_path, lost_after=1.5)
+    assert sorted(again.server.shards[0].names.values()) == ["one", "two"]
+    # It is never heard by this process, and not waited for without end.
+    assert total(one, one.push([[ONES]])) == 1
+    one.close()
+    again.stop()
+
+
+def test_answers_of_an_earlier_round_are_not_believed() -> None:
+    running = Running("127.0.0.1:0")
+    worker = client(running.view)
+    worker.wait(worker.begin(model(), [[ZEROS]]))
+    (shard,) = worker._shards.values()
+    stale = Message(
+        "joined", fields={"shard": 0, "request": shard.round, "last": 0, "clock": 0}
+    )
+    empty = {"shard": 0, "request": shard.round, "shards": {"0": ""}}
+    for n in (1, 2):
+        assert total(worker, worker.push([[ONES]])) == n
+    worker._enter(shard, "hello")
+    worker._on_welcome(shard, Message("welcome", fields=empty))  # "came back without"
+    worker._on_joined(shard, stale)  # "has lost pushes 1 to 2"
+    assert total(worker, worker.push([[ONES]])) == 3
+    worker.close()
+    running.stop()
+
+
 def test_bad_requests_are_answered() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
@@ -143,3 +225,67 @@ def test_bad_requests_are_answered() -> None:
     assert worker.ask(0, "stats").kind == "stats_ok"
     worker.close()
     running.stop()
+
+
+def test_addresses_that_need_keys_are_refused_at_once() -> None:
+    with pytest.raises(DistributedError, match="needs keys"):
+        client(first_view(["10.1.2.3:7000"]))
+
+
+def test_clusters_that_are_not_the_run_s() -> None:
+    running = Running("127.0.0.1:0")
+    (address,) = running.view.addresses
+    for addresses, message in (
+        (
+            [address, "127.0.0.1:1"],
+            "the run has 1 servers, the cluster of worker 2: give",
+        ),
+        (["127.0.0.1:1", address], "the run has 1 servers"),
+    ):
+        worker = client(first_view(addresses))
+        with pytest.raises(DistributedError, match=message):
+            worker.wait(worker.begin(model() * 2, [[ZEROS]] * 2))
+        worker.close()
+    running.stop()
+
+
+def test_a_server_that_is_another_one_says_so() -> None:
+    running = Running("127.0.0.1:0")
+    worker = client(running.view)
+    with pytest.raises(DistributedError, match="it is server 0 of its run, and not 1"):
+        asked = {0: ({"server": 1}, {})}
+        worker.ask_shards("hello", asked)
+    worker.close()
+    running.stop()
+
+
+def test_who_waits_long_says_for_whom(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "_SAYS", 0.3)
+    worker = client(first_view(["127.0.0.1:1"]), name="worker 7", deadline=1.0)
+    ticket = worker.begin(model(), [[ZEROS]])
+    late = r"from server 0 at 127.0.0.1:1 \(nobody answers there yet\) did not come"
+    with pytest.raises(DistributedError, match=late):
+        worker.wait(ticket, says=True)
+    said = capfd.readouterr().err
+    assert "worker 7 waits for server 0 at 127.0.0.1:1 (nobody answers" in said
+    worker.close()
+
+
+def test_a_server_that_is_behind_is_told_the_view(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The server that decided on it died before it told the others; workers know it.
+    worker = client(first_view(["inproc://a", "inproc://b"], 2))
+    sent: list[Message] = []
+    monkeypatch.setattr(worker, "_send", lambda server, message: sent.append(message))
+    worker._enter_view(worker.view._replace(epoch=5, servers=(1, 2), workers=(3,)))
+    old = Message("prepare", epoch=3, fields={"turn": 1, "proposer": 1})
+    worker._on(1, old)
+    (told,) = sent
+    assert (told.kind, View.from_json(told.fields["view"])) == ("view", worker.view)
+    worker._on(1, dataclasses.replace(old, epoch=5))
+    assert [message.kind for message in sent] == ["view", "promise"]
+    monkeypatch.undo()
+    worker.close()

@@ -1,6 +1,8 @@
 """Snapshots: the same pushes on every server, and runs that begin with them."""
 
+import dataclasses
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from fxflow.distributed.parameter_server import (
     bsp,
     parameter_server,
 )
+from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
 from fxflow.errors import ArgumentError, DistributedError
 from fxflow.train import checkpoint
 
@@ -158,10 +161,7 @@ def test_snapshots_of_other_runs() -> None:
     for given, message in (
         (3, "a dictionary of 'params' and 'servers'; got int"),
         ({**snapshot, "params": {}}, r"has nothing as 'layers/0/b', .* f32\[3\]"),
-        (
-            {**snapshot, "servers": snapshot["servers"][:1]},
-            "of 1 servers and there are 2",
-        ),
+        ({**snapshot, "servers": []}, "has the state of no server"),
     ):
         with pytest.raises(ArgumentError, match=message):
             server.init(PARAMS, given)
@@ -175,9 +175,128 @@ def test_snapshots_of_other_runs() -> None:
 
 def test_a_server_that_is_gone_is_named() -> None:
     local = LocalServers(2)
-    server = adam_server(local, deadline=1.0)
+    server = adam_server(local)
     server.init(PARAMS)
+    server._client.seconds = 1.0
     local.servers[1].stop()
     with pytest.raises(DistributedError, match="answers to 'cut' from server 1"):
         server.snapshot()
+    local.close()
+
+
+def evaluator_of(local: LocalServers, **options: Any) -> Any:
+    cluster = dataclasses.replace(local.cluster, job="evaluator")
+    return adding(cluster, **options)
+
+
+def adding(cluster: Any, **options: Any) -> Any:
+    """Adds one to every parameter in each step."""
+    return parameter_server(
+        lambda ws, x: sum(fnp.sum(w) for w in ws) * x,
+        optim.sgd(-1.0),
+        consistency=options.pop("consistency", asynchronous(rate="fixed")),
+        cluster=cluster,
+        deadline=20,
+        **options,
+    )
+
+
+ZEROS = [np.zeros(2, np.float32) for _ in range(2)]
+
+
+def test_an_evaluator_looks_on_and_counts_nowhere() -> None:
+    local = LocalServers(2)
+    looks, seen = evaluator_of(local, consistency=bsp()), []
+    begun, end = threading.Event(), threading.Event()
+
+    def look() -> None:
+        state = looks.init(ZEROS)  # which waits for the run
+        while not end.is_set():
+            seen.append({float(x) for w in looks.params(state) for x in w})
+            begun.set()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    worker = adding(local.cluster, consistency=bsp())
+    state = worker.init(ZEROS)
+    assert begun.wait(20)
+    for _ in range(30):  # in rounds, for which it is not waited
+        state, _ = worker.step(state, np.float32(1))
+    worker.params(state)
+    end.set()
+    thread.join()
+    assert looks.params(None)[0].tolist() == [30.0, 30.0]
+    assert looks.snapshot()["params"][1].tolist() == [30.0, 30.0]
+    # Every look saw all servers after the same pushes.
+    assert all(len(values) == 1 for values in seen)
+    assert seen == sorted(seen, key=min)
+    for server in local.servers:
+        assert set(server._workers) == {worker._client.number}
+        (shard,) = server.shards.values()
+        assert list(shard.group) == [worker._client.number]
+    with pytest.raises(ArgumentError, match="evaluator 0 does not train"):
+        looks.step(state, np.float32(1))
+    looks.close()
+    worker.close()
+    local.close()
+
+
+def test_an_evaluator_of_another_model_is_told() -> None:
+    local = LocalServers(2)
+    worker = adding(local.cluster)
+    worker.init(ZEROS)
+    looks = evaluator_of(local, consistency=bsp())
+    with pytest.raises(DistributedError, match="evaluator 0 has another model"):
+        looks.init(ZEROS)
+    looks.close()
+    worker.close()
+    local.close()
+
+
+def test_an_evaluator_without_a_run_says_what_it_waits_for() -> None:
+    local = LocalServers(1)
+    looks = evaluator_of(local)
+    looks._deadline = 0.5
+    with pytest.raises(DistributedError, match="a worker that brings the model"):
+        looks.init(ZEROS)
+    looks.close()
+    local.close()
+
+
+def test_who_dies_within_a_cut_holds_nobody_up() -> None:
+    local = LocalServers(2)
+    worker = adding(local.cluster)
+    state = worker.init(ZEROS)
+    looks = evaluator_of(local)
+    looks.init(ZEROS)
+    cut: Any = {s: ({"cut": 1}, {}) for s in range(2)}
+    looks._client.ask_shards("cut", cut)
+    looks.close()
+    begun = time.monotonic()
+    state, _ = worker.step(state, np.float32(1))
+    assert worker.params(state)[0].tolist() == [1.0, 1.0]
+    assert time.monotonic() - begun < 5
+    worker.close()
+    local.close()
+
+
+def test_a_cut_that_is_lost_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = LocalServers(2)
+    worker = adding(local.cluster)
+    worker.init(ZEROS)
+    looks = evaluator_of(local)
+    state = looks.init(ZEROS)
+    ask, asked = Cuts.ask, []
+
+    def lost(self: Cuts, *args: Any) -> Any:
+        asked.append(args[0])
+        if len(asked) < 3:  # as when another server serves the shard now
+            raise _LostCutError("lost")
+        return ask(self, *args)
+
+    monkeypatch.setattr(Cuts, "ask", lost)
+    assert looks.params(state)[0].tolist() == [0.0, 0.0]
+    assert len(asked) > 3
+    looks.close()
+    worker.close()
     local.close()

@@ -237,11 +237,12 @@ def test_gradients_that_are_not_finite() -> None:
     def skipped(server: AsynchronousServer, i: int) -> None:
         state, _ = server.step(server.init(PARAMS), bad)
         np.testing.assert_array_equal(server.params(state)["w"], PARAMS["w"])
-        assert server.skipped == 1
+        assert (server.skipped, server.non_finite) == (1, 1)
 
     def applied(server: AsynchronousServer, i: int) -> None:
         state, _ = server.step(server.init(PARAMS), bad)
         assert not np.isfinite(server.params(state)["w"]).any()
+        assert (server.skipped, server.non_finite) == (0, 1)
 
     together(asynchronous(), rejected, 1)
     together(asynchronous(), skipped, 1, non_finite="skip")

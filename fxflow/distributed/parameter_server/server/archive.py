@@ -1,0 +1,378 @@
+"""A shard on disk: a snapshot, and the log of what came after it.
+
+The log of a run would grow as long as the run lasts, and be read as long. So now and
+then the shard as it is becomes a snapshot, and the log before that is removed. Files
+have generations:
+
+- ``shard-0003.000007.log``: the entries after the moment at which generation 7 began;
+- ``shard-0003.000007.state``: the shard at that moment, but for rows of its tables;
+- ``shard-0003.000007.rows``: rows of its tables; which of these files make up a
+  snapshot, its state says.
+
+A generation begins with its log: from then on entries go there. Its snapshot is written
+by a thread, from arrays that never change and a cut of the tables, and counts from the
+moment at which it gets its name; only then are older files removed. So whenever the
+process dies there is a snapshot (or none, at first) with all logs from it on.
+
+Tables may be much larger than what changes in them. A snapshot has therefore only the
+rows that changed since the one before, and names its files beside its own; when rows of
+several generations take more than twice as much as when they were last written whole,
+all are written again. So each row is written as often as its updates pay for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fxflow.distributed.parameter_server.messages import Limits, Message
+from fxflow.distributed.parameter_server.server import log as logs
+from fxflow.distributed.parameter_server.server.shard import Position, Shard
+from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
+from fxflow.distributed.parameter_server.tables.store import TableState
+from fxflow.errors import DistributedError
+
+#: Bytes of a log before there is a snapshot in its place, at least: a second's reading.
+SNAPSHOT_BYTES = 64 << 20
+#: Entries of a log before there is one: some seconds of applying them again.
+SNAPSHOT_ENTRIES = 50_000
+
+
+class _Given(Exception):
+    """A snapshot that is not to be finished."""
+
+
+class Archive:
+    """The files of one shard. One process may use them at a time.
+
+    At rest they take the snapshot and a log of `snapshot_bytes`, or of the snapshot's
+    size where that is more; while a snapshot is written, twice that. A log that grows
+    faster than a snapshot is written waits for it.
+
+    Args:
+      folder: where; made if it is not there.
+      number: of the shard.
+      limits: of a record.
+      snapshot_bytes: of a log before a snapshot takes its place.
+      snapshot_entries: the same, in entries.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        limits: Limits,
+        *,
+        snapshot_bytes: int = SNAPSHOT_BYTES,
+        snapshot_entries: int = SNAPSHOT_ENTRIES,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._limits = folder, limits
+        self._stem = f"shard-{number:04}"
+        self._bytes, self._entries = snapshot_bytes, snapshot_entries
+        for left in folder.glob(f"{self._stem}.*.new"):
+            left.unlink()
+        #: The generation of the snapshot, and of the log that is written.
+        self._first = self._last = max(self._generations("state"), default=0)
+        #: The generations whose rows are in the snapshot, the first one's all of them.
+        self._runs: list[int] = []
+        self._written = 0
+        self._log: logs.Log | None = None
+        self._since = 0
+        self._thread: threading.Thread | None = None
+        self._given_up = False
+
+    # -- reading -----------------------------------------------------------------------
+
+    def snapshot(self) -> Message | None:
+        """Returns the snapshot's state; None: there is none.
+
+        Raises:
+          DistributedError: it is damaged.
+        """
+        path = self._path(self._first, "state")
+        message = next(self._whole(path), None)
+        if path.exists():
+            if message is None:
+                raise self._damaged(path)
+            self._runs = list(map(int, message.fields["runs"]))
+            self._written = path.stat().st_size
+        self._remove_before(self._first)
+        for unfinished in set(self._generations("rows")) - set(self._runs):
+            self._path(unfinished, "rows").unlink()
+        return message
+
+    def rows(self) -> Iterator[tuple[str, RowBlock]]:
+        """Yields the snapshot's rows by table; later ones take the place of earlier.
+
+        Raises:
+          DistributedError: a file is damaged.
+        """
+        for generation in self._runs:
+            path, count = self._path(generation, "rows"), 0
+            end = None
+            for message in self._whole(path):
+                if message.kind != "rows":
+                    end = message.fields["records"]
+                    break
+                ids, rows, *state = message.arrays.values()
+                count += 1
+                yield str(message.fields["table"]), RowBlock(ids, rows, tuple(state))
+            if end != count:
+                raise self._damaged(path)
+
+    def replay(self, shard: Shard) -> None:
+        """Applies what came after the snapshot, and goes on with the last log.
+
+        Args:
+          shard: as the snapshot has it.
+        """
+        there = [g for g in self._generations("log") if g >= self._first]
+        begun = False
+        for generation in sorted(there):
+            path = self._path(generation, "log")
+            entries = logs.read(path, limits=self._limits)
+            head = next(entries, None)
+            if head is not None and head.fields["at"] != list(shard.position):
+                # The machine lost power: the log before it ended early.
+                for lost in (g for g in there if g >= generation):
+                    self._path(lost, "log").unlink()
+                break
+            self._last, self._since, begun = generation, 0, head is not None
+            for entry in entries:
+                shard.apply(entry)
+                self._since += 1
+        self._log = logs.Log(self._path(self._last, "log"))
+        if not begun:
+            self._begin_log(self._log, shard.position)
+
+    def _whole(self, path: Path) -> Iterator[Message]:
+        return logs.read(path, limits=self._limits, repair=False)
+
+    def _damaged(self, path: Path) -> DistributedError:
+        return DistributedError(
+            f"the snapshot {path} is damaged, so what came after it means nothing: put "
+            f"a copy of the folder in its place, or remove {self._stem}.* for a shard "
+            "that other servers hold too, or to begin the run anew"
+        )
+
+    # -- writing -----------------------------------------------------------------------
+
+    def append(self, entry: Message) -> None:
+        """Writes down an entry.
+
+        Raises:
+          DistributedError: the disk is full, or the file cannot be written to.
+        """
+        if self._log is None:
+            raise DistributedError(
+                f"the log of {self._stem} in {self._folder} could not be written to: "
+                "the server acknowledges nothing that it might lose"
+            )
+        self._log.append(entry, limits=self._limits)
+        self._since += 1
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a snapshot should take the log's place."""
+        assert self._log is not None
+        large = self._log.size >= max(self._bytes, self._written)
+        if self._thread is not None and (large or not self._thread.is_alive()):
+            self._thread.join()
+            self._thread = None
+        return self._thread is None and (large or self._since >= self._entries)
+
+    @property
+    def wants_all_rows(self) -> bool:
+        """Whether the next snapshot is to have all rows, not those that changed."""
+        if not self._runs:
+            return True
+        first, *more = [self._size(g) for g in self._runs]
+        return sum(more) > max(first, self._bytes)
+
+    def begin(
+        self,
+        position: Position,
+        state: Message,
+        rows: Mapping[str, TableState],
+        *,
+        whole: bool,
+    ) -> None:
+        """Begins a generation; a thread writes its snapshot.
+
+        Args:
+          position: of the shard.
+          state: all of it but the rows.
+          rows: of its tables, that changed since the last snapshot or
+          whole: all of them.
+        """
+        assert self._log is not None
+        generation = self._last + 1
+        try:
+            # What follows it must not outlive it if the machine loses power.
+            self._log.sync()
+            log = logs.Log(self._path(generation, "log"))
+            self._begin_log(log, position)
+        except (OSError, DistributedError) as error:
+            self._path(generation, "log").unlink(missing_ok=True)
+            self._give_up(error)
+            return
+        self._log.close()
+        self._log, self._last, self._since = log, generation, 0
+        runs = [] if whole else self._runs
+        self._thread = threading.Thread(
+            target=self._write,
+            args=(generation, state, rows, runs),
+            name=f"snapshot of {self._stem}",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def replace(
+        self, position: Position, state: Message, rows: Mapping[str, TableState]
+    ) -> None:
+        """Puts another copy's shard in the place of all that is here.
+
+        Args:
+          position: of the shard.
+          state: all of it but the rows.
+          rows: all rows of its tables.
+
+        Raises:
+          DistributedError: the disk is full, or cannot be written to.
+        """
+        self.close()
+        self._last += 1
+        try:
+            self._finish(self._last, state, rows, [])
+        except OSError as error:
+            raise DistributedError(
+                f"the state of {self._stem} cannot be written to {self._folder}: "
+                f"{error.strerror}"
+            ) from error
+        self._log = logs.Log(self._path(self._last, "log"))
+        self._begin_log(self._log, position)
+        self._since = 0
+
+    def close(self) -> None:
+        """Closes the files; a snapshot that is being written is left unfinished."""
+        self._given_up = True
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._given_up = False
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _begin_log(self, log: logs.Log, position: Position) -> None:
+        head = Message("entry_ok", fields={"at": list(position)})
+        log.append(head, limits=self._limits)
+
+    def _write(
+        self,
+        generation: int,
+        state: Message,
+        rows: Mapping[str, TableState],
+        runs: list[int],
+    ) -> None:
+        """Writes a snapshot, in the thread."""
+        try:
+            self._finish(generation, state, rows, runs)
+        except _Given:
+            pass
+        except (OSError, DistributedError) as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """Goes on with the log; which rows had changed is not known any more."""
+        self._runs = []
+        # Not again for each entry.
+        self._since, self._written = 0, 2 * max(self._written, self._bytes)
+        print(
+            f"fxflow: a snapshot of {self._stem} was not written, its log goes on: "
+            f"{error}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _finish(
+        self,
+        generation: int,
+        state: Message,
+        rows: Mapping[str, TableState],
+        runs: list[int],
+    ) -> None:
+        if rows:
+            self._write_rows(self._path(generation, "rows"), rows)
+            runs = [*runs, generation]
+        path = self._path(generation, "state")
+        new = path.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        file = logs.Log(new)
+        try:
+            fields = {**state.fields, "runs": runs}
+            message = Message("state", fields=fields, arrays=state.arrays)
+            file.append(message, limits=self._limits)
+            file.sync()
+            size = file.size
+        finally:
+            file.close()
+        self._require_wanted()
+        new.replace(path)
+        _sync_folder(self._folder)
+        self._first, self._runs, self._written = generation, runs, size
+        self._remove_before(generation)
+
+    def _write_rows(self, path: Path, rows: Mapping[str, TableState]) -> None:
+        path.unlink(missing_ok=True)
+        file, count = logs.Log(path), 0
+        try:
+            for name, blocks in rows.items():
+                for block in blocks:
+                    values = [block.ids, block.rows, *block.state]
+                    arrays = {str(i): value for i, value in enumerate(values)}
+                    message = Message("rows", fields={"table": name}, arrays=arrays)
+                    file.append(message, limits=self._limits)
+                    count += 1
+                    self._require_wanted()
+            end = Message("state", fields={"records": count})
+            file.append(end, limits=self._limits)
+            file.sync()
+        finally:
+            file.close()
+
+    def _require_wanted(self) -> None:
+        if self._given_up:
+            raise _Given
+
+    # -- files -------------------------------------------------------------------------
+
+    def _path(self, generation: int, kind: str) -> Path:
+        return self._folder / f"{self._stem}.{generation:06}.{kind}"
+
+    def _size(self, generation: int) -> int:
+        return self._path(generation, "rows").stat().st_size
+
+    def _generations(self, kind: str) -> list[int]:
+        found = self._folder.glob(f"{self._stem}.*.{kind}")
+        return [int(path.name.split(".")[1]) for path in found]
+
+    def _remove_before(self, generation: int) -> None:
+        """Removes what the snapshot of a generation has taken the place of."""
+        for kind in ("log", "state", "rows"):
+            for old in self._generations(kind):
+                if old < generation and (kind != "rows" or old not in self._runs):
+                    self._path(old, kind).unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Waits until the names of a folder's files are on the disk."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

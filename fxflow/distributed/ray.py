@@ -1,0 +1,399 @@
+"""``fxflow launch --ps 2 --workers 4 --ray auto train.py``: a run on a cluster of Ray.
+
+Each process of the run has an actor, placed by Ray in a placement group of the servers
+or of the others. A process that ends is started again in its actor, as the launcher
+does it everywhere; an actor that dies, with its process or its machine, is started
+again by Ray. Servers are reached at the addresses of the machines where Ray has put
+them. The run's keys go to actors as arguments of a call: not on a command line, not
+in an actor's description, which Ray shows to all who look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fxflow.distributed import ray_leader, remote
+from fxflow.distributed.children import Child, Output
+from fxflow.distributed.clusters.base import job_port
+from fxflow.distributed.jobs import Job, JobLauncher, jobs_of
+from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.errors import DistributedError
+
+#: Seconds without an answer of an actor after which the launcher says so.
+_QUIET = 30.0
+#: Seconds within which Ray's head has to take a connection.
+_REACHED = 5.0
+
+
+def ray_module() -> Any:
+    """Returns the module ray.
+
+    Raises:
+      ImportError: it is missing.
+    """
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError:
+        raise ImportError(
+            "fxflow launch --ray needs Ray: pip install 'fxflow[ray]'"
+        ) from None
+    return ray
+
+
+def resources_of(text: str) -> dict[str, float]:
+    """Returns the resources that a process takes of Ray's.
+
+    Args:
+      text: ``CPU=2,GPU=1``: names as Ray has them, numbers above 0.
+
+    Raises:
+      ValueError: it cannot be read.
+
+    Example:
+      >>> resources_of("CPU=2,GPU=0.5")
+      {'CPU': 2.0, 'GPU': 0.5}
+    """
+    found: dict[str, float] = {}
+    for entry in text.split(","):
+        name, _, number = (part.strip() for part in entry.partition("="))
+        try:
+            found[name] = float(number)
+        except ValueError:
+            found[name] = 0.0
+        if not name or not 0 < found[name] < float("inf"):
+            raise ValueError(
+                f"resources read NAME=NUMBER,..., such as CPU=1,GPU=1, got {text!r}"
+            )
+    return found
+
+
+def _check_reached(address: str) -> None:
+    """Raises if nothing listens at ``host:port``, which Ray finds out in minutes."""
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isdigit()) or "/" in host:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACHED).close()
+    except OSError as error:
+        raise DistributedError(
+            f"no cluster of Ray answers at {address}: {error.strerror or error}"
+        ) from None
+
+
+class _Pieces:
+    """The output of a process as a pipe has it, filled by the thread that fetches."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.put = self._queue.put
+
+    def __enter__(self) -> _Pieces:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read1(self, size: int) -> bytes:
+        return self._queue.get()
+
+
+class ActorChild(Child):
+    """A process of the run in an actor.
+
+    Args:
+      number: its number.
+      run: which start of it this is, from 1.
+      actor: its handle.
+      order: command, environment and folder.
+      output: where its lines go.
+      label: what stands before them.
+      say: writes a line of the launcher's own.
+
+    Attributes:
+      number: its number.
+      gone: whether Ray does not start the actor again.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        run: int,
+        actor: Any,
+        order: Mapping[str, Any],
+        output: Output,
+        label: str,
+        say: Callable[[str], None],
+    ) -> None:
+        self.number = number
+        self.gone = False
+        self._ray = ray_module()
+        self._run, self._actor, self._order = run, actor, dict(order)
+        self._label, self._say = label, say
+        self._code: int | None = None
+        self._told = False
+        self._pipes = {1: _Pieces(), 2: _Pieces()}
+        self._follow_pipes(
+            self._pipes[1], self._pipes[2], output.mark(number, label), output
+        )
+        self._leading = threading.Thread(target=self._lead, daemon=True)
+        self._leading.start()
+
+    def _lead(self) -> None:
+        code = None
+        try:
+            self._ask(self._actor.begin.remote(self._run, self._order))
+            while code is None:
+                answer = self._ask(self._actor.follow.remote(self._run))
+                if answer is None and self._told:
+                    code = -signal.SIGKILL  # it died while it was to end
+                elif answer is None:
+                    self._say(f"{self._label}: its actor died; Ray has started another")
+                    self._ask(self._actor.begin.remote(self._run, self._order))
+                else:
+                    pieces, code = answer
+                    for which, piece in pieces:
+                        self._pipes[which].put(piece)
+        except self._ray.exceptions.RayError:
+            self.gone, code = True, -signal.SIGKILL
+        for pipe in self._pipes.values():
+            pipe.put(b"")
+        self._code = code
+
+    def _ask(self, answer: Any) -> Any:
+        """Returns an answer of the actor, and says so if there is none for long."""
+        try:
+            return self._ray.get(answer, timeout=_QUIET)
+        except self._ray.exceptions.GetTimeoutError:
+            self._say(
+                f"{self._label}: its actor has not answered for {_QUIET:g} s; Ray may "
+                "have no place to start it again (`ray status` tells)"
+            )
+            return self._ray.get(answer)
+
+    @property
+    def pid(self) -> int:
+        """0: the process may run on another machine."""
+        return 0
+
+    def poll(self) -> int | None:
+        """Returns how it ended, as `subprocess` does; None while it runs."""
+        return self._code
+
+    def send(self, number: int) -> None:
+        """Sends a signal to the process and what it started."""
+        self._told = True
+        if self._code is None:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._actor.send.remote(self._run, number)
+
+    def finish(self, timeout: float = 5.0) -> None:
+        """Ends the actor, and makes sure that the output is written."""
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.kill(self._actor, no_restart=True)
+        for thread in (self._leading, *self._threads):
+            thread.join(timeout)
+
+
+class RayLauncher(JobLauncher):
+    """Runs the jobs of a run in actors.
+
+    Args:
+      jobs: the processes.
+      actors: their actors, in the same order.
+      environment: variables for all of them.
+      options: of the command line.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        actors: Sequence[Any],
+        environment: Mapping[str, str],
+        options: argparse.Namespace,
+    ) -> None:
+        super().__init__(jobs, environment, options)
+        self._actors = list(actors)
+        self._runs = [0] * len(self._jobs)
+
+    def _start(self, number: int) -> None:
+        job = self._jobs[number]
+        self._runs[number] += 1
+        order = {
+            "command": list(job.command),
+            "environment": {**self._environment, **job.environment},
+            "folder": os.getcwd(),
+        }
+        self.children[number] = ActorChild(
+            number,
+            self._runs[number],
+            self._actors[number],
+            order,
+            self.output,
+            str(job),
+            self.say,
+        )
+
+    def _may_start(self, number: int) -> bool:
+        child = self.finished[-1]
+        assert isinstance(child, ActorChild)
+        return not child.gone and super()._may_start(number)
+
+
+# -- places ----------------------------------------------------------------------------
+
+
+class _Places:
+    """The actors of a run, in two placement groups."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.ray = ray_module()
+        self._options = options
+        self._groups: list[Any] = []
+        self.actors: list[Any] = []
+        # By value: the actors' processes need not import fxflow.
+        for module in (ray_leader, remote):
+            self.ray.cloudpickle.register_pickle_by_value(module)
+
+    def reserve(self, names: Sequence[str], resources: Mapping[str, float]) -> None:
+        """Adds an actor for each name, on as many machines as there are.
+
+        Args:
+          names: of the processes.
+          resources: that each of them takes.
+
+        Raises:
+          DistributedError: Ray has no place for them within the deadline.
+        """
+        options, ray = self._options, self.ray
+        if not names:
+            return
+        group = ray.util.placement_group([dict(resources)] * len(names), "SPREAD")
+        self._groups.append(group)
+        if not group.wait(options.start_timeout):
+            taken = ",".join(f"{k}={v:g}" for k, v in resources.items())
+            left = ray.available_resources()
+            free = ", ".join(f"{k}={left.get(k, 0):g}" for k in resources)
+            raise DistributedError(
+                f"Ray has no place for {', '.join(names)} within "
+                f"{options.start_timeout:g} s: each takes {taken}; free in all are "
+                f"{free} (--server-resources and --worker-resources say what one takes)"
+            )
+        others = {k: v for k, v in resources.items() if k not in ("CPU", "GPU")}
+        memory = others.pop("memory", None)
+        for index, name in enumerate(names):
+            keeps = options.ps_folder or options.ps_copies > 1
+            again = options.restarts if keeps or not name.startswith("ps ") else 0
+            place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
+                group, index
+            )
+            actor = ray.remote(ray_leader.Leader).options(
+                num_cpus=resources.get("CPU", 0),
+                num_gpus=resources.get("GPU", 0),
+                resources=others,
+                scheduling_strategy=place,
+                # Whoever dies is started again by Ray, and what it was asked is asked
+                # again.
+                max_restarts=again,
+                max_task_retries=-1 if again else 0,
+                max_concurrency=4,
+                **({} if memory is None else {"memory": memory}),
+            )
+            self.actors.append(actor.remote())
+
+    def addresses(self, names: Sequence[str], port: int) -> list[str]:
+        """Waits for all actors, and returns where the first ones can be reached.
+
+        Args:
+          names: of all actors.
+          port: the first that is tried on each machine.
+
+        Raises:
+          DistributedError: some have not come within the deadline.
+        """
+        ray, found, used = self.ray, [], set()
+        asked = [actor.place.remote(port) for actor in self.actors]
+        seconds = self._options.start_timeout
+        _, late = ray.wait(asked, num_returns=len(asked), timeout=seconds)
+        if late:
+            who = ", ".join(
+                n for n, ref in zip(names, asked, strict=True) if ref in late
+            )
+            raise DistributedError(f"Ray has not started {who} within {seconds:g} s")
+        try:
+            for actor, ref in zip(self.actors, asked, strict=True):
+                host, number = ray.get(ref)
+                while (host, number) in used:  # of one that does not listen yet
+                    host, number = ray.get(actor.place.remote(number + 1))
+                used.add((host, number))
+                found.append(
+                    f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+                )
+        except ray.exceptions.RayError as error:
+            raise DistributedError(f"an actor cannot be started: {error}") from None
+        return found
+
+    def close(self) -> None:
+        """Ends all actors and gives their places back."""
+        for actor in self.actors:
+            with contextlib.suppress(self.ray.exceptions.RayError):
+                self.ray.kill(actor, no_restart=True)
+        for group in self._groups:
+            with contextlib.suppress(self.ray.exceptions.RayError):
+                self.ray.util.remove_placement_group(group)
+
+
+def launch_on_ray(
+    options: argparse.Namespace,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    keys: Keys,
+) -> int:
+    """Runs ``fxflow launch --ps --ray``.
+
+    Args:
+      options: of the command line.
+      command: what workers run.
+      variables: for all processes.
+      keys: of the run.
+
+    Returns:
+      The exit status: 1 if Ray is not reached or has no place.
+    """
+    ray = ray_module()
+    environment = dict(variables)
+    if options.devices_per_process:
+        environment["FXFLOW_NUM_CPU_DEVICES"] = str(options.devices_per_process)
+    mine = not ray.is_initialized()
+    places = None
+    try:
+        if mine:
+            _check_reached(options.ray)
+            ray.init(options.ray, log_to_driver=False, logging_level="WARNING")
+        # With these addresses the jobs have their names and their order.
+        jobs = jobs_of(options, command, ["ray"], ["?:0"] * options.ps, keys)
+        names = [str(job) for job in jobs]
+        places = _Places(options)
+        places.reserve(names[: options.ps], options.server_resources)
+        places.reserve(names[options.ps :], options.worker_resources)
+        port = options.port or job_port(os.getpid())
+        addresses = places.addresses(names, port)[: options.ps]
+        jobs = jobs_of(options, command, ["ray"], addresses, keys)
+        return RayLauncher(jobs, places.actors, environment, options).run()
+    except (ConnectionError, DistributedError, ray.exceptions.RayError) as error:
+        print(f"fxflow launch: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if places is not None:
+            places.close()
+        if mine:
+            ray.shutdown()

@@ -1,0 +1,184 @@
+"""Runs in actors of Ray, on a cluster of this machine."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fxflow.distributed import launch
+from fxflow.distributed.ray import _check_reached, resources_of
+from fxflow.errors import DistributedError
+
+pytest.importorskip("zmq")
+
+ROOT = Path(__file__).parents[2]
+# Adds up ones. Worker 1 kills the actor of server 0, and then its own.
+SCRIPT = """
+import json, os, signal, sys, time
+import numpy as np
+from fxflow import optim
+from fxflow.distributed.parameter_server import asynchronous, parameter_server
+
+task, folder = os.environ["FXFLOW_PS_TASK"], sys.argv[1]
+mark = os.path.join(folder, "killed")
+assert os.environ["FXFLOW_PS_KEYS"].endswith(",")  # no server's
+print("pid", os.getpid(), flush=True)
+server = parameter_server(
+    lambda w, batch: w * batch, optim.sgd(-1.0),
+    consistency=asynchronous(rate="fixed"), deadline=60,
+)
+state = server.init(np.float32(0))
+for step in range(20):
+    state, _ = server.step(state, np.float32(1))
+    if task == "worker:1" and not os.path.exists(mark):
+        if step == 5:
+            pid = server._client.ask(0, "hello", shard=0).fields["pid"]
+            stat = open(f"/proc/{pid}/stat").read().rpartition(")")[2]
+            os.kill(int(stat.split()[1]), signal.SIGKILL)
+        if step == 10:
+            open(mark, "w").close()
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+server.params(state)
+if task == "worker:0":
+    while not os.path.exists(os.path.join(folder, "through worker:1")):
+        time.sleep(0.02)
+    state, _ = server.step(state, np.float32(0))
+    print(json.dumps(["total", float(server.params(state))]), flush=True)
+open(os.path.join(folder, "through " + task), "w").close()
+server.close()
+"""
+
+
+@pytest.fixture
+def scratch() -> Iterator[str]:
+    """A folder for Ray, with a path short enough for its sockets."""
+    with tempfile.TemporaryDirectory(prefix="r-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def launched(scratch: str, *options: object) -> tuple[int, str]:
+    command = [sys.executable, "-m", "fxflow", "launch", "--ray", "local", *options]
+    done = subprocess.run(
+        [*map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=scratch,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "HOME": scratch,  # where Ray keeps a token
+            "RAY_TMPDIR": scratch,
+            "RAY_USAGE_STATS_ENABLED": "0",
+        },
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def running(word: str) -> list[str]:
+    """The command lines of processes that have a word in theirs."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if word in line:
+            found.append(line)
+    return found
+
+
+@pytest.mark.slow
+def test_killed_actors_are_started_again_by_ray(scratch: str) -> None:
+    pytest.importorskip("ray")
+    script = Path(scratch) / "train.py"
+    script.write_text(SCRIPT)
+    options = ["--ps", "2", "--workers", "2", "--ps-copies", "2", "--timeout", "90"]
+    # More than one for each core of a small machine.
+    options += ["--server-resources", "CPU=0.1", "--worker-resources", "CPU=0.1"]
+    code, text = launched(scratch, *options, script, scratch)
+    assert code == 0, text
+    for job in ("ps 0", "worker 1"):
+        assert f"{job}: its actor died; Ray has started another" in text, text
+    # Server 0 listens where it did.
+    places = re.findall(r"server 0 of 2 listens at tcp://\S+:(\d+)", text)
+    assert len(places) == 2 and len(set(places)) == 1, text
+    (line,) = [line for line in text.splitlines() if "total" in line]
+    total = json.loads(line.partition("] ")[2])[1]
+    # 20 of each; and what the first worker 1 pushed, whose last may not have been sent.
+    assert total in (50, 51), text
+    assert len(re.findall(r"\[worker \d\] pid", text)) == 3
+    end = time.monotonic() + 15
+    while running(scratch) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not running(scratch)
+
+
+@pytest.mark.slow
+def test_no_place(scratch: str) -> None:
+    pytest.importorskip("ray")
+    options = ["--ps", "1", "--workers", "2", "--start-timeout", "1"]
+    options += ["--server-resources", "CPU=0.1", "--worker-resources", "gold=1"]
+    code, text = launched(scratch, *options, "train.py")
+    assert code == 1
+    assert "Ray has no place for worker 0, worker 1 within 1 s" in text, text
+    assert "each takes gold=1; free in all are gold=0" in text, text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "CPU", "CPU=x", "CPU=0", "=1", "CPU=1,,", "A=inf"]
+)
+def test_resources_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(ValueError, match="resources read NAME=NUMBER"):
+        resources_of(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ray", "auto"], "--ray is for servers and workers: say --ps N"),
+        (["--ray", "auto", "--ps", "1", "--hosts", "HOSTS"], "--hosts and --ray both"),
+        (["--ps", "1", "--worker-resources", "GPU"], "resources read NAME=NUMBER"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("node1\n")
+    words = [str(hosts) if word == "HOSTS" else word for word in options]
+    with pytest.raises(SystemExit) as caught:
+        launch.main([*words, "train.py"])
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_no_cluster() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and nobody listens
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(DistributedError, match=f"no cluster of Ray .* {address}"):
+            _check_reached(address)
+    for text in ("auto", "local", "ray://127.0.0.1:1"):
+        _check_reached(text)  # Ray's to find
+
+
+def test_ray_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SystemExit):
+        launch.main(["--ray", "auto", "--ps", "1", "train.py"])
+    assert "pip install 'fxflow[ray]'" in capsys.readouterr().err
