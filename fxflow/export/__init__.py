@@ -1,0 +1,53 @@
+"""Functions that leave the process: portable programs, and programs for other runtimes.
+
+`export` makes a program of a jitted function, `Exported.serialize` makes bytes of it,
+`deserialize` brings it back, here or in JAX; `save` and `load` do so with a file, in
+which its parameters may be, too (`docs/guides/export.md`). `iree` makes a
+program for another runtime, on a phone or a board (`docs/guides/phones.md`).
+"""
+
+# fmt: off
+from fxflow.core.boundary import public as _public
+from fxflow.export.c_library import CLibrary, c_library
+from fxflow.export.checks import DisabledSafetyCheck
+from fxflow.export.exported import Exported, deserialize
+from fxflow.export.exporting import default_export_platform, export
+from fxflow.export.files import Bundle, load, save
+from fxflow.export.iree import IreeModule, iree, load_iree
+from fxflow.export.onnx import OnnxModel, onnx
+from fxflow.export.quantization import QuantizedWeights, dequantize, quantize
+from fxflow.export.records import (
+    CALLING_CONVENTION as maximum_supported_calling_convention_version,
+    OLDEST_CALLING_CONVENTION as minimum_supported_calling_convention_version,
+)
+from fxflow.export.sizes import is_symbolic_dim
+from fxflow.export.symbolic import (
+    SymbolicScope, symbolic_args_specs, symbolic_shape,
+)
+from fxflow.export.trees import (
+    register_namedtuple_serialization, register_pytree_node_serialization,
+)
+
+__all__ = [
+    # portable programs
+    "export", "Exported", "deserialize",
+    "register_namedtuple_serialization", "register_pytree_node_serialization",
+    "DisabledSafetyCheck", "default_export_platform",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+    # sizes that a call says
+    "symbolic_shape", "symbolic_args_specs", "SymbolicScope", "is_symbolic_dim",
+    # files
+    "save", "load", "Bundle",
+    # IREE
+    "iree", "load_iree", "IreeModule",
+    # ONNX
+    "onnx", "OnnxModel",
+    # C without a runtime
+    "c_library", "CLibrary",
+    # weights in eight bits
+    "quantize", "dequantize", "QuantizedWeights",
+]
+
+_public(globals(), __all__)
+# fmt: on

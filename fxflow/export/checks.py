@@ -1,0 +1,125 @@
+"""What a program may call that is no StableHLO, and which checks a user switched off.
+
+A custom call names a function of the runtime, and only some of them mean the same in
+other versions: those of the linear-algebra libraries, and the markers of the compiler.
+Any other has to be named by the user. Calls back into Python are never exported: the
+function would not be there where the program is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fxflow.errors import ExportError
+
+_LAPACK = re.compile(
+    r"lapack_[sdcz](potrf|geqrf|geqp3|orgqr|ungqr|ormqr|unmqr|syevd|heevd|geev|gesdd"
+    r"|getrf|sytrd|hetrd|gehrd|gees|trsm|gtsv)_ffi"
+)
+_GPU = re.compile(
+    r"(cusolver|hipsolver)_(getrf|geqrf|orgqr|ormqr|potrf|syevd|gesvd|gesvdj|gesvdp"
+    r"|gesdd|sytrd|syrk|geev|csrlsvqr)_ffi"
+    r"|cusparse_gtsv2_ffi|(cu|hip)_(lu_pivots_to_permutation|threefry2x32_ffi)"
+)
+_STABLE = frozenset(
+    [
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "annotate_device_placement",
+        "Eigh",
+        "Qr",
+        "ProductOfElementaryHouseholderReflectors",
+        "LuDecomposition",
+        "ApproxTopK",
+        "stablehlo.dynamic_approx_top_k",
+        "stablehlo.dynamic_reduce_window",
+        "stablehlo.dynamic_rng_bit_generator",
+        "stablehlo.dynamic_top_k",
+        "AllocateBuffer",
+        "shape_assertion",
+        "tpu_custom_call",
+    ]
+)
+#: Calls back into Python, however they are named.
+_CALLBACK = re.compile(r".*(callback|python).*", re.IGNORECASE)
+
+
+class DisabledSafetyCheck:
+    """A check that `export`, or a call of what was exported, is to leave out.
+
+    Args:
+      check: its text; use `platform` and `custom_call`.
+
+    Example:
+      >>> DisabledSafetyCheck.custom_call("my_kernel")
+      custom_call:my_kernel
+      >>> DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
+      'my_kernel'
+    """
+
+    __slots__ = ("_check",)
+
+    def __init__(self, check: str) -> None:
+        self._check = check
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """Lets a program be called on a platform that it was not exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """Lets a program with calls of one function of the runtime be exported.
+
+        Args:
+          target_name: the name under which the function is registered, here and
+            wherever the program will be loaded.
+        """
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """Returns the name of the function, or None if this is another check."""
+        kind, _, name = self._check.partition(":")
+        return name if kind == "custom_call" and name else None
+
+    def __repr__(self) -> str:
+        return self._check
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._check == other._check
+
+    def __hash__(self) -> int:
+        return hash(self._check)
+
+
+def require_known_calls(
+    targets: Iterable[str], disabled: Iterable[DisabledSafetyCheck], name: str
+) -> None:
+    """Checks the custom calls of a program.
+
+    Args:
+      targets: the functions that it calls.
+      disabled: the checks that are left out.
+      name: of the program.
+
+    Raises:
+      ExportError: one calls back into Python, or is not known to be the same in other
+        versions of the runtime.
+    """
+    allowed = {check.is_custom_call() for check in disabled}
+    for target in sorted(targets):
+        if _CALLBACK.fullmatch(target):
+            raise ExportError(
+                f"{name} calls back into Python ({target}), where it is loaded that "
+                "function does not exist: leave callbacks and debug prints out of what "
+                "is exported"
+            )
+        known = target in _STABLE or _LAPACK.fullmatch(target) or _GPU.fullmatch(target)
+        if not known and target not in allowed:
+            raise ExportError(
+                f"{name} calls {target!r}, which other versions of the runtime need "
+                "not have, or may have changed: if you see to it that they have it, "
+                f"say disabled_checks=[DisabledSafetyCheck.custom_call({target!r})]"
+            )

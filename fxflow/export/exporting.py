@@ -1,0 +1,320 @@
+"""`export`: a jitted function, traced and lowered, made ready to leave the process."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct
+from fxflow.core.arrays.sizes import is_symbolic
+from fxflow.core.boundary import boundary
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.lowering import dense
+from fxflow.core.source import graph_name
+from fxflow.devices import clients
+from fxflow.devices.meshes import PartitionSpec
+from fxflow.devices.shardings import NamedSharding
+from fxflow.errors import ArgumentError, ExportError
+from fxflow.export.checks import DisabledSafetyCheck, require_known_calls
+from fxflow.export.exported import Exported
+from fxflow.export.programs import words_of
+from fxflow.export.records import CALLING_CONVENTION, LayoutRecord
+from fxflow.transforms.jit import JitFunction, jit
+from fxflow.transforms.stages import Lowered, Traced
+from fxflow.transforms.vjp import vjp
+
+#: What artifacts call platforms, and what programs are lowered for.
+_PLATFORMS = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "tpu": "tpu"}
+
+
+def default_export_platform() -> str:
+    """Returns the platform that `export` takes if none is said.
+
+    Returns:
+      That of the default device: `"cpu"`, `"cuda"` or `"tpu"`.
+
+    Example:
+      >>> default_export_platform() in ("cpu", "cuda", "tpu")
+      True
+
+    Source: `jax.export.default_export_platform`.
+    """
+    platform = clients.default_backend()
+    return "cuda" if platform == "gpu" else platform
+
+
+def export(
+    fun_jit: Any,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Exported]:
+    """Makes a function that exports a jitted one for arguments of given types.
+
+    The program is StableHLO in its portable form. What the function captures is written
+    into it; effects and callbacks cannot leave the process and are refused. Donated
+    arguments are not donated any more.
+
+    Args:
+      fun_jit: what `jit` made.
+      platforms: that the program is to run on, of `"cpu"`, `"cuda"` and `"tpu"`; which
+        of them is decided where it is called. None: that of the default device.
+      disabled_checks: what to leave unchecked, such as that a custom call is known to
+        be the same in other versions.
+
+    Returns:
+      A function that takes arrays or `ShapeDtypeStruct`s as the jitted function takes
+      arrays, and returns an `Exported`. Raises `ExportError` where the program has
+      effects or calls what other versions need not have.
+
+    Raises:
+      ArgumentError: `fun_jit` is not what `jit` makes, or a platform is unknown.
+
+    Example:
+      >>> f = fxflow.jit(lambda x, *, scale: fnp.sin(x) * scale)
+      >>> exported = export(f, platforms=("cpu", "tpu"))(
+      ...     fxflow.ShapeDtypeStruct((3,), "float32"), scale=2.0)
+      >>> exported
+      <Exported <lambda>(f32[3], f32[]) -> (f32[3])>
+      >>> exported.call(fnp.zeros(3), scale=1.0)
+      Array([0., 0., 0.], dtype=float32)
+
+    Source: `jax.export.export`.
+    """
+    if not isinstance(fun_jit, JitFunction):
+        raise ArgumentError(
+            f"export: expected what jit makes, got {fun_jit!r}; export(jit(f))(...)"
+        )
+    if platforms is None:
+        wanted: tuple[str, ...] = (default_export_platform(),)
+    elif isinstance(platforms, str) or not len(platforms):
+        raise ArgumentError(
+            f"export: platforms is a sequence as ('cpu', 'tpu'), got {platforms!r}"
+        )
+    else:
+        wanted = tuple(platforms)
+    for platform in wanted:
+        if platform not in _PLATFORMS:
+            raise ArgumentError(
+                f"export: unknown platform {platform!r}: use 'cpu', 'cuda' or 'tpu'"
+            )
+    wanted = tuple(dict.fromkeys("cuda" if p == "gpu" else p for p in wanted))
+    checks = tuple(disabled_checks)
+    for check in checks:
+        if not isinstance(check, DisabledSafetyCheck):
+            raise ArgumentError(
+                f"export: disabled_checks are DisabledSafetyChecks, got {check!r}"
+            )
+
+    @boundary
+    def exporter(*args: Any, **kwargs: Any) -> Exported:
+        name = getattr(fun_jit, "__name__", "")
+        return _exported(fun_jit.trace(*args, **kwargs), name, wanted, checks)
+
+    return exporter
+
+
+def _exported(
+    traced: Traced,
+    name: str,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+) -> Exported:
+    if traced.call is not None:
+        raise ExportError(
+            f"export: {name} takes or captures references, which stay in the process: "
+            "pass their contents and return the new ones"
+        )
+    if traced.graph.effects:
+        which = ", ".join(sorted(map(str, traced.graph.effects)))
+        raise ExportError(
+            f"export: {name} has effects ({which}), which only this process can have: "
+            "leave callbacks, prints and checks out of what is exported"
+        )
+    for const in traced.consts:
+        if isinstance(const, Tracer):
+            raise ArgumentError(
+                f"export: {name} captures a traced value {const.aval}. "
+                f"{const.origin()} Pass it as an argument."
+            )
+    traced = _without_donation(traced)
+    lowered = [traced.lower(platforms=(_PLATFORMS[p],)) for p in platforms]
+    devices = len(lowered[0].program.placement.devices)
+    payload = _portable(lowered, traced, len(platforms) > 1, checks)
+    ins, outs = map(_plain, (traced.in_avals, traced.out_avals))
+    return Exported(
+        fun_name=name,
+        in_tree=traced.in_tree,
+        in_avals=ins,
+        out_tree=traced.out_tree,
+        out_avals=outs,
+        in_layouts=_layouts(traced.in_shardings),
+        out_layouts=_layouts(traced.out_shardings),
+        nr_devices=devices,
+        platforms=platforms,
+        ordered_effects=(),
+        unordered_effects=(),
+        disabled_safety_checks=checks,
+        mlir_module_serialized=payload,
+        calling_convention_version=CALLING_CONVENTION,
+        module_kept_var_idx=tuple(lowered[0].kept),
+        uses_global_constants=len(platforms) > 1
+        or any(is_symbolic(aval.shape) for aval in ins),
+        traced=traced,
+        _get_vjp=lambda _: _exported_vjp(traced, name, platforms, checks),
+    )
+
+
+def _without_donation(traced: Traced) -> Traced:
+    other = copy.copy(traced)
+    other.donated = (False,) * len(traced.donated)
+    return other
+
+
+def _plain(avals: Sequence[Aval]) -> tuple[Aval, ...]:
+    """Returns types as artifacts know them: neither weak nor over explicit axes."""
+    return tuple(Aval(a.shape, a.dtype) for a in avals)
+
+
+def _layouts(shardings: Sequence[Any]) -> tuple[LayoutRecord | None, ...]:
+    found: list[LayoutRecord | None] = []
+    for sharding in shardings:
+        if not isinstance(sharding, NamedSharding):
+            found.append(None)
+            continue
+        spec = sharding.spec
+        if PartitionSpec.UNCONSTRAINED in tuple(spec):
+            raise ExportError(f"export: artifacts cannot say {spec}")
+        mesh = sharding.mesh.abstract_mesh
+        found.append(LayoutRecord(mesh, spec, sharding.offloaded))
+    return tuple(found)
+
+
+# -- the derivative --------------------------------------------------------------------
+
+
+def _exported_vjp(
+    traced: Traced,
+    name: str,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+) -> Exported:
+    count = len(traced.in_avals)
+    ins, outs = map(_plain, (traced.in_avals, traced.out_avals))
+
+    def function(*given: Any) -> tuple[Any, ...]:
+        def primal(*arrays: Any) -> list[Any]:
+            return list(traced.graph.evaluate(*traced.consts, *arrays))
+
+        _, pullback = vjp(primal, *given[:count])
+        return tuple(pullback(list(given[count:])))
+
+    function.__name__ = f"{name}_vjp"
+    wanted = (*traced.in_shardings, *traced.out_shardings)
+    specs = [
+        ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where)
+        for aval, where in zip(
+            (*ins, *(a.tangent() for a in outs)), wanted, strict=True
+        )
+    ]
+    # A cotangent lies where the value does.
+    jitted: Any = jit(function, out_shardings=traced.in_shardings)
+    return _exported(jitted.trace(*specs), function.__name__, platforms, checks)
+
+
+# -- the program -----------------------------------------------------------------------
+
+
+def _portable(
+    lowered: Sequence[Lowered],
+    traced: Traced,
+    several: bool,
+    checks: Sequence[DisabledSafetyCheck],
+) -> bytes:
+    """Returns the program for all platforms, with what it captures, as bytes."""
+    portable = importlib.import_module("fxflow.devices.portable")
+    texts = [low.program.text for low in lowered]
+    text, consts = texts[0], lowered[0].constants
+    try:
+        if several or consts:
+            text = _joined(portable, texts, consts, several, traced.name)
+        payload: bytes = portable.write(text)
+        calls = portable.custom_calls(portable.read(payload))
+    except ValueError as error:
+        raise ExportError(
+            f"export: {traced.name} has no portable form: {error}"
+        ) from None
+    require_known_calls(calls, checks, f"export: {traced.name}")
+    return payload
+
+
+def _joined(
+    portable: Any,
+    texts: Sequence[str],
+    consts: Sequence[Array],
+    several: bool,
+    name: str,
+) -> str:
+    """Returns one module of those for each platform.
+
+    Its `main` takes the number of the platform first, if they are several, and has
+    what the function captures as constants.
+    """
+    modules = [portable.parse(text) for text in dict.fromkeys(texts)]
+    numbers = [list(dict.fromkeys(texts)).index(text) for text in texts]
+    types, outs, in_attributes, out_attributes = portable.signature(modules[0])
+    mains = []
+    for i, module in enumerate(modules):
+        mains.append(
+            portable.rename(module, lambda old, i=i: f"{old}_for_{i}", lambda old: old)
+        )
+    count = len(consts)
+    lines = []
+    for i, array in enumerate(consts):
+        aval = array.aval.physical
+        written = dense(words_of(array), aval.dtype)
+        lines.append(f"%a{i} = stablehlo.constant {written} : {aval.mlir}")
+    names = [f"%a{i}" for i in range(len(types))]
+    signature = f"({', '.join(types)}) -> ({', '.join(outs)})"
+
+    def called(main: str, result: str) -> list[str]:
+        left = f"{result}:{len(outs)} = " if outs else ""
+        return [f"{left}func.call @{main}({', '.join(names)}) : {signature}"]
+
+    results = [f"%r#{i}" for i in range(len(outs))]
+    if len(modules) == 1:
+        lines += called(mains[0], "%r")
+    elif outs:
+        branches = []
+        for i, number in enumerate(numbers):
+            inner = ", ".join(f"%b{i}#{j}" for j in range(len(outs)))
+            body = "\n".join(called(mains[number], f"%b{i}"))
+            branches.append(
+                f"{{\n{body}\nstablehlo.return {inner} : {', '.join(outs)}\n}}"
+            )
+        lines.append(
+            f'%r:{len(outs)} = "stablehlo.case"(%platform) ({", ".join(branches)}) : '
+            f"(tensor<i32>) -> ({', '.join(outs)})"
+        )
+    arguments = [
+        f"{name}: {text} {attributes}" if attributes != "{}" else f"{name}: {text}"
+        for name, text, attributes in zip(names, types, in_attributes, strict=True)
+    ][count:]
+    if several:
+        mark = '{jax.global_constant = "_platform_index"}'
+        arguments.insert(0, f"%platform: tensor<i32> {mark}")
+    given = ", ".join(
+        f"{text} {attributes}" if attributes != "{}" else text
+        for text, attributes in zip(outs, out_attributes, strict=True)
+    )
+    end = f"return {', '.join(results)} : {', '.join(outs)}" if outs else "return"
+    body = "\n".join((*lines, end))
+    rest = [text for module in modules for text in portable.functions(module)]
+    meshes = dict.fromkeys(t for module in modules for t in portable.mesh_texts(module))
+    return (
+        f"module @jit_{graph_name(name)} {{\n{''.join(meshes)}"
+        f"func.func public @main({', '.join(arguments)}) -> ({given}) {{\n{body}\n}}\n"
+        f"{''.join(rest)}}}\n"
+    )

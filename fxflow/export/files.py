@@ -1,0 +1,407 @@
+"""`.fx` files: an exported function, and parameters that it is called with.
+
+A mark, the version of this layout, a JSON text that says what follows and where, and
+the parts, each at a multiple of 64 bytes, zeros between them:
+
+- `program`: what `Exported.serialize` gives, which JAX reads, too;
+- `params`: arrays as a whole safetensors file. Or they lie in such a file beside it;
+- `compiled`: the program as machine code for one kind of machine.
+
+The text has the SHA-256 digest of each part and stands under one of its own, so no byte
+of a file can change unnoticed. Parts that a later fxflow adds are passed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow._version import __version__
+from fxflow.core import tree
+from fxflow.core.arrays import Aval, dtypes
+from fxflow.core.arrays.convert import as_array
+from fxflow.devices import files
+from fxflow.errors import ArgumentError, ExportError
+from fxflow.export import tensors
+from fxflow.export.compiled import Ready, ready
+from fxflow.export.compiled import compiled as compile_program
+from fxflow.export.exported import Exported, deserialize
+from fxflow.random import key_data, wrap_key_data
+
+Path_ = str | os.PathLike[str]
+Buffer = bytes | memoryview
+
+#: Not text, and changed by whatever changes the ends of lines.
+_MARK = b"\x89FX\r\n\x1a\n\0"
+_VERSION = 1
+#: Mark, version, length of the text, digest of the text.
+_HEAD = struct.Struct("<8sII32s")
+_LARGEST_HEADER = 1 << 24
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bundle:
+    """What a `.fx` file holds.
+
+    Attributes:
+      exported: the function.
+      params: its first argument, if that is in the file; its arrays are in the file's
+        own memory until they are used.
+      fxflow_version: of the fxflow that wrote it.
+    """
+
+    exported: Exported
+    params: Any
+    fxflow_version: str
+    _ready: Ready | None = None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it runs a compiled program of the file."""
+        return self._ready is not None
+
+    def __repr__(self) -> str:
+        with_params = "" if self.params is None else " with parameters"
+        return f"<Bundle of {self.exported!r}{with_params}>"
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function, with the parameters in front if the file has them.
+
+        Args:
+          *args: the other arguments.
+          **kwargs: likewise.
+
+        Returns:
+          The result.
+
+        Raises:
+          ArgumentError, ShapeError, ExportError: see `Exported.call`.
+        """
+        first = () if self.params is None else (self.params,)
+        if self._ready is not None:
+            result = self._ready.run((*first, *args), kwargs)
+            if result is not None:
+                return result[0]
+        return self.exported.call(*first, *args, **kwargs)
+
+
+class _Part(NamedTuple):
+    """A part of a file: where it is, and the digest of its bytes."""
+
+    name: str
+    start: int
+    size: int
+    sha256: str
+
+
+# -- saving ----------------------------------------------------------------------------
+
+
+def save(
+    path: Path_,
+    exported: Exported,
+    *,
+    params: Any = None,
+    beside: str | None = None,
+    vjp_order: int = 0,
+    compiled: bool = False,
+) -> None:
+    """Writes an exported function to a file, with its parameters if wanted.
+
+    The file is there whole or not at all.
+
+    Args:
+      path: of the file, as in `"model.fx"`.
+      exported: the function.
+      params: its first argument, a pytree of arrays; None: the caller will pass it.
+      beside: name of another file in the same folder for the parameters, as in
+        `"model.safetensors"`; it is a plain safetensors file. None: in the same file.
+      vjp_order: how many derivatives to write.
+      compiled: whether to compile it for the default device and write that program,
+        too; see `load`.
+
+    Raises:
+      ArgumentError: `params` does not fit the function's first argument, or an argument
+        is of another kind.
+      ExportError: see `Exported.serialize`.
+      OSError: the file system refuses.
+
+    Example:
+      >>> import tempfile
+      >>> f = fxflow.jit(lambda params, x: x @ params["w"])
+      >>> params = {"w": fnp.ones((3, 2))}
+      >>> exported = fxflow.export.export(f)(params, fnp.ones((1, 3)))
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     save(f"{folder}/model.fx", exported, params=params)
+      ...     load(f"{folder}/model.fx").call(fnp.ones((1, 3)))
+      Array([[3., 3.]], dtype=float32)
+    """
+    if not isinstance(exported, Exported):
+        raise ArgumentError(f"save: expected an Exported, got {exported!r}")
+    if beside is not None and (params is None or not _is_name(beside)):
+        raise ArgumentError(
+            "save: beside is the name of a file in the same folder, for params; got "
+            f"{beside!r}"
+        )
+    contents: list[tuple[str, list[Buffer]]] = [
+        ("program", [bytes(exported.serialize(vjp_order))])
+    ]
+    described: dict[str, Any] = {"fxflow": __version__}
+    if params is not None:
+        parts = list[Buffer](tensors.encode(_named_arrays(exported, params)))
+        if beside is None:
+            contents.append(("params", parts))
+        else:
+            digest, size = _digest(parts)
+            described["beside"] = {"name": beside, "size": size, "sha256": digest}
+            files.write(Path(path).parent / beside, *map(bytes, parts), durable=True)
+    if compiled:
+        described["compiled"], program = compile_program(exported)
+        contents.append(("compiled", [program]))
+    files.write(path, *_laid_out(described, contents), durable=True)
+
+
+def _is_name(name: Any) -> bool:
+    """Returns whether it is the name of a file, and of none in another folder."""
+    return (
+        isinstance(name, str)
+        and name not in ("", ".", "..")
+        and not any(c in name for c in "/\\:\0")
+    )
+
+
+def _digest(parts: Sequence[Buffer]) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    for part in parts:
+        digest.update(part)
+        size += len(part)
+    return digest.hexdigest(), size
+
+
+def _laid_out(
+    described: dict[str, Any], contents: Sequence[tuple[str, list[Buffer]]]
+) -> list[bytes]:
+    """Returns the bytes of a file, in parts."""
+    known = [(name, parts, *_digest(parts)) for name, parts in contents]
+    length = 0
+    # Where the parts are depends on the length of the text that says where they are.
+    for _ in range(8):
+        at, listed = _aligned(_HEAD.size + length), []
+        for name, _, digest, size in known:
+            listed.append(_Part(name, at, size, digest)._asdict())
+            at = _aligned(at + size)
+        text = json.dumps({**described, "parts": listed}).encode()
+        if len(text) == length:
+            break
+        length = len(text)
+    written = [
+        _HEAD.pack(_MARK, _VERSION, length, hashlib.sha256(text).digest()) + text
+    ]
+    end = _HEAD.size + length
+    for (_, parts, _, size), entry in zip(known, listed, strict=True):
+        written += [bytes(entry["start"] - end), *map(bytes, parts)]
+        end = entry["start"] + size
+    return written
+
+
+def _aligned(at: int) -> int:
+    return -(-at // tensors.ALIGNMENT) * tensors.ALIGNMENT
+
+
+# -- loading ---------------------------------------------------------------------------
+
+
+def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
+    """Returns the exported function and the parameters that a file holds.
+
+    Args:
+      path: of the file.
+      verify: whether the parameters are read to compare their digest. False leaves them
+        in the file until they are used: for large ones on a disk that is trusted. All
+        else is always checked.
+      compiled: whether to use the compiled program in the file, if it was made for this
+        processor and this version of the runtime. It is machine code: say so only of
+        files that you made. Calls within transformations use the portable program.
+
+    Returns:
+      A `Bundle`; its `call` takes the arguments that are not in the file.
+
+    Raises:
+      ExportError: it is no such file, is damaged or cut off, is of a later version, or
+        the file beside it is gone or another.
+      OSError: there is no such file, or it cannot be read.
+
+    Example:
+      >>> load("/nowhere/model.fx")
+      Traceback (most recent call last):
+          ...
+      FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/model.fx'
+    """
+    data = _mapped(path)
+    described, parts = _header(data, path)
+    for name, part in parts.items():
+        if verify or name == "program" or (compiled and name == "compiled"):
+            _require(data[part.start : part.start + part.size], part.sha256, path, name)
+    if "program" not in parts:
+        raise ExportError(f"{path} has no program")
+    program = parts["program"]
+    exported = deserialize(bytes(data[program.start : program.start + program.size]))
+    found: memoryview | None = None
+    if "params" in parts:
+        part = parts["params"]
+        found = data[part.start : part.start + part.size]
+    elif "beside" in described:
+        found = _beside(described["beside"], path, verify)
+    params = None if found is None else _params(exported, tensors.decode(found))
+    machine = None
+    if compiled and "compiled" in parts:
+        part = parts["compiled"]
+        code = bytes(data[part.start : part.start + part.size])
+        machine = ready(exported, described.get("compiled"), code)
+    return Bundle(exported, params, str(described.get("fxflow", "")), machine)
+
+
+def _mapped(path: Path_) -> memoryview:
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _Part]]:
+    """Returns what a file says of itself, after all but the parts has been checked."""
+    if len(data) < _HEAD.size or bytes(data[:8]) != _MARK:
+        raise ExportError(f"{path} is no .fx file")
+    _, version, length, digest = _HEAD.unpack(data[: _HEAD.size])
+    if version != _VERSION:
+        raise ExportError(
+            f"{path} is of version {version} of .fx files; this fxflow, {__version__}, "
+            f"reads version {_VERSION}"
+        )
+    text = data[_HEAD.size : _HEAD.size + length]
+    if length > _LARGEST_HEADER or len(text) < length:
+        raise ExportError(f"{path} is damaged or cut off")
+    _require(text, digest.hex(), path, "the description")
+    try:
+        described = json.loads(bytes(text))
+        parts = [_Part(**entry) for entry in described["parts"]]
+        end = _HEAD.size + length
+        for part in parts:
+            start, size = int(part.start), int(part.size)
+            # In order, without overlap, and nothing but zeros between them.
+            if start < end or size < 0 or start - end >= tensors.ALIGNMENT:
+                raise ValueError(f"{part.name} is in the wrong place")
+            if any(data[end:start]) or start + size > len(data):
+                raise ValueError(f"{part.name} is cut off or not where it was")
+            end = start + size
+        if end != len(data):
+            raise ValueError("it is longer or shorter than it was")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ExportError(f"{path} is damaged: {error}") from None
+    return described, {part.name: part for part in parts}
+
+
+def _require(data: memoryview, digest: str, path: Path_, what: str) -> None:
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ExportError(f"{path} is damaged: the digest of {what} differs")
+
+
+def _beside(entry: Any, path: Path_, verify: bool) -> memoryview:
+    try:
+        name, size, digest = entry["name"], entry["size"], entry["sha256"]
+    except (TypeError, KeyError):
+        name = size = digest = None
+    # A file from elsewhere must not have others of this machine read.
+    if not _is_name(name):
+        raise ExportError(f"{path} names no file in its folder for its parameters")
+    other = Path(path).parent / name
+    try:
+        data = _mapped(other)
+    except OSError as error:
+        raise ExportError(
+            f"the parameters of {path} are in {other}, which cannot be read: "
+            f"{error.strerror}"
+        ) from None
+    if len(data) != size:
+        raise ExportError(f"{other} is not the file that {path} was written with")
+    if verify:
+        _require(data, str(digest), other, "the file")
+    return data
+
+
+# -- parameters ------------------------------------------------------------------------
+
+
+def _first_argument(exported: Exported) -> tuple[Any, Sequence[Any]]:
+    """Returns structure and types of the first positional argument."""
+    positional = exported.in_tree.children()[0].children()
+    if not positional:
+        raise ArgumentError(
+            f"{exported.fun_name} takes no positional argument that could be params"
+        )
+    return positional[0], exported.in_avals[: positional[0].num_leaves]
+
+
+def _names(treedef: Any) -> list[str]:
+    """Returns for each leaf of a tree its name in the file: `layers.0.w`."""
+    indices = treedef.unflatten(range(treedef.num_leaves))
+    names = [
+        tree.keystr(path, simple=True, separator=".")
+        for path, _ in tree.leaves_with_path(indices)
+    ]
+    plain = len(set(names)) == len(names) and "__metadata__" not in names
+    return names if plain else [f"{i}:{name}" for i, name in enumerate(names)]
+
+
+def _named_arrays(exported: Exported, params: Any) -> dict[str, Any]:
+    treedef, avals = _first_argument(exported)
+    leaves, given = tree.flatten(params)
+    if given != treedef:
+        raise ArgumentError(
+            f"save: the first argument of {exported.fun_name} has the structure "
+            f"{tree.written(treedef)}, params has {tree.written(given)}"
+        )
+    found = {}
+    for name, leaf, aval in zip(_names(treedef), leaves, avals, strict=True):
+        array = as_array(leaf)
+        if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
+            raise ArgumentError(
+                f"save: {exported.fun_name} takes {aval} for {name}, params has "
+                f"{array.aval}"
+            )
+        is_key = dtypes.is_key(aval.dtype)
+        found[name] = np.asarray(key_data(array) if is_key else array)
+    return found
+
+
+def _params(exported: Exported, arrays: dict[str, Any]) -> Any:
+    try:
+        treedef, avals = _first_argument(exported)
+    except ArgumentError as error:
+        raise ExportError(str(error)) from None
+    names = _names(treedef)
+    if set(names) != arrays.keys():
+        raise ExportError("the parameters in the file are not those of the program")
+    leaves = []
+    for name, aval in zip(names, avals, strict=True):
+        array = arrays[name]
+        given = Aval(array.shape, array.dtype)
+        wanted = aval.physical if isinstance(aval, Aval) else aval
+        if given != wanted:
+            raise ExportError(
+                f"the parameter {name} is {given}, the program takes {aval}"
+            )
+        is_key = dtypes.is_key(aval.dtype)
+        leaves.append(
+            wrap_key_data(array, impl=aval.dtype.impl) if is_key else as_array(array)
+        )
+    return treedef.unflatten(leaves)

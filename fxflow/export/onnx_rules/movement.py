@@ -1,0 +1,177 @@
+"""Operations that move elements, and constants, in ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.arrays import dtypes
+from fxflow.export.onnx_rules.writer import Value, Writer, rule
+
+#: As far as `Slice` goes backwards.
+_FRONT = int(np.iinfo(np.int64).min)
+
+
+@rule("reshape")
+def _reshape(w: Writer, x: Value, *, new_sizes: Sequence[int]) -> Value:
+    return w.reshape(x, new_sizes)
+
+
+@rule("transpose")
+def _transpose(w: Writer, x: Value, *, permutation: Sequence[int]) -> Value:
+    return w.transpose(x, permutation)
+
+
+@rule("broadcast_in_dim")
+def _broadcast_in_dim(
+    w: Writer, x: Value, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+) -> Value:
+    (aval,) = w.avals_in
+    aligned = [1] * len(shape)
+    for axis, length in zip(broadcast_dimensions, aval.shape, strict=False):
+        aligned[axis] = length
+    if aligned != list(aval.shape):
+        x = w.reshape(x, aligned)
+    return x if w.stays_small or aligned == list(shape) else w.expand(x, shape)
+
+
+@rule("rev")
+def _rev(w: Writer, x: Value, *, dimensions: Sequence[int]) -> Value:
+    if not dimensions:
+        return x
+    count = len(dimensions)
+    return w.op(
+        "Slice",
+        x,
+        w.ints(*[-1] * count),
+        w.ints(*[_FRONT] * count),
+        w.ints(*dimensions),
+        w.ints(*[-1] * count),
+    )
+
+
+def sliced(
+    w: Writer,
+    x: Value,
+    shape: Sequence[int],
+    starts: Sequence[int],
+    limits: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Returns a part of an array, along the axes where it is one."""
+    strides = strides or [1] * len(starts)
+    cut = [
+        d
+        for d in range(len(starts))
+        if (starts[d], limits[d], strides[d]) != (0, shape[d], 1)
+    ]
+    if not cut:
+        return x
+    parts = ([given[d] for d in cut] for given in (starts, limits))
+    steps = [strides[d] for d in cut]
+    return w.op("Slice", x, *(w.ints(*p) for p in parts), w.ints(*cut), w.ints(*steps))
+
+
+@rule("slice")
+def _slice(
+    w: Writer,
+    x: Value,
+    *,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None,
+) -> Value:
+    return sliced(w, x, w.avals_in[0].shape, start_indices, limit_indices, strides)
+
+
+@rule("concatenate")
+def _concatenate(w: Writer, *xs: Value, dimension: int) -> Value:
+    return w.op("Concat", *xs, axis=dimension)
+
+
+@rule("split")
+def _split(w: Writer, x: Value, *, sizes: Sequence[int], axis: int) -> list[Value]:
+    shape = w.avals_in[0].shape
+    parts, start = [], 0
+    for size in sizes:
+        starts = [start if d == axis else 0 for d in range(len(shape))]
+        limits = [start + size if d == axis else n for d, n in enumerate(shape)]
+        parts.append(sliced(w, x, shape, starts, limits))
+        start += size
+    return parts
+
+
+def padded(
+    w: Writer,
+    x: Value,
+    shape: Sequence[int],
+    value: Value,
+    config: Sequence[tuple[int, int, int]],
+) -> tuple[Value, list[int]]:
+    """Returns an array with `value` around and between its elements, and its shape.
+
+    Args:
+      w: writes it.
+      x: the array.
+      shape: of it.
+      value: 0-d.
+      config: along each axis how many in front (negative: taken away), behind, between.
+    """
+    shape = list(shape)
+    for axis, (_, _, between) in enumerate(config):
+        if between and shape[axis] > 1:
+            x, shape = _spread(w, x, shape, value, axis, between)
+    lows, highs = ([max(0, c[side]) for c in config] for side in (0, 1))
+    if any(lows) or any(highs):
+        x = w.op("Pad", x, w.ints(*lows, *highs), value, mode="constant")
+        shape = [n + a + b for n, a, b in zip(shape, lows, highs, strict=True)]
+    starts = [max(0, -c[0]) for c in config]
+    limits = [n - max(0, -c[1]) for n, c in zip(shape, config, strict=True)]
+    limits = [max(a, b) for a, b in zip(starts, limits, strict=True)]
+    x = sliced(w, x, shape, starts, limits)
+    return x, [b - a for a, b in zip(starts, limits, strict=True)]
+
+
+def _spread(
+    w: Writer, x: Value, shape: list[int], value: Value, axis: int, between: int
+) -> tuple[Value, list[int]]:
+    """Returns an array with elements between those along an axis, none at its end."""
+    shape = list(shape)
+    x = w.reshape(x, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
+    behind = [0] * (len(shape) + 1)
+    behind[axis + 1] = between
+    x = w.op("Pad", x, w.ints(*[0] * len(behind), *behind), value, mode="constant")
+    shape[axis] *= between + 1
+    x = w.reshape(x, shape)
+    limits = list(shape)
+    limits[axis] -= between
+    return sliced(w, x, shape, [0] * len(shape), limits), limits
+
+
+@rule("pad")
+def _pad(
+    w: Writer, x: Value, value: Value, *, padding_config: Sequence[tuple[int, int, int]]
+) -> Value:
+    return padded(w, x, w.avals_in[0].shape, value, padding_config)[0]
+
+
+@rule("iota")
+def _iota(w: Writer, *, dtype: Any, shape: Sequence[int], dimension: int) -> Value:
+    row = [1] * len(shape)
+    row[dimension] = shape[dimension]
+    numbers = np.arange(shape[dimension]).astype(dtype).reshape(row)
+    return w.expand(w.constant(numbers), shape)
+
+
+@rule("bitcast_convert_type")
+def _bitcast(w: Writer, x: Value, **_: Any) -> Value:
+    new = w.avals_out[0].dtype
+    if x.dtype == new:
+        return x
+    whole = (dtypes.is_integer(d) and dtypes.bits(d) >= 8 for d in (x.dtype, new))
+    if dtypes.bits(x.dtype) == dtypes.bits(new) and all(whole):
+        # Integers of one size wrap around.
+        return w.cast(x, new)
+    raise w.refuse(f"reads {x.dtype} as {new}, and ONNX cannot look at bits")

@@ -1,0 +1,308 @@
+"""What the other runtimes' compilers read: one module that needs nothing beside it.
+
+A program that was lowered takes the values that it captures as its first arguments; one
+that was exported may take the number of its platform. Here either gets a `main` whose
+arguments are the function's own, with the rest written into it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import source, tree
+from fxflow.core.arrays import Aval, dtypes
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.sizes import is_symbolic
+from fxflow.core.ir.graph import Graph, subgraphs
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.lowering import dense
+from fxflow.errors import ArgumentError
+from fxflow.export.exported import Exported
+from fxflow.random import key_data
+from fxflow.transforms.stages import Lowered, Traced
+
+#: Writes a captured value into the program: gives lines that define the name, or None
+#: where it is to be written as it is.
+Writer = Callable[[str, np.ndarray[Any, Any], str], "list[str] | None"]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A function as StableHLO with all that it captures.
+
+    Attributes:
+      name: of the function.
+      text: a module whose `main` takes the leaves that `kept` names.
+      in_tree: structure of `(args, kwargs)`.
+      in_avals: types of the leaves of the arguments.
+      out_tree: structure of the result.
+      out_avals: types of its leaves.
+      labels: what messages call the leaves of the arguments.
+      kept: which of them `main` takes.
+      graph: what the function computes; None where only the program is known.
+      consts: values of the graph's first inputs.
+    """
+
+    name: str
+    text: str
+    in_tree: Any
+    in_avals: tuple[Aval, ...]
+    out_tree: Any
+    out_avals: tuple[Aval, ...]
+    labels: tuple[str, ...]
+    kept: tuple[int, ...]
+    graph: Graph | None = None
+    consts: tuple[np.ndarray[Any, Any], ...] = ()
+
+
+def program_of(given: Any, where: str, write: Writer | None = None) -> Program:
+    """Returns the program of what was lowered, traced or exported.
+
+    Args:
+      given: of `jit(f).lower(...)`, `jit(f).trace(...)` or `export(jit(f))(...)`.
+      where: the function that asks, for messages.
+      write: how captured values are written, where not as they are.
+
+    Raises:
+      ArgumentError: it is none of these, takes references, has effects, is for several
+        devices or captures a traced value.
+    """
+    if isinstance(given, Exported):
+        return _of_exported(given, where)
+    return _of_traced(traced_of(given, where), where, write)
+
+
+def _require_known(name: str, avals: Sequence[Aval], where: str) -> None:
+    for aval in avals:
+        if is_symbolic(aval.shape):
+            raise ArgumentError(
+                f"{where}: {name} has symbolic sizes ({aval}): export it for the sizes "
+                "that the device will see"
+            )
+
+
+def traced_of(given: Any, where: str) -> Traced:
+    """Returns the graph of what was lowered, traced or exported, with its arguments.
+
+    Args:
+      given: as of `program_of`; what was exported has its graph until it is loaded.
+      where: the function that asks, for messages.
+
+    Raises:
+      ArgumentError: as `program_of`, or only the program of what was exported is known.
+    """
+    traced = given
+    if isinstance(given, Lowered):
+        traced = given.traced
+    elif isinstance(given, Exported):
+        traced = given.traced
+        if traced is None:
+            raise ArgumentError(
+                f"{where}: {given.fun_name} was loaded, and only its StableHLO is "
+                "left: give what export(jit(f))(...) or jit(f).lower(...) gives"
+            )
+    if not isinstance(traced, Traced):
+        raise ArgumentError(
+            f"{where}: expected what export(jit(f))(...) or jit(f).lower(...) gives, "
+            f"got {type(given).__name__}"
+        )
+    if traced.call is not None:
+        raise ArgumentError(
+            f"{where}: {traced.name} takes or captures references, which stay in the "
+            "process: pass their contents and return the new ones"
+        )
+    if traced.graph.effects:
+        which = ", ".join(sorted(map(str, traced.graph.effects)))
+        raise ArgumentError(
+            f"{where}: {traced.name} has effects ({which}), which only this process "
+            "can have: leave callbacks, prints and checks out"
+        )
+    _require_known(traced.name, (*traced.in_avals, *traced.out_avals), where)
+    for const in traced.consts:
+        if isinstance(const, Tracer):
+            raise ArgumentError(
+                f"{where}: {traced.name} captures a traced value {const.aval}. "
+                f"{const.origin()} Pass it as an argument."
+            )
+    return traced
+
+
+def _of_traced(traced: Traced, where: str, write: Writer | None) -> Program:
+    # What is donated here is nobody's there.
+    traced = copy.copy(traced)
+    traced.donated = (False,) * len(traced.donated)
+    lowered = traced.lower(platforms=("cpu",))
+    if len(lowered.program.placement.devices) != 1:
+        raise ArgumentError(f"{where}: {traced.name} is for several devices")
+    return Program(
+        name=traced.name,
+        text=_closed(
+            lowered.program.text,
+            [c.aval.physical for c in lowered.constants],
+            [traced.in_avals[i].physical for i in lowered.kept],
+            [a.physical for a in traced.out_avals],
+            list(map(words_of, lowered.constants)),
+            write,
+        ),
+        in_tree=traced.in_tree,
+        in_avals=traced.in_avals,
+        out_tree=traced.out_tree,
+        out_avals=traced.out_avals,
+        labels=tuple(traced.labels),
+        kept=tuple(lowered.kept),
+        graph=traced.graph,
+        consts=tuple(map(words_of, traced.consts)),
+    )
+
+
+def _of_exported(exported: Any, where: str) -> Program:
+    if exported.ordered_effects or exported.unordered_effects:
+        raise ArgumentError(f"{where}: {exported.fun_name} has effects")
+    if exported.nr_devices != 1:
+        raise ArgumentError(
+            f"{where}: {exported.fun_name} is for {exported.nr_devices} devices"
+        )
+    kept = tuple(exported.module_kept_var_idx)
+    avals = (*exported.in_avals, *exported.out_avals)
+    _require_known(exported.fun_name, avals, where)
+    text = str(exported.mlir_module())
+    if len(exported.platforms) > 1:
+        # Any will do, but the CPU's is made of operations that all compilers have.
+        platforms = list(exported.platforms)
+        number = platforms.index("cpu") if "cpu" in platforms else 0
+        text = _closed(
+            text,
+            [Aval((), np.dtype(np.int32))],
+            [exported.in_avals[i].physical for i in kept],
+            [a.physical for a in exported.out_avals],
+            [np.asarray(number, np.int32)],
+        )
+    labels = [f"argument {i}" for i in range(len(exported.in_avals))]
+    return Program(
+        name=exported.fun_name,
+        text=text,
+        in_tree=exported.in_tree,
+        in_avals=tuple(exported.in_avals),
+        out_tree=exported.out_tree,
+        out_avals=tuple(exported.out_avals),
+        labels=tuple(labels),
+        kept=kept,
+    )
+
+
+def words_of(const: Any) -> np.ndarray[Any, Any]:
+    """Returns an array's elements, or the words of an array of keys."""
+    array = as_array(const)
+    is_key = dtypes.is_key(array.aval.dtype)
+    return np.asarray(key_data(array) if is_key else array)
+
+
+def _closed(
+    text: str,
+    consts: Sequence[Aval],
+    ins: Sequence[Aval],
+    outs: Sequence[Aval],
+    values: Sequence[np.ndarray[Any, Any]],
+    write: Writer | None = None,
+) -> str:
+    """Returns the module with a `main` that has the first arguments written into it."""
+    if not consts:
+        return text
+    lines = []
+    for i, (aval, value) in enumerate(zip(consts, values, strict=True)):
+        written = write(f"%c{i}", value, aval.mlir) if write else None
+        if written is None:
+            number = dense(value, aval.dtype)
+            written = [f"%c{i} = stablehlo.constant {number} : {aval.mlir}"]
+        lines += written
+    names = [f"%c{i}" for i in range(len(consts))] + [f"%x{i}" for i in range(len(ins))]
+    types = ", ".join(a.mlir for a in (*consts, *ins))
+    results = ", ".join(a.mlir for a in outs)
+    arguments = ", ".join(f"%x{i}: {aval.mlir}" for i, aval in enumerate(ins))
+    left = f"%r:{len(outs)} = " if outs else ""
+    lines.append(
+        f"{left}func.call @captured_main({', '.join(names)}) : ({types}) -> ({results})"
+    )
+    given = ", ".join(f"%r#{i}" for i in range(len(outs)))
+    lines.append(f"return {given} : {results}" if outs else "return")
+    main = f"func.func public @main({arguments}) -> ({results}) {{\n"
+    inner = re.sub(
+        r"func\.func public @main\b", "func.func private @captured_main", text
+    )
+    end = inner.rstrip().rindex("}")
+    body = "\n".join(lines)
+    return f"{inner[:end]}{main}{body}\n}}\n}}\n"
+
+
+# -- where an operation is from --------------------------------------------------------
+
+
+def lines_of(program: Program, path: str) -> list[str]:
+    """Returns the user's lines behind an operation of the program.
+
+    Args:
+      program: it belongs to.
+      path: the operation's name there: `jit_f/scope/sin`.
+    """
+    found: dict[str, None] = {}
+
+    def visit(graph: Graph) -> None:
+        for node in graph.nodes:
+            end = "/".join((*node.scope, node.primitive.name))
+            if node.source is not None and f"/{path}".endswith(f"/{end}"):
+                found[source.describe(node.source)] = None
+            for _, inner in subgraphs(node.params):
+                visit(inner)
+
+    if program.graph is not None:
+        visit(program.graph)
+    return list(found)
+
+
+# -- arguments -------------------------------------------------------------------------
+
+
+def leaves_of(
+    name: str,
+    in_tree: Any,
+    in_avals: Sequence[Aval],
+    labels: Sequence[str],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> list[np.ndarray[Any, Any]]:
+    """Returns the leaves of a call's arguments as NumPy arrays.
+
+    Args:
+      name: of the function, for messages.
+      in_tree: structure of `(args, kwargs)`.
+      in_avals: types of the leaves.
+      labels: what messages call them.
+      args: positional arguments.
+      kwargs: the others.
+
+    Raises:
+      ArgumentError: structure or types differ.
+    """
+    leaves, treedef = tree.flatten((args, kwargs))
+    if treedef != in_tree:
+        raise ArgumentError(
+            f"{name} was compiled for arguments of the structure "
+            f"{tree.written(in_tree)}, got {tree.written(treedef)}"
+        )
+    arrays = []
+    for leaf, aval, label in zip(leaves, in_avals, labels, strict=True):
+        if not is_arraylike(leaf):
+            raise not_an_array(leaf, f"{name}: {label} is")
+        given = as_array(leaf).aval
+        if given.shape != aval.shape or given.dtype != aval.dtype:
+            raise ArgumentError(
+                f"{name} was compiled for {aval} as {label}, got {given}"
+            )
+        arrays.append(words_of(leaf))
+    return arrays

@@ -1,0 +1,148 @@
+"""Sizes of exported functions: given as text, and settled by each call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fxflow.core.arrays import Aval
+from fxflow.core.arrays.size_solving import Equation, solved
+from fxflow.core.arrays.size_texts import _NotASize, parsed
+from fxflow.core.arrays.sizes import NO_SCOPE, Scope, Size, evaluated, names_of
+from fxflow.errors import ExportError, ShapeError
+
+Shape = tuple[Any, ...]
+
+
+def is_symbolic_dim(dim: Any) -> bool:
+    """Returns whether the length of an axis is a size that only a call says.
+
+    Args:
+      dim: an entry of a shape.
+
+    Returns:
+      False for integers.
+
+    Example:
+      >>> is_symbolic_dim(3)
+      False
+
+    Source: `jax.export.is_symbolic_dim`.
+    """
+    return isinstance(dim, Size)
+
+
+def parse_shape(texts: Sequence[str], scope: Scope = NO_SCOPE) -> Shape:
+    """Returns the shape whose axes an artifact says as texts.
+
+    Args:
+      texts: one for each axis.
+      scope: that the names are of.
+
+    Raises:
+      ExportError: one is no size.
+    """
+    return tuple(_length(text, scope) for text in texts)
+
+
+def _length(text: str, scope: Scope) -> Any:
+    try:
+        size = parsed(text, scope)
+    except _NotASize as error:
+        raise _wrong(str(error)) from None
+    if isinstance(size, int) and size < 0:
+        raise _wrong(repr(text))
+    return size
+
+
+def _wrong(what: str) -> ExportError:
+    return ExportError(f"the artifact has {what} for the length of an axis")
+
+
+# -- at a call -------------------------------------------------------------------------
+
+
+def solve(
+    expected: Sequence[Aval],
+    shapes: Sequence[tuple[Any, ...]],
+    name: str,
+    labels: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Returns what the names of sizes stand for in a call.
+
+    Args:
+      expected: types of the arguments.
+      shapes: of those given, of as many axes; sizes where an exported function is
+        called in one that is being exported.
+      name: of the function, for messages.
+      labels: what messages call the arguments.
+
+    Raises:
+      ShapeError: the shapes contradict the types, leave a name open, or a constraint
+        does not hold.
+    """
+    listed = labels or [f"argument {i}" for i in range(len(expected))]
+    pairs: list[Any] = [
+        (size, length, f"axis {axis} of {label}, {aval},")
+        for aval, shape, label in zip(expected, shapes, listed, strict=True)
+        for axis, (size, length) in enumerate(zip(aval.shape, shape, strict=True))
+    ]
+    equations = [Equation(*pair) for pair in pairs if isinstance(pair[0], Size)]
+    steps, missing = solved(equations)
+    known: dict[str, Any] = {}
+    for (_, length, what), unknown, factor, rest in steps:
+        if unknown is None:
+            continue
+        value, remainder = divmod(length - evaluated(rest, known), factor)
+        if remainder != 0 or value < 1:
+            where = f" with {_said(known)}" if known and rest != 0 else ""
+            raise ShapeError(
+                f"{name}: {what} is {length}, for which there is no {unknown} ≥ 1"
+                f"{where}"
+            )
+        known[unknown] = value
+    if missing:
+        raise ShapeError(
+            f"{name}: the shapes of the arguments do not say what "
+            f"{', '.join(sorted(missing))} is in {', '.join(map(str, expected))}"
+        )
+    for (size, length, what), unknown, *_ in steps:
+        if unknown is None and size.evaluate(known) != length:
+            raise ShapeError(
+                f"{name}: {what} is {length}, and {size} is {size.evaluate(known)} for "
+                f"{_said(known)}"
+            )
+    scope = equations[0].size.scope if equations else NO_SCOPE
+    for text, size, exact in scope.checks:
+        if not names_of(size) <= known.keys():
+            continue
+        value = evaluated(size, known)
+        if value != 0 if exact else value < 0:
+            given = {n: known[n] for n in names_of(size)}
+            raise ShapeError(
+                f"{name}: {text}, which it was exported for, does not hold for "
+                f"{_said(given)} in {', '.join(map(str, expected))}"
+            )
+    return known
+
+
+def _said(known: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sorted(known.items()))
+
+
+def settled(aval: Aval, known: Mapping[str, Any]) -> Aval:
+    """Returns a type with what the names stand for in their place.
+
+    Raises:
+      ShapeError: a length would be negative, or has a name that no argument says.
+    """
+    shape: list[Any] = list(aval.shape)
+    for i, n in enumerate(shape):
+        if isinstance(n, Size):
+            if n.names() - known.keys():
+                raise ShapeError(f"no argument says what the axis {n} of {aval} is")
+            n = n.evaluate(known)
+        if isinstance(n, int) and n < 0:
+            raise ShapeError(f"an axis of {aval} would be {n} for {_said(known)}")
+        shape[i] = n
+    return Aval(tuple(shape), aval.dtype)

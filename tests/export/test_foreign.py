@@ -1,0 +1,82 @@
+"""Artifacts without a digest: whatever their bytes do, they do it to a child."""
+
+import numpy as np
+import pytest
+
+import fxflow.numpy as fnp
+from fxflow import errors, export, jit
+from fxflow.export import foreign, records
+from tests.export.artifacts import golden
+
+PROGRAM = export.export(jit(fnp.tanh))(fnp.ones(3)).mlir_module_serialized
+
+
+def test_programs_are_the_same() -> None:
+    blob = golden("waves")
+    assert not records.has_digest(blob)
+    child, here = export.deserialize(blob), export.deserialize(blob, trusted=True)
+    assert child.has_vjp() == here.has_vjp()
+    assert child.fun_name == here.fun_name
+    args = np.float32([1, 2, 3]), {"a": 2.0, "b": np.arange(4), "c": np.arange(2)}
+    found, want = child.call(*args), here.call(*args)
+    np.testing.assert_array_equal(found[0]["y"], want[0]["y"])
+    np.testing.assert_allclose(found[0]["y"], 2 * np.sin(args[0]), rtol=1e-5)
+
+
+def test_a_reader_that_dies_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    crash = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    monkeypatch.setattr(foreign, "_CODE", crash)
+    with pytest.raises(errors.ExportError, match="its reader ended with -11"):
+        foreign.reread([PROGRAM])
+
+
+def test_a_reader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "_CODE", "import time; time.sleep(600)")
+    monkeypatch.setattr(foreign, "_DEADLINE", 0.5)
+    with pytest.raises(errors.ExportError, match=r"not read in 0\.5 s"):
+        foreign.reread([PROGRAM])
+
+
+def test_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign.sys, "executable", "/nowhere/python")
+    with pytest.raises(errors.ExportError, match="trusted=True"):
+        foreign.reread([PROGRAM])
+
+
+@pytest.mark.parametrize(
+    "data", [b"\0" * 64, PROGRAM[: len(PROGRAM) // 2]], ids=["other", "cut"]
+)
+def test_damage_is_refused(data: bytes) -> None:
+    with pytest.raises(errors.ExportError, match="no program that can be read"):
+        foreign.reread([data])
+
+
+@pytest.mark.soak
+def test_damage_again_and_again() -> None:
+    assert refusals(300, seed=1) > 100
+
+
+def refusals(count: int, seed: int) -> int:
+    """How many of so many mutated programs are refused; the others are programs."""
+    rng = np.random.default_rng(seed)
+    refused = 0
+    for _ in range(count):
+        data = bytearray(PROGRAM)
+        for at in rng.integers(4, len(data), rng.integers(1, 8)):
+            data[at] ^= 1 << int(rng.integers(8))
+        try:
+            (program,) = foreign.reread([bytes(data)])
+        except errors.ExportError:
+            refused += 1
+        else:
+            assert program[:4] == b"ML\xefR"
+    return refused
+
+
+def test_parts() -> None:
+    size = foreign._SIZE.pack
+    assert foreign.parts(size(2) + b"ab" + size(0) + size(1) + b"c") == [
+        b"ab",
+        b"",
+        b"c",
+    ]

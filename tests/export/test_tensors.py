@@ -1,0 +1,70 @@
+"""Arrays in the safetensors format, beside the package of that name."""
+
+import numpy as np
+import pytest
+
+from fxflow.core.arrays import dtypes
+from fxflow.errors import ExportError
+from fxflow.export import tensors
+
+
+def written(arrays):
+    return b"".join(map(bytes, tensors.encode(arrays)))
+
+
+ARRAYS = {
+    "a.w": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "empty": np.zeros((0, 3), np.int16),
+    "scalar": np.array(True),
+    "wide": np.arange(32, dtype=np.uint16),
+}
+
+
+def test_round_trip_of_every_dtype():
+    arrays = {d.name: np.ones((2, 3), d) for d in dtypes.ALL} | ARRAYS
+    found = tensors.decode(memoryview(written(arrays)))
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype and found[name].shape == array.shape
+        assert found[name].tobytes() == array.tobytes()
+
+
+def test_the_package_reads_it_and_is_read():
+    package = pytest.importorskip("safetensors.numpy", reason="fxflow[checkpoint]")
+    found = package.load(written(ARRAYS))
+    again = tensors.decode(memoryview(package.save(ARRAYS)))
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[name], array)
+        np.testing.assert_array_equal(again[name], array)
+
+
+def test_what_is_read_is_not_copied():
+    data = written(ARRAYS)
+    array = tensors.decode(memoryview(data))["wide"]
+    whole = np.frombuffer(data, np.uint8)
+    assert np.shares_memory(array, whole)
+    # Its size is a multiple of the alignment, so it lies in front, aligned.
+    assert (array.ctypes.data - whole.ctypes.data) % tensors.ALIGNMENT == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,9]}}', "does not lie"),
+        (b'{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}', "the size"),
+        (b'{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}', "does not lie"),
+        (b'{"a":{"dtype":"F32","shape":[true],"data_offsets":[0,4]}}', "does not lie"),
+        (b'{"a":{"dtype":"X9","shape":[2],"data_offsets":[0,8]}}', "unknown 'X9'"),
+        (b'{"a":{"shape":[2]}}', "damaged"),
+        (b"[]", "damaged"),
+        (b"{", "damaged"),
+        (b"[" * 100_000, "damaged"),
+    ],
+)
+def test_damage(header, message):
+    data = len(header).to_bytes(8, "little") + header + bytes(8)
+    with pytest.raises(ExportError, match=message):
+        tensors.decode(memoryview(data))
+    for cut in (4, 20):
+        with pytest.raises(ExportError, match="cut off"):
+            tensors.decode(memoryview(data)[: min(cut, len(header))])
