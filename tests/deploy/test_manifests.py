@@ -31,8 +31,8 @@ SCHEMAS = json.loads(
     (Path(__file__).parent / "schemas" / "kubernetes.json").read_text()
 )
 OVERLAYS = ["run", "gpu", "elastic"]
-#: All kustomizations; test_parameter_server.py looks at the last one.
-FOLDERS = [*OVERLAYS, "parameter-server"]
+#: All kustomizations; the last two have test files of their own.
+FOLDERS = [*OVERLAYS, "parameter-server", "serving"]
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 Manifest = dict[str, Any]
@@ -191,6 +191,8 @@ def test_jobset_is_valid() -> None:
 
 def test_every_file_is_checked() -> None:
     used = {KUBERNETES / "jobset.yaml", KUBERNETES / "parameter-server/README.md"}
+    used |= {KUBERNETES / "serving/README.md"}
+    used |= {KUBERNETES / "serving/prometheus-adapter.yaml"}  # of a chart
     for name in FOLDERS:
         folder = KUBERNETES / name
         (plan,) = load(folder / "kustomization.yaml")
@@ -265,6 +267,8 @@ def test_published_schema_agrees(name: str) -> None:
         "kubernetes_validate", reason="pip install kubernetes-validate"
     )
     for manifest in RENDERED[name]:
+        if manifest["kind"] == "PodMonitor":
+            continue  # of the Prometheus operator
         published.validate(manifest, "1.33", strict=True)
 
 

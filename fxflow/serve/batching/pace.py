@@ -1,0 +1,65 @@
+"""How long a batch will take: a line through the last ones, newer ones counting more.
+
+The sums of a weighted regression are all that is kept, so a batch costs a few
+multiplications. It foretells the usual, not the worst: who is refused depends on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the last batches say of the next: seconds = start + per_row · rows.
+
+    Attributes:
+      forget: share of its weight that a batch loses with each that comes after it.
+      weight, rows, seconds, squares, products: the weighted sums.
+
+    Example:
+      >>> pace = Pace()
+      >>> for rows in (1, 2, 4, 8):
+      ...     pace = pace.after(rows, 0.010 + 0.001 * rows)
+      >>> round(pace.predict(6), 6)
+      0.016
+    """
+
+    forget: float = 0.05
+    weight: float = 0.0
+    rows: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
+
+    def after(self, rows: int, seconds: float) -> Pace:
+        """Returns the pace when one more batch is known."""
+        keep = 1 - self.forget
+        return replace(
+            self,
+            weight=self.weight * keep + 1,
+            rows=self.rows * keep + rows,
+            seconds=self.seconds * keep + seconds,
+            squares=self.squares * keep + rows * rows,
+            products=self.products * keep + rows * seconds,
+        )
+
+    def predict(self, rows: int) -> float:
+        """Returns the seconds that so many rows will take; 0 when nothing is known."""
+        start, slope = self._line
+        return start + slope * rows
+
+    @cached_property
+    def _line(self) -> tuple[float, float]:
+        """The start and the slope: asked for each request, computed for each batch."""
+        if not self.weight:
+            return 0.0, 0.0
+        mean_rows, mean = self.rows / self.weight, self.seconds / self.weight
+        spread = self.squares / self.weight - mean_rows**2
+        slope = 0.0
+        if spread > 1e-6 * mean_rows**2:
+            slope = (self.products / self.weight - mean_rows * mean) / spread
+        # More rows never take less, and none of this is free: noise says otherwise.
+        slope = min(max(slope, 0.0), mean / mean_rows)
+        return mean - slope * mean_rows, slope

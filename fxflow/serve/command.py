@@ -1,0 +1,383 @@
+"""``fxflow serve``: models over HTTP and gRPC, until it is told to end.
+
+    fxflow serve models.py:digits --slo 20ms
+    fxflow serve serving.toml
+
+SIGTERM and Ctrl-C end it when what it has is answered; SIGHUP has it read its file
+again and load all models anew, while the old ones serve. The exit status is 0 when it
+was told to end, 1 when it cannot serve, 2 for a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fxflow.errors import ServeError
+from fxflow.serve.config import (
+    ServerConfig,
+    read_config,
+    read_keys,
+    server_config,
+)
+from fxflow.serve.limits import ClientLimits
+from fxflow.serve.metrics import Metrics
+from fxflow.serve.protocol.connections import bounded_protocol
+from fxflow.serve.protocol.http import Limits, application
+from fxflow.serve.protocol.rpc import start_grpc
+from fxflow.serve.ray import run_on_ray
+from fxflow.serve.repository import Repository
+from fxflow.serve.telemetry import Tracing, exporting
+
+_log = logging.getLogger("fxflow.serve")
+#: Option of the command line → where it goes: the server's, or the model's table.
+_OF_SERVER = (
+    *("host", "port", "grpc_port", "keys", "tls_cert", "tls_key", "control", "rate"),
+    *("log", "log_requests", "traces", "static"),
+)
+_OF_MODEL = (
+    *("slo", "deadline", "batching", "max_batch", "delay", "replicas", "memory"),
+    *("cache", "factory"),
+)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fxflow serve",
+        description="Serve models over HTTP by the Open Inference Protocol v2.",
+        epilog="Exit status: 0 when it was told to end, 1 when it cannot serve, 2 for "
+        "a wrong command line.",
+    )
+    add = parser.add_argument
+    add(
+        "what",
+        metavar="CONFIG|MODEL",
+        help="serving.toml, model.fx, models.py:name, module:name",
+    )
+    add("--name", metavar="NAME", help="of the model in requests (default: its own)")
+    add("--slo", metavar="TIME", help="objective of latency, such as 20ms")
+    add("--deadline", metavar="TIME", help="when an answer is of no use (5 × slo)")
+    add("--batching", choices=["aimd", "quantile", "fixed", "none"])
+    add("--max-batch", type=int, metavar="ROWS", help="of a batch (default 64)")
+    add("--delay", metavar="TIME", help="for which a small batch waits for more")
+    add("--replicas", type=int, metavar="N", help="processes of a model (default 1)")
+    add("--cache", metavar="SIZE", help="of answers given again for the same inputs")
+    add("--memory", metavar="SIZE", help="that a process may have, such as 2GiB")
+    add("--factory", action="store_true", default=None, help="call what MODEL names")
+    add(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=TYPE",
+        help="of a plain callable, such as x=f32[batch,4]; may be repeated",
+    )
+    add("--host", help="where to listen (default 127.0.0.1: this machine alone)")
+    add("--port", type=int, help="(default 8000; 0 is any free one)")
+    add("--grpc-port", type=int, help="for gRPC (default: none; 0 is any free one)")
+    add("--keys", metavar="FILE", help="with a line 'client key' for each who may ask")
+    add("--tls-cert", metavar="FILE", help="certificate, in PEM")
+    add("--tls-key", metavar="FILE", help="its key, in PEM")
+    add("--rate", type=float, metavar="N", help="requests a second of each client")
+    add(
+        "--control",
+        action="store_true",
+        default=None,
+        help="let requests load and unload models",
+    )
+    add("--ray", metavar="ADDRESS", help="serve on a cluster of Ray: auto, local, …")
+    add("--log", choices=["text", "json"], help="how requests are logged")
+    add("--log-requests", choices=["all", "failed"], help="which (default: all)")
+    add("--traces", metavar="URL", help="of a collector that takes OTLP over HTTP")
+    add("--static", metavar="FOLDER", help="of files that anybody may get, at /app/")
+    return parser
+
+
+def config_of(options: argparse.Namespace) -> ServerConfig:
+    """Returns the configuration that a command line stands for.
+
+    Args:
+      options: parsed.
+
+    Returns:
+      The configuration; options of the command line replace the file's.
+
+    Raises:
+      ServeError: it is none.
+    """
+    given = {k: v for k, v in vars(options).items() if v is not None}
+    model = {name: given[name] for name in _OF_MODEL if name in given}
+    for text in options.input:
+        name, equals, kind = text.partition("=")
+        if not equals:
+            raise ServeError(f"--input must be NAME=TYPE, got {text!r}")
+        model.setdefault("inputs", {})[name] = kind
+    tables: dict[str, Any]
+    if options.what.endswith(".toml"):
+        if "inputs" in model or "factory" in model or options.name:
+            raise ServeError(
+                "--name, --input and --factory are for a model, not a file"
+            )
+        tables = read_config(Path(options.what))
+        for name, table in dict(tables.get("models") or {}).items():
+            if isinstance(table, dict):
+                tables["models"][name] = table | model
+    else:
+        name = options.name or _name_of(options.what)
+        tables = {"models": {name or "model": {"source": options.what, **model}}}
+    tables |= {name: given[name] for name in _OF_SERVER if name in given}
+    return server_config(tables)
+
+
+def _name_of(source: str) -> str:
+    """Returns how a model is called that has been given no name."""
+    if source.endswith(".fx"):
+        return re.sub(r"[^\w.]*\*.*", "", Path(source).stem)
+    return source.rpartition(":")[2].rpartition(".")[2]
+
+
+class _Lines(logging.Formatter):
+    """A line for each record: text, or JSON with the details as its members."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+        self._json = kind == "json"
+
+    def format(self, record: logging.LogRecord) -> str:
+        details = getattr(record, "details", {})
+        if not self._json:
+            words = "".join(f" {name}={value!r}" for name, value in details.items())
+            return super().format(record) + words
+        line = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **details,
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ServeError(f"{path}: {error.strerror}") from None
+
+
+async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
+    """Serves until a signal says to end.
+
+    Args:
+      config: what and how.
+      options: of the command line, from which SIGHUP makes a configuration again.
+
+    Returns:
+      The exit status.
+
+    Raises:
+      ServeError: uvicorn is not installed, or it cannot listen.
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise ServeError("serving needs uvicorn: pip install 'fxflow[serve]'") from None
+
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield  # they are ours: the models are drained too
+
+    metrics = Metrics()
+    repository = Repository(config.models, metrics)
+    keys = read_keys(config.keys)
+    limits = Limits(
+        max_body=config.max_body,
+        max_bodies=8 * config.max_body,
+        clients=ClientLimits(config.rate, config.burst),
+    )
+    provider: Any = None
+    tracing = Tracing()
+    if config.traces:
+        provider, tracer = exporting(config.traces)
+        tracing = Tracing(tracer)
+    app = application(
+        repository,
+        metrics,
+        limits=limits,
+        keys=keys,
+        control=config.control,
+        tracing=tracing,
+        static=config.static,
+    )
+    server = Server(
+        uvicorn.Config(
+            app,
+            host=config.host,
+            port=config.port,
+            loop="asyncio",
+            lifespan="off",
+            ws="none",
+            http=bounded_protocol(),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=30,
+            ssl_certfile=config.tls_cert or None,
+            ssl_keyfile=config.tls_key or None,
+        )
+    )
+    loop = asyncio.get_running_loop()
+    ending = asyncio.Event()
+    reloads: set[asyncio.Task[None]] = set()
+
+    async def reload() -> None:
+        try:
+            new = config_of(options)
+            faults = await repository.configure(new.models, new.groups)
+        except ServeError as error:
+            faults = [str(error)]
+        for fault in faults:
+            _log.error("not loaded again: %s", fault)
+        if not faults:
+            _log.info("all models are loaded again")
+
+    def begin_reload() -> None:
+        task = loop.create_task(reload())
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    loop.add_signal_handler(signal.SIGHUP, begin_reload)
+
+    rpc: Any = None
+    if config.grpc_port >= 0:
+        certificate = None
+        if config.tls_cert:
+            certificate = _bytes(config.tls_key), _bytes(config.tls_cert)
+        rpc, port = await start_grpc(
+            repository,
+            metrics,
+            f"{config.host}:{config.grpc_port}",
+            limits=limits,
+            keys=keys,
+            control=config.control,
+            certificate=certificate,
+            tracing=tracing,
+        )
+        _log.info("gRPC at %s:%d", config.host, port)
+    listening = loop.create_task(server.serve())
+    stop = loop.create_task(ending.wait())
+    loading = loop.create_task(repository.configure(config.models, config.groups))
+    status = 0
+    try:
+        # Health is answered while models load; nothing else is, before they are.
+        await asyncio.wait(
+            [loading, stop, listening], return_when=asyncio.FIRST_COMPLETED
+        )
+        if loading.done() and not ending.is_set():
+            faults = loading.result()
+            for fault in faults:
+                _log.error("%s", fault)
+            if faults:
+                status = 1
+            else:
+                while not server.started and not listening.done():
+                    await asyncio.sleep(0.01)
+                if server.started:
+                    kind = "https" if config.tls_cert else "http"
+                    port = server.servers[0].sockets[0].getsockname()[1]
+                    names = ", ".join((*repository.configs, *repository.groups))
+                    _log.info("%s at %s://%s:%d", names, kind, config.host, port)
+                await asyncio.wait(
+                    [stop, listening], return_when=asyncio.FIRST_COMPLETED
+                )
+    finally:
+        loading.cancel()
+        stop.cancel()
+        if ending.is_set():
+            _log.info("draining")
+        server.should_exit = True
+        # uvicorn ends the process itself when it cannot listen.
+        with contextlib.suppress(SystemExit, asyncio.CancelledError):
+            await listening
+            if not server.started:
+                status = 1
+        if rpc is not None:
+            await rpc.stop(30)
+        for task in reloads:
+            task.cancel()
+        await repository.drain()
+        if provider is not None:
+            await asyncio.to_thread(provider.shutdown)
+    return status
+
+
+def _serve_on_ray(config: ServerConfig, address: str) -> int:
+    ended = threading.Event()
+
+    def wait() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ended.set())
+        names = ", ".join(model.name for model in config.models)
+        _log.info("%s on Ray at http://%s:%d", names, config.host, config.port)
+        ended.wait()
+        _log.info("draining")
+
+    run_on_ray(config, address, wait)
+    return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Returns what makes the event loop: uvloop's, where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs ``fxflow serve``.
+
+    Args:
+      argv: the arguments; None is the command line's.
+
+    Returns:
+      The exit status.
+    """
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        config = config_of(options)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(_Lines(config.log))
+        for name in ("fxflow.serve", "uvicorn.error"):
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [handler], False
+            # uvicorn's own news are ours to tell.
+            logger.setLevel(logging.INFO if name[0] == "f" else logging.WARNING)
+        # A line takes as long as all else that is done for a request.
+        logging.getLogger("fxflow.serve.requests").setLevel(
+            logging.INFO if config.log_requests == "all" else logging.WARNING
+        )
+        if options.ray:
+            return _serve_on_ray(config, options.ray)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(serve(config, options))
+    except ServeError as error:
+        print(f"fxflow serve: {error}", file=sys.stderr)
+        return 1

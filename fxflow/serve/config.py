@@ -1,0 +1,498 @@
+"""What `fxflow serve` is told: a TOML file, or a model and options.
+
+port = 8000
+slo = "20ms"                       # of models that do not say
+
+[models.digits]
+source = "models.py:digits"
+replicas = 2
+
+[selectors.best]                   # models under one name, chosen by feedback
+models = ["digits", "others"]
+
+[rollouts.next]                    # a candidate beside the version that is stable
+stable = "digits"
+candidate = "digits-2"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+import re
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fxflow.errors import ServeError
+from fxflow.serve.containers.placement import placement_of
+from fxflow.serve.containers.replica import Source
+from fxflow.serve.repository import GroupConfig
+from fxflow.serve.selection import ensembles, losses
+from fxflow.serve.selection.policies import policy_named
+from fxflow.serve.selection.rollouts import Plan
+from fxflow.serve.selector import SelectorConfig
+from fxflow.serve.service import ModelConfig
+from fxflow.serve.store import RedisStore
+from fxflow.serve.versions import VersionsConfig
+
+_SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "": 1.0}
+_BYTES = dict.fromkeys(("", "B"), 1) | {
+    f"{prefix}{unit}": base**power
+    for unit, base in (("B", 1000), ("iB", 1024))
+    for power, prefix in enumerate("kMG" if base == 1000 else "KMG", 1)
+}
+_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Zµ]*)\s*")
+
+
+def _parse(value: Any, units: Mapping[str, float], what: str) -> float:
+    match = _NUMBER.fullmatch(str(value))
+    if isinstance(value, bool) or not match or match[2] not in units:
+        known = ", ".join(unit for unit in units if unit)
+        raise ServeError(f"{what} must be a number with one of {known}, got {value!r}")
+    return float(match[1]) * units[match[2]]
+
+
+def seconds(value: Any) -> float:
+    """Returns the seconds of a text such as ``20ms``.
+
+    Args:
+      value: a text, or a number of seconds.
+
+    Returns:
+      Seconds.
+
+    Raises:
+      ServeError: it is no time.
+
+    Example:
+      >>> seconds("20ms"), seconds(1.5), seconds("2m")
+      (0.02, 1.5, 120.0)
+    """
+    return _parse(value, _SECONDS, "a time")
+
+
+def size(value: Any) -> int:
+    """Returns the bytes of a text such as ``2GiB``.
+
+    Args:
+      value: a text, or a number of bytes.
+
+    Returns:
+      Bytes.
+
+    Raises:
+      ServeError: it is no size.
+
+    Example:
+      >>> size("2GiB"), size(100)
+      (2147483648, 100)
+    """
+    return int(_parse(value, _BYTES, "a size"))
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """How a server listens, and what it serves.
+
+    Attributes:
+      models: of each, how.
+      groups: of each group of models, how.
+      host, port: where; port 0 is any free one.
+      grpc_port: for gRPC; 0 is any free one, -1 none.
+      keys: file with a line ``client key`` for each who may ask; empty: anybody.
+      tls_cert, tls_key: files; empty: no TLS.
+      control: whether requests may load and unload models.
+      max_body: bytes of one request.
+      rate, burst: requests a second of each client, and at once; rate 0: no limit.
+      log: ``text`` or ``json``.
+      log_requests: a line for ``all``, or for those that ``failed``.
+      traces: where spans are sent by OTLP over HTTP; empty: nowhere.
+      static: folder whose files anybody may get under ``/app/``; empty: none.
+    """
+
+    models: tuple[ModelConfig, ...] = ()
+    groups: tuple[GroupConfig, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 8000
+    grpc_port: int = -1
+    keys: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    control: bool = False
+    max_body: int = 64 << 20
+    rate: float = 0.0
+    burst: int = 10
+    log: str = "text"
+    log_requests: str = "all"
+    traces: str = ""
+    static: str = ""
+
+
+#: Options that are texts with a unit.
+_UNITS: dict[str, Callable[[Any], float]] = {
+    **dict.fromkeys(("slo", "deadline", "delay", "hang", "load_timeout"), seconds),
+    **dict.fromkeys(("slow", "store_timeout", "within"), seconds),
+    **dict.fromkeys(("cache", "memory", "max_body", "max_batch_bytes"), size),
+}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "float": (int, float),
+    "tuple[str, ...]": (list, tuple),
+    "tuple[float, ...]": (list, tuple),
+    # Functions are named in a file: module:name.
+    "str | ensembles.Combine": (str,),
+    "str | losses.Loss": (str,),
+    "Mapping[str, Any]": (dict,),
+    "Mapping[str, str]": (dict,),
+}
+
+
+def _fields(kind: Any, without: tuple[str, ...] = ()) -> dict[str, str]:
+    return {
+        f.name: str(f.type) for f in dataclasses.fields(kind) if f.name not in without
+    }
+
+
+_OF_MODEL = _fields(ModelConfig, ("name", "source"))
+_OF_SOURCE = _fields(Source)
+_OF_SERVER = _fields(ServerConfig, ("models", "groups"))
+_OF_SELECTOR = _fields(SelectorConfig, ("name",))
+_OF_VERSIONS = _fields(VersionsConfig, ("name", "plan"))
+_OF_PLAN = _fields(Plan)
+#: What may stand above all models, for those that do not say.
+_SHARED = (*(_OF_MODEL.keys() - {"version"}), "max_batch", "memory", "load_timeout")
+
+
+def _checked(place: str, name: str, value: Any, kind: str) -> Any:
+    if name in _UNITS:
+        try:
+            return _UNITS[name](value)
+        except ServeError as error:
+            raise ServeError(f"{place}{name}: {error}") from None
+    kinds: Any = _KINDS[kind]
+    if not isinstance(value, kinds) or (bool not in kinds and isinstance(value, bool)):
+        raise ServeError(f"{place}{name} must be {kind}, got {value!r}")
+    if not kind.startswith("tuple"):
+        return value
+    item = _KINDS[kind[6:].partition(",")[0]]
+    for found in value:
+        if not isinstance(found, item) or isinstance(found, bool):
+            raise ServeError(f"{place}{name} must be {kind}, got {found!r} in it")
+    return tuple(value)
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise ServeError(
+            f"a {kind}'s name has letters, digits and '._-' only, got {name!r}"
+        )
+
+
+def _ranges(place: str, config: Any, least: Mapping[str, float]) -> None:
+    for option, bound in least.items():
+        found = getattr(config, option)
+        if not bound < found < math.inf:
+            raise ServeError(f"{place}{option} must be above {bound:g}, got {found}")
+
+
+def _function(place: str, name: str, text: str, names: tuple[str, ...]) -> Any:
+    """One of the names, or the function ``module:name`` that the text stands for."""
+    if text in names:
+        return text
+    module, _, attribute = text.rpartition(":")
+    if not module:
+        raise ServeError(
+            f"{place}{name} must be {', '.join(map(repr, names))} or a function as "
+            f"'module:name', got {text!r}"
+        )
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError as error:
+        raise ServeError(f"{place}{name}: {error}") from None
+    if not callable(found):
+        raise ServeError(f"{place}{name}: there is no function {text!r}")
+    return found
+
+
+def _check_models(place: str, models: Collection[str], known: Collection[str]) -> None:
+    if len(models) < 2 or len(set(models)) != len(models):
+        raise ServeError(
+            f"{place}models must be at least two different ones, got {list(models)}"
+        )
+    if unknown := [m for m in models if m not in known]:
+        raise ServeError(
+            f"{place}models: there is no model {unknown[0]!r}: there is "
+            f"{', '.join(map(repr, known))}"
+        )
+
+
+def selector_config(
+    name: str, options: Mapping[str, Any], models: Collection[str]
+) -> SelectorConfig:
+    """Returns how several models are served under one name.
+
+    Args:
+      name: in requests.
+      options: as in the file.
+      models: names of those that there are.
+
+    Returns:
+      The configuration.
+
+    Raises:
+      ServeError: an option is unknown or of another kind, or out of range.
+
+    Example:
+      >>> config = selector_config("m", {"models": ["a", "b"]}, ["a", "b", "c"])
+      >>> config.policy, config.models
+      ('exp4', ('a', 'b'))
+    """
+    place = f"selectors.{name}."
+    _check_name("selector", name)
+    found: dict[str, Any] = {"models": ()}
+    for option, value in options.items():
+        if option not in _OF_SELECTOR:
+            raise ServeError(f"{place}{option}: there is no such option")
+        found[option] = _checked(place, option, value, _OF_SELECTOR[option])
+    for option, names in (("combine", ensembles.NAMES), ("loss", losses.NAMES)):
+        if option in found:
+            found[option] = _function(place, option, found[option], names)
+    config = SelectorConfig(name, **found)
+    _check_models(place, config.models, models)
+    above = dict.fromkeys(("slo", "contexts", "journal", "within", "store_timeout"), 0)
+    _ranges(place, config, above | {"tolerance": -1e-300, "deadline": -1e-300})
+    try:
+        policy_named(
+            config.policy,
+            rate=config.rate,
+            explore=config.explore,
+            window=config.window,
+        )
+    except ValueError as error:
+        raise ServeError(f"{place[:-1]}: {error}") from None
+    if config.stragglers not in ("drop", "substitute"):
+        raise ServeError(
+            f"{place}stragglers must be 'drop' or 'substitute', got "
+            f"{config.stragglers!r}"
+        )
+    if config.store:
+        RedisStore(config.store, "", (), 1, 1.0)  # says whether there can be one
+    return config
+
+
+def rollout_config(
+    name: str, options: Mapping[str, Any], models: Collection[str]
+) -> VersionsConfig:
+    """Returns how a candidate is served beside the version that is stable.
+
+    Args:
+      name: in requests.
+      options: as in the file; those of `Plan` too.
+      models: names of those that there are.
+
+    Returns:
+      The configuration.
+
+    Raises:
+      ServeError: an option is unknown or of another kind, or out of range.
+
+    Example:
+      >>> options = {"stable": "a", "candidate": "b", "shares": [0.5, 1]}
+      >>> rollout_config("m", options, ["a", "b"]).plan.shares
+      (0.5, 1)
+    """
+    place = f"rollouts.{name}."
+    _check_name("rollout", name)
+    own: dict[str, Any] = {"stable": "", "candidate": ""}
+    plan: dict[str, Any] = {}
+    for option, value in options.items():
+        if option in _OF_VERSIONS:
+            own[option] = _checked(place, option, value, _OF_VERSIONS[option])
+        elif option in _OF_PLAN:
+            plan[option] = _checked(place, option, value, _OF_PLAN[option])
+        else:
+            raise ServeError(f"{place}{option}: there is no such option")
+    config = VersionsConfig(name, plan=Plan(**plan), **own)
+    _check_models(place, config.models, models)
+    shares = config.plan.shares
+    if (
+        not shares
+        or not all(0 <= s <= 1 for s in shares)
+        or list(shares) != sorted(shares)
+    ):
+        raise ServeError(
+            f"{place}shares must be from 0 (shadow) to 1, and rise; got {list(shares)}"
+        )
+    _ranges(place, config.plan, {"least": 0, "window": 0, "hold": -1, "slow": -1e-300})
+    _ranges(place, config, {"copies": 0, "tolerance": -1e-300})
+    if config.plan.window < config.plan.least:
+        raise ServeError(f"{place}window must be at least {config.plan.least}, 'least'")
+    if config.by not in ("request", "client"):
+        raise ServeError(f"{place}by must be 'request' or 'client', got {config.by!r}")
+    return config
+
+
+def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
+    """Returns how one model is served.
+
+    Args:
+      name: of the model.
+      options: as in the file.
+
+    Returns:
+      The configuration.
+
+    Raises:
+      ServeError: an option is unknown or of another kind, or out of range.
+
+    Example:
+      >>> config = model_config("m", {"source": "numpy:sin", "slo": "20ms"})
+      >>> config.slo, config.source.source
+      (0.02, 'numpy:sin')
+    """
+    place = f"models.{name}."
+    _check_name("model", name)
+    of_model: dict[str, Any] = {}
+    of_source: dict[str, Any] = {}
+    for option, value in options.items():
+        if option in _OF_MODEL:
+            of_model[option] = _checked(place, option, value, _OF_MODEL[option])
+        elif option in _OF_SOURCE:
+            of_source[option] = _checked(place, option, value, _OF_SOURCE[option])
+        else:
+            raise ServeError(f"{place}{option}: there is no such option")
+    if "source" not in of_source:
+        raise ServeError(f"{place}source is missing, such as 'models.py:digits'")
+    config = ModelConfig(name, Source(**of_source), **of_model)
+    for option, found in (
+        ("replicas", config.replicas),
+        ("max_batch", config.source.max_batch),
+        ("capacity", config.capacity),
+        ("slo", config.slo),
+    ):
+        if found <= 0:
+            raise ServeError(f"{place}{option} must be above 0, got {found}")
+    for device in config.devices:
+        try:
+            placement_of(device)
+        except ServeError as error:
+            raise ServeError(f"{place}devices: {error}") from None
+    if config.batching not in ("aimd", "quantile", "fixed", "none"):
+        raise ServeError(
+            f"{place}batching must be 'aimd', 'quantile', 'fixed' or 'none', got "
+            f"{config.batching!r}"
+        )
+    return config
+
+
+def server_config(options: Mapping[str, Any]) -> ServerConfig:
+    """Returns how a server listens, and what it serves.
+
+    Args:
+      options: as in the file.
+
+    Returns:
+      The configuration.
+
+    Raises:
+      ServeError: an option is unknown or of another kind, or there is no model.
+    """
+    rest = dict(options)
+    models = rest.pop("models", {})
+    selectors, rollouts = rest.pop("selectors", {}), rest.pop("rollouts", {})
+    if not isinstance(models, dict) or not models:
+        raise ServeError("there is no model: a file needs a table [models.NAME]")
+    shared = {name: rest.pop(name) for name in _SHARED if name in rest}
+    found: dict[str, Any] = {}
+    for option, value in rest.items():
+        if option not in _OF_SERVER:
+            raise ServeError(f"{option}: there is no such option")
+        found[option] = _checked("", option, value, _OF_SERVER[option])
+    tables = {"models": models, "selectors": selectors, "rollouts": rollouts}
+    seen: dict[str, str] = {}
+    for kind, named in tables.items():
+        if not isinstance(named, dict):
+            raise ServeError(f"{kind} must be tables by name, got {named!r}")
+        for name, table in named.items():
+            if not isinstance(table, dict):
+                raise ServeError(f"{kind}.{name} must be a table, got {table!r}")
+            if name in seen:
+                raise ServeError(f"{kind}.{name}: {seen[name]}.{name} is there too")
+            seen[name] = kind
+    config = ServerConfig(
+        models=tuple(model_config(n, shared | table) for n, table in models.items()),
+        groups=(
+            *(selector_config(n, t, models) for n, t in selectors.items()),
+            *(rollout_config(n, t, models) for n, t in rollouts.items()),
+        ),
+        **found,
+    )
+    if config.log not in ("text", "json"):
+        raise ServeError(f"log must be 'text' or 'json', got {config.log!r}")
+    if config.log_requests not in ("all", "failed"):
+        raise ServeError(
+            f"log_requests must be 'all' or 'failed', got {config.log_requests!r}"
+        )
+    if bool(config.tls_cert) != bool(config.tls_key):
+        raise ServeError("TLS needs both tls_cert and tls_key")
+    return config
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Returns what a configuration file says.
+
+    Args:
+      path: of the TOML file.
+
+    Returns:
+      Its tables.
+
+    Raises:
+      ServeError: it cannot be read, or is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ServeError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ServeError(f"{path}: {error}") from None
+
+
+def read_keys(path: str) -> dict[str, str]:
+    """Returns the API keys in a file: a line ``client key`` for each.
+
+    Args:
+      path: of the file; empty: there are none.
+
+    Returns:
+      Client → key.
+
+    Raises:
+      ServeError: it cannot be read, has none, or a line is not so.
+    """
+    if not path:
+        return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ServeError(f"{path}: {error}") from None
+    keys: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2 or len(words[1]) < 16:
+            raise ServeError(
+                f"{path}:{number}: a line must be 'client key', with a key of at "
+                "least 16 characters"
+            )
+        keys[words[0]] = words[1]
+    if not keys:
+        raise ServeError(f"{path}: there is no key in it")
+    return keys

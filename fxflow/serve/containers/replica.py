@@ -1,0 +1,342 @@
+"""One process of a model, from the server's side: started, called, watched, ended.
+
+A process that ends, hangs, or takes more memory than it may is killed and started
+again, later each time (`Backoff`). The call it had in hand fails with words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fxflow.distributed.remote import led
+from fxflow.errors import ServeError
+from fxflow.serve.containers.backoff import Backoff
+from fxflow.serve.containers.channel import pack, read
+from fxflow.serve.containers.placement import Placement, move, placement_of
+from fxflow.serve.containers.regions import Region, aligned
+from fxflow.serve.signatures import Signature, from_bytes, nbytes_of, to_bytes
+
+#: Seconds between two looks at how much memory a process has.
+_LOOK = 0.1
+_ANYWHERE = placement_of("")
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a model's process is to load, and what it may take.
+
+    Attributes:
+      source: ``module:name`` or ``path/to/file.py:name``.
+      factory, arguments, inputs, outputs, batched: as of `load_model`.
+      max_batch: the most rows of a batch.
+      memory: bytes of resident memory that the process may have; 0: any (where
+        the system does not tell, on other than Linux, it is not looked at).
+      load_timeout: seconds that loading may take, compiling included.
+      max_batch_bytes: of a batch and its results together.
+      environment: variables for the process, such as which devices it sees.
+    """
+
+    source: str
+    factory: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    batched: bool = True
+    max_batch: int = 64
+    memory: int = 0
+    load_timeout: float = 120.0
+    max_batch_bytes: int = 1 << 28
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def order(self) -> dict[str, Any]:
+        """Returns the first message to the process."""
+        return {
+            "source": self.source,
+            "factory": self.factory,
+            "arguments": dict(self.arguments),
+            "inputs": dict(self.inputs),
+            "outputs": list(self.outputs),
+            "batched": self.batched,
+            "max_batch": self.max_batch,
+        }
+
+
+class Replica:
+    """A process of a model, kept alive.
+
+    Args:
+      source: what it serves.
+      changed: called when it becomes ready, or is so no more.
+      placement: where it runs.
+
+    Attributes:
+      signature: of the model, once it was ready.
+      ready: whether it can be called.
+      reason: why it is not ready.
+      starts: how often a process was started.
+      failed: whether its last process ended before it was ready.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        changed: Callable[[], None] = lambda: None,
+        placement: Placement = _ANYWHERE,
+    ) -> None:
+        self._source = source
+        self._placement = placement
+        self._changed = changed
+        self.signature: Signature | None = None
+        self.ready = False
+        self.reason = "it is being loaded"
+        self.starts = 0
+        self.failed = False
+        self._backoff = Backoff()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._region: Region | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._answer: asyncio.Future[dict[str, Any]] | None = None
+        self._calls = 0
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+        self._verdict = ""
+
+    @property
+    def pid(self) -> int | None:
+        """The process's number, if there is one."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Begins to keep a process alive, in the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._supervise())
+
+    async def close(self) -> None:
+        """Ends the process; a call that runs fails."""
+        self._closing = True
+        self.kill("the server ends")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def kill(self, why: str) -> None:
+        """Ends the process at once.
+
+        Args:
+          why: for those whose call fails.
+        """
+        if self._process is not None and self._process.poll() is None:
+            self._verdict = why
+            self._process.kill()
+
+    # -- the process -------------------------------------------------------------------
+
+    async def _supervise(self) -> None:
+        while not self._closing:
+            begun = time.monotonic()
+            try:
+                await self._life()
+            except (ServeError, OSError) as error:
+                self.reason = str(error)
+                self.failed = not self.ready
+            finally:
+                self._bury()
+            ran = time.monotonic() - begun
+            self._backoff = self._backoff.after(ran)
+            await asyncio.sleep(self._backoff.seconds)
+
+    async def _life(self) -> None:
+        """Starts a process and waits for its end."""
+        self.starts += 1
+        self._verdict = ""
+        ours, theirs = socket.socketpair()
+        region = self._region = Region(limit=self._source.max_batch_bytes)
+        command = [sys.executable, "-m", "fxflow.serve.containers.worker"]
+        command += [str(theirs.fileno()), str(region.fd)]
+        command += [str(self._source.max_batch_bytes)]
+        with theirs:
+            self._process = subprocess.Popen(
+                led(command),
+                env={
+                    **os.environ,
+                    **self._placement.environment,
+                    **self._source.environment,
+                },
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), region.fd),
+                start_new_session=True,
+            )
+        reader, self._writer = await asyncio.open_connection(sock=ours)
+        move(self._process.pid, self._placement)
+        watch = asyncio.create_task(self._watch(self._process))
+        try:
+            self._writer.write(pack(self._source.order()))
+            try:
+                async with asyncio.timeout(self._source.load_timeout):
+                    message = await read(reader)
+            except TimeoutError:
+                raise ServeError(
+                    f"loading took more than {self._source.load_timeout:g} s"
+                ) from None
+            except EOFError:
+                raise ServeError(await self._ended("while it was loaded")) from None
+            if "failed" in message:
+                raise ServeError(f"it cannot be loaded: {message['failed']}")
+            self.signature = Signature.from_json(message["ready"])
+            self.ready, self.reason = True, ""
+            self.failed = False
+            self._changed()
+            try:
+                while True:
+                    message = await read(reader)
+                    if self._answer is not None and not self._answer.done():
+                        self._answer.set_result(message)
+            except (EOFError, OSError, ValueError):
+                raise ServeError(await self._ended("")) from None
+        finally:
+            watch.cancel()
+
+    async def _ended(self, when: str) -> str:
+        process = self._process
+        assert process is not None
+        # Its end of the socket is closed; the process itself may take a moment more.
+        for _ in range(50):
+            if process.poll() is not None:
+                break
+            await asyncio.sleep(0.01)
+        code = process.poll()
+        how = f"by signal {-code}" if code and code < 0 else f"with status {code}"
+        why = self._verdict and f": {self._verdict}"
+        return " ".join(f"its process ended {when} {how}".split()) + why
+
+    def _bury(self) -> None:
+        """Makes sure that nothing of the process is left, and fails its call."""
+        self.ready = False
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._region is not None:
+            self._region.close()
+            self._region = None
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ServeError(self.reason, 500))
+        self._changed()
+
+    async def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Kills the process when it has more memory than it may."""
+        limit = self._source.memory
+        pages = Path(f"/proc/{process.pid}/statm")
+        while limit and pages.exists():
+            with contextlib.suppress(OSError, IndexError):
+                # The shared region counts too: it is the process's own batch.
+                used = int(pages.read_text().split()[1]) * _PAGE
+                if used > limit:
+                    self.kill(
+                        f"it had {used >> 20} MiB of memory, and {limit >> 20} MiB "
+                        "are allowed"
+                    )
+                    return
+            await asyncio.sleep(_LOOK)
+
+    # -- calls -------------------------------------------------------------------------
+
+    async def call(
+        self, parts: list[list[np.ndarray[Any, Any]]], rows: int, timeout: float
+    ) -> tuple[list[np.ndarray[Any, Any]], float]:
+        """Runs one batch; one call at a time.
+
+        Args:
+          parts: for each input the arrays that make it up, one below the other.
+          rows: of all together.
+          timeout: seconds after which the process counts as hanging and is killed.
+
+        Returns:
+          The outputs, and the seconds that the process took.
+
+        Raises:
+          ServeError: the model raised, ended or hung; or the batch is too large.
+        """
+        region, writer, signature = self._region, self._writer, self.signature
+        if not self.ready or region is None or writer is None or signature is None:
+            raise ServeError(f"the model is not ready: {self.reason}", 503, 1.0)
+        tensors = self._write(region, parts, signature)
+        self._calls += 1
+        number = self._calls
+        answer = self._answer = asyncio.get_running_loop().create_future()
+        writer.write(pack({"call": number, "rows": rows, "tensors": tensors}))
+        try:
+            async with asyncio.timeout(timeout):
+                message = await answer
+        except TimeoutError:
+            self.kill(f"it did not answer within {timeout:g} s")
+            raise ServeError(
+                f"the model did not answer within {timeout:g} s", 504
+            ) from None
+        finally:
+            self._answer = None
+        if "error" in message:
+            raise ServeError(f"the model failed: {message['message']}", 500)
+        try:
+            if message["done"] != number:
+                raise ValueError(f"answer {message['done']} to call {number}")
+            outputs = []
+            for spec, (shape, offset, nbytes) in zip(
+                signature.outputs, message["tensors"], strict=True
+            ):
+                memory = region.view(offset + nbytes)[offset:]
+                array = from_bytes(memory, spec.datatype, tuple(shape))
+                outputs.append(array.copy())
+            return outputs, float(message["seconds"])
+        except (KeyError, TypeError, ValueError, ServeError) as error:
+            self.kill(f"its answer makes no sense: {error}")
+            raise ServeError(f"the model's answer makes no sense: {error}", 500) from (
+                None
+            )
+
+    @staticmethod
+    def _write(
+        region: Region, parts: list[list[np.ndarray[Any, Any]]], signature: Signature
+    ) -> list[list[Any]]:
+        """Copies a batch into the region, and returns where its tensors are."""
+        tensors: list[list[Any]] = []
+        strings: dict[int, bytes] = {}
+        at = 0
+        for k, (spec, arrays) in enumerate(zip(signature.inputs, parts, strict=True)):
+            shape = arrays[0].shape
+            if len(arrays) > 1:
+                shape = (sum(len(array) for array in arrays), *shape[1:])
+            if spec.datatype == "BYTES":
+                strings[k] = b"".join(map(to_bytes, arrays))
+                nbytes = len(strings[k])
+            else:
+                nbytes = nbytes_of(spec.datatype, shape)
+            tensors.append([spec.datatype, list(shape), at, nbytes])
+            at = aligned(at + nbytes)
+        memory = region.view(max(at, 1))
+        for k, (spec, arrays) in enumerate(zip(signature.inputs, parts, strict=True)):
+            _, shape, offset, nbytes = tensors[k]
+            piece = memory[offset : offset + nbytes]
+            if k in strings:
+                piece[:] = strings[k]
+            elif len(arrays) == 1:
+                np.frombuffer(piece, spec.dtype).reshape(shape)[...] = arrays[0]
+            else:
+                np.concatenate(
+                    arrays, out=np.frombuffer(piece, spec.dtype).reshape(shape)
+                )
+        return tensors

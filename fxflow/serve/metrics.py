@@ -1,0 +1,177 @@
+"""What a server counts, as Prometheus reads it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from fxflow.errors import ServeError
+from fxflow.serve.repository import Repository
+from fxflow.serve.service import Meter
+
+#: Seconds, around the objectives that people promise.
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+#: Figures of a service → what they are.
+_GAUGES = {
+    "queue_rows": "Rows that wait.",
+    "batch_limit": "The most rows of the next batch.",
+    "replicas_ready": "Processes that can be called.",
+    "starts": "Processes that were started.",
+    "cache_hits": "Answers that were known.",
+    "cache_misses": "Requests whose answer was not known.",
+    "cache_bytes": "Bytes of the answers that are kept.",
+}
+#: Events of a group of models → what they are, and what their second label is.
+_EVENTS = {
+    "choices": ("Answers that a model took part in.", "model"),
+    "failures": ("Requests to which a model of a group had no answer.", "model"),
+    "stragglers": ("Answers that came too late for the group's.", "model"),
+    "feedback": ("Feedback, by what became of it.", "result"),
+    "judged": ("Answers of a model that feedback was for.", "model"),
+    "losses": ("The sum of their losses.", "model"),
+    "shadow": ("Copies, by how the candidate's answer was.", "result"),
+    "rollbacks": ("Candidates that were rolled back.", "model"),
+}
+#: Figures of a group → what they are, and what their second label is.
+_GROUP_GAUGES = {
+    "weight": ("How much a model counts, in the context without a name.", "model"),
+    "contexts": ("Contexts and predictions that are remembered.", "what"),
+    "store": ("Whether states are shared, and what went wrong.", "what"),
+    "share": ("Of the requests, that the candidate answers.", "model"),
+    "rolled_back": ("Whether the candidate was rolled back.", "model"),
+}
+
+
+class Metrics(Meter):
+    """Counts requests and batches by model.
+
+    Raises:
+      ServeError: prometheus-client is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import prometheus_client
+        except ImportError:
+            raise ServeError(
+                "metrics need prometheus-client: pip install 'fxflow[serve]'"
+            ) from None
+        self._client: Any = prometheus_client
+        self._registry = prometheus_client.CollectorRegistry()
+        common = {"registry": self._registry, "namespace": "fxflow_serve"}
+        self._requests = prometheus_client.Counter(
+            "requests", "Requests that were answered.", ["model", "status"], **common
+        )
+        self._seconds = prometheus_client.Histogram(
+            "request_seconds",
+            "Seconds until requests were answered.",
+            ["model"],
+            buckets=SECONDS,
+            **common,
+        )
+        self._batch_seconds = prometheus_client.Histogram(
+            "batch_seconds",
+            "Seconds that batches took.",
+            ["model"],
+            buckets=SECONDS,
+            **common,
+        )
+        self._rows = prometheus_client.Histogram(
+            "batch_rows", "Rows of batches.", ["model"], buckets=ROWS, **common
+        )
+        # Looking up labels takes longer than counting.
+        self._of_batches = functools.cache(
+            lambda model: (self._rows.labels(model), self._batch_seconds.labels(model))
+        )
+        self._of_requests = functools.cache(
+            lambda model, status: (
+                self._requests.labels(model, str(status)),
+                self._seconds.labels(model),
+            )
+        )
+        self._gauges = {
+            name: prometheus_client.Gauge(name, words, ["model"], **common)
+            for name, words in _GAUGES.items()
+        }
+        self._events, self._group_gauges = (
+            {
+                name: kind(f"group_{name}", words, ["group", label], **common)
+                for name, (words, label) in table.items()
+            }
+            for kind, table in (
+                (prometheus_client.Counter, _EVENTS),
+                (prometheus_client.Gauge, _GROUP_GAUGES),
+            )
+        )
+
+    def batch(self, model: str, rows: int, seconds: float) -> None:
+        """A batch was run."""
+        of_rows, of_seconds = self._of_batches(model)
+        of_rows.observe(rows)
+        of_seconds.observe(seconds)
+
+    def request(self, model: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        count, of_seconds = self._of_requests(model, status)
+        count.inc()
+        of_seconds.observe(seconds)
+
+    def event(self, kind: str, group: str, what: str, amount: float = 1.0) -> None:
+        """Something happened in a group of models."""
+        self._events[kind].labels(group, what).inc(amount)
+
+    def histograms(self) -> dict[str, dict[str, Any]]:
+        """Returns what was counted, by model.
+
+        Returns:
+          Of each model ``statuses`` (status → requests), and the histograms
+          ``seconds``, ``batch_seconds`` and ``rows``, each as a list of upper bounds
+          and counts between them; the last bound is infinite and therefore None.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for metric in self._requests.collect():
+            for sample in metric.samples:
+                if sample.name.endswith("_total"):
+                    of = found.setdefault(sample.labels["model"], {"statuses": {}})
+                    of["statuses"][sample.labels["status"]] = int(sample.value)
+        for name, histogram in (
+            ("seconds", self._seconds),
+            ("batch_seconds", self._batch_seconds),
+            ("rows", self._rows),
+        ):
+            for metric in histogram.collect():
+                for sample in metric.samples:
+                    if not sample.name.endswith("_bucket"):
+                        continue
+                    of = found.setdefault(sample.labels["model"], {"statuses": {}})
+                    bound = float(sample.labels["le"])
+                    buckets = of.setdefault(name, [])
+                    before = sum(count for _, count in buckets)
+                    buckets.append(
+                        [
+                            None if bound == float("inf") else bound,
+                            int(sample.value) - before,
+                        ]
+                    )
+        return found
+
+    def exposition(self, repository: Repository) -> tuple[bytes, str]:
+        """Returns all numbers in Prometheus's text format.
+
+        Args:
+          repository: the models, whose queues are looked at now.
+
+        Returns:
+          The text and its content type.
+        """
+        for gauge in (*self._gauges.values(), *self._group_gauges.values()):
+            gauge.clear()
+        for service in repository:
+            for name, value in service.figures().items():
+                self._gauges[name].labels(service.config.name).set(value)
+        for group_name, group in repository.groups.items():
+            for (name, label), value in group.figures().items():
+                self._group_gauges[name].labels(group_name, label).set(value)
+        text: bytes = self._client.generate_latest(self._registry)
+        return text, self._client.CONTENT_TYPE_LATEST

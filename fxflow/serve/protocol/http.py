@@ -1,0 +1,546 @@
+"""The protocol over HTTP: routes under starlette, which uvicorn runs.
+
+Every error is JSON, ``{"error": words}``. What may come in is bounded before it is
+read: the body of one request, all bodies together, and how long one may take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+import json
+import logging
+import math
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fxflow._version import __version__
+from fxflow.errors import ServeError
+from fxflow.serve.limits import ClientLimits
+from fxflow.serve.metrics import Metrics
+from fxflow.serve.protocol import openapi, status
+from fxflow.serve.protocol.exchange import Exchange, Reply, Within, _Gone, found
+from fxflow.serve.protocol.tensors import (
+    bad,
+    dumps,
+    parse_feedback,
+    parse_infer,
+    parse_plain,
+    provenance_parameters,
+    write_infer,
+    write_plain,
+)
+from fxflow.serve.repository import Repository
+from fxflow.serve.selector import Selector
+from fxflow.serve.service import Answer, Origin
+from fxflow.serve.signatures import Signature
+from fxflow.serve.telemetry import Tracing
+from fxflow.serve.versions import Versions
+
+_log = logging.getLogger("fxflow.serve")
+#: A line for each request; those that are answered as they should be are INFO.
+_requests = logging.getLogger("fxflow.serve.requests")
+#: Who only asks whether the server lives need not say who it is; nor who gets a page
+#: that is the same for all, and asks for the key itself.
+_OPEN = ("/v2/health/live", "/v2/health/ready", "/status")
+_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
+EXTENSIONS = ["binary_tensor_data", "model_repository"]
+
+
+@dataclass
+class Limits:
+    """What a server takes in.
+
+    Attributes:
+      max_body: bytes of one request.
+      max_bodies: bytes of all requests that are in hand.
+      body_timeout: seconds in which a body has to come.
+      clients: how often each client may ask.
+    """
+
+    max_body: int = 64 << 20
+    max_bodies: int = 512 << 20
+    body_timeout: float = 10.0
+    clients: ClientLimits = field(default_factory=ClientLimits)
+
+
+def key_checker(keys: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Returns what finds the client of an API key.
+
+    All keys are compared, each in constant time, so that the time tells nothing.
+
+    Args:
+      keys: client → key.
+
+    Returns:
+      A function of the key that gives the client, or None.
+
+    Example:
+      >>> check = key_checker({"alice": "secret"})
+      >>> check("secret"), check("guess")
+      ('alice', None)
+    """
+    digests = {
+        name: hashlib.sha256(key.encode()).digest() for name, key in keys.items()
+    }
+
+    def check(key: str) -> str | None:
+        given = hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+        found = None
+        for name, digest in digests.items():
+            if hmac.compare_digest(given, digest):
+                found = name
+        return found
+
+    return check
+
+
+#: Refusals of a server that has too much to do. The metrics count them; a warning for
+#: each would cost more than the refusal.
+_REFUSED = frozenset({429, 503})
+
+
+def log_request(details: Mapping[str, Any], status: int) -> None:
+    """Writes a line of the log for a request.
+
+    Args:
+      details: what is known of it; what is empty is left out.
+      status: of HTTP; that of an error is a warning, unless it is a refusal.
+    """
+    good = status < 400 or status in _REFUSED
+    level = logging.INFO if good else logging.WARNING
+    if _requests.isEnabledFor(level):
+        known = {name: value for name, value in details.items() if value != ""}
+        _requests.log(level, "request", extra={"details": known})
+
+
+def application(
+    repository: Repository,
+    metrics: Metrics,
+    *,
+    limits: Limits | None = None,
+    keys: Mapping[str, str] | None = None,
+    control: bool = False,
+    tracing: Tracing | None = None,
+    static: str = "",
+) -> Any:
+    """Returns the ASGI application of a server.
+
+    Args:
+      repository: its models.
+      metrics: what is counted.
+      limits: what it takes in.
+      keys: client → API key; empty: anybody may ask.
+      control: whether models can be loaded and unloaded by requests.
+      tracing: makes the spans of requests.
+      static: folder whose files anybody may get, under ``/app/``; empty: none.
+
+    Returns:
+      An application for uvicorn or another server of ASGI.
+
+    Raises:
+      ServeError: starlette is not installed, or the folder is not there.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
+        from starlette.requests import ClientDisconnect, Request
+        from starlette.responses import HTMLResponse, JSONResponse, Response
+        from starlette.routing import Mount, Route
+        from starlette.staticfiles import StaticFiles
+    except ImportError:
+        raise ServeError(
+            "serving needs starlette: pip install 'fxflow[serve]'"
+        ) from None
+    bounds = limits or Limits()
+    client_of = key_checker(keys or {})
+    spans = tracing or Tracing()
+    # Requests without a number of their own get one; servers' differ by the first half.
+    run, series = secrets.token_hex(4), itertools.count(1)
+    in_hand = 0
+    if static and not Path(static).is_dir():
+        raise ServeError(f"there is no folder {static!r} of files to be served")
+
+    def refusal(error: ServeError) -> Reply:
+        headers = {}
+        if error.status in (429, 503):
+            headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+        if error.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        # Under overload most requests are refused, so that must cost little.
+        reply = Reply(dumps({"error": str(error)}), "application/json", headers)
+        reply.status_code = error.status
+        return reply
+
+    def admitted(request: Any) -> str:
+        """The client, who may ask now."""
+        client = request.client.host if request.client else "unknown"
+        if keys:
+            given = request.headers.get("x-api-key", "")
+            kind, _, token = request.headers.get("authorization", "").partition(" ")
+            if kind.lower() == "bearer":
+                given = token.strip()
+            name = client_of(given)
+            if name is None:
+                raise ServeError("an API key is needed: Authorization: Bearer KEY", 401)
+            client = name
+        wait = bounds.clients.ask(client, time.monotonic())
+        if wait:
+            raise ServeError(
+                f"client {client!r} may ask {bounds.clients.rate:g} times a second",
+                429,
+                wait,
+            )
+        return client
+
+    async def body_of(request: Any) -> bytes:
+        declared = request.headers.get("content-length", "0")
+        size = int(declared) if declared.isdigit() else 0
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            raise ServeError(f"bodies with encoding {encoding!r} are not taken", 415)
+        parts, total = [], 0
+
+        def check(size: int) -> None:
+            if size > bounds.max_body:
+                raise ServeError(
+                    f"a body may have {bounds.max_body} bytes, got {size}", 413
+                )
+            if in_hand + size > bounds.max_bodies:
+                raise ServeError("too many bytes of requests are in hand", 503, 1.0)
+
+        check(size)
+        try:
+            with Within(bounds.body_timeout):
+                async for part in request.stream():
+                    total += len(part)
+                    check(total)
+                    parts.append(part)
+        except TimeoutError:
+            raise ServeError(
+                f"the body did not come within {bounds.body_timeout:g} s", 408
+            ) from None
+        return b"".join(parts)
+
+    # Requests are Starlette's, or an Exchange.
+    Handler = Callable[[Any], Awaitable[Any]]
+
+    def guarded(handler: Handler, route: str) -> Handler:
+        async def handle(request: Any) -> Any:
+            begun = time.monotonic()
+            given = request.headers.get("x-request-id", "")
+            name = given if _ID.fullmatch(given) else f"{run}-{next(series):x}"
+            client = words = ""
+            with spans.request(
+                f"{request.method} {route}",
+                request.headers,
+                http__request__method=request.method,
+                http__route=route,
+                url__path=request.scope["path"],
+                fxflow__request_id=name,
+            ) as span:
+                request.state.span = span
+                try:
+                    if request.scope["path"] not in _OPEN:
+                        client = request.state.client = admitted(request)
+                    response = await handler(request)
+                except ServeError as error:
+                    words = str(error)
+                    response = refusal(error)
+                except (ClientDisconnect, _Gone):
+                    words = "the client went away"
+                    response = Response(status_code=499)
+                except Exception:
+                    _log.exception("a request failed")
+                    words = "the server failed; its log says how"
+                    response = JSONResponse({"error": words}, 500)
+                code = response.status_code
+                seconds = time.monotonic() - begun
+                # Only names of models that there are: labels are kept for ever.
+                model = request.path_params.get("model", "")
+                version = ""
+                if model in repository:
+                    metrics.request(model, code, seconds)
+                    version = repository.version(model)
+                    span.set(fxflow__model=model, fxflow__version=version)
+                span.set(http__response__status_code=code)
+                if words:
+                    span.failed(code, words)
+            response.headers["X-Request-Id"] = name
+            log_request(
+                {
+                    "id": name,
+                    "method": request.method,
+                    "path": request.scope["path"],
+                    "status": code,
+                    "seconds": round(seconds, 6),
+                    "client": client,
+                    "model": model if version else "",
+                    "version": version,
+                    "trace": span.trace,
+                    "error": words,
+                },
+                code,
+            )
+            return response
+
+        return handle
+
+    def explained(answer: Answer) -> dict[str, str]:
+        """Why a request took as long as it did, and which models it is from."""
+        headers = {
+            "Server-Timing": f"queue;dur={answer.queued * 1e3:.3f}, "
+            f"batch;dur={answer.ran * 1e3:.3f}, rows;dur={answer.rows}"
+        }
+        if (of := answer.provenance) is not None:
+            headers["Request-Id"] = quote(of.id, safe=" !#$&'()*+,/:;=?@[]~")
+            headers["Models"] = ", ".join(of.models)
+            if of.late:
+                headers["Late-Models"] = ", ".join(of.late)
+            if of.confidence is not None:
+                shares = (f"{share:.6g}" for share in of.confidence)
+                headers["Confidence"] = ", ".join(shares)
+        return headers
+
+    # -- routes ------------------------------------------------------------------------
+
+    async def live(request: Request) -> Response:
+        return JSONResponse({"live": True})
+
+    async def ready(request: Request) -> Response:
+        up = repository.ready
+        return JSONResponse({"ready": up}, 200 if up else 503)
+
+    async def server(request: Request) -> Response:
+        return JSONResponse(
+            {"name": "fxflow", "version": __version__, "extensions": EXTENSIONS}
+        )
+
+    def asked(request: Any) -> Any:
+        return repository.get(
+            request.path_params["model"], request.path_params.get("version", "")
+        )
+
+    async def model_ready(request: Request) -> Response:
+        up = asked(request).ready
+        return JSONResponse({"ready": up}, 200 if up else 503)
+
+    async def model(request: Request) -> Response:
+        service = asked(request)
+        signature: Signature = service.signature
+        return JSONResponse(
+            {
+                "name": service.config.name,
+                "versions": list(service.versions),
+                "platform": "fxflow",
+                "inputs": [spec.metadata() for spec in signature.inputs],
+                "outputs": [spec.metadata() for spec in signature.outputs],
+            }
+        )
+
+    async def infer(request: Exchange) -> Reply:
+        nonlocal in_hand
+        service = asked(request)
+        length = request.headers.get("inference-header-content-length")
+        if length is not None and not (length.isascii() and length.isdigit()):
+            raise ServeError(
+                f"Inference-Header-Content-Length must be a number, got {length!r}", 400
+            )
+        body = await body_of(request)
+        in_hand += len(body)
+        try:
+            header = None if length is None else int(length[:20])
+            parsed = parse_infer(body, header, service.signature)
+            answer = await service.submit(
+                parsed.inputs,
+                parsed.rows,
+                priority=parsed.priority,
+                timeout=parsed.timeout,
+                origin=Origin(parsed.id, request.state.client, parsed.context),
+            )
+            request.state.span.answered(answer)
+        finally:
+            in_hand -= len(body)
+        of = answer.provenance
+        text, size = write_infer(
+            parsed if of is None else replace(parsed, id=of.id),
+            answer.outputs,
+            service.signature,
+            service.config.name,
+            service.versions[0] if of is None else of.version,
+            None if of is None else provenance_parameters(of),
+        )
+        headers = explained(answer)
+        if size is None:
+            return Reply(text, "application/json", headers)
+        headers["Inference-Header-Content-Length"] = str(size)
+        return Reply(text, "application/octet-stream", headers)
+
+    async def predict(request: Exchange) -> Reply:
+        nonlocal in_hand
+        service = asked(request)
+        body = await body_of(request)
+        in_hand += len(body)
+        try:
+            parsed = parse_plain(body, service.signature)
+            query = request.query_params
+            answer = await service.submit(
+                parsed.inputs,
+                parsed.rows,
+                origin=Origin(
+                    query.get("id", ""), request.state.client, query.get("context", "")
+                ),
+            )
+            request.state.span.answered(answer)
+        finally:
+            in_hand -= len(body)
+        text = dumps(write_plain(answer.outputs, service.signature))
+        return Reply(text, "application/json", explained(answer))
+
+    async def feedback(request: Request) -> Response:
+        nonlocal in_hand
+        group = asked(request)
+        if not isinstance(group, Selector):
+            bad(f"{request.path_params['model']!r} is no selector: nothing is learned")
+        body = await body_of(request)
+        in_hand += len(body)
+        try:
+            joined = await group.feedback(**parse_feedback(body, group.signature))
+        finally:
+            in_hand -= len(body)
+        return JSONResponse(joined._asdict())
+
+    def group_of(request: Request) -> Selector | Versions:
+        group = asked(request)
+        if not isinstance(group, Selector | Versions):
+            bad(f"{request.path_params['model']!r} is a model, not a group of them")
+        return group
+
+    async def group(request: Request) -> Response:
+        asked_for = group_of(request)
+        if isinstance(asked_for, Selector):
+            context = request.query_params.get("context", "")
+            return JSONResponse(asked_for.describe(context))
+        return JSONResponse(asked_for.describe())
+
+    async def move(request: Request) -> Response:
+        controlled(request)
+        versions = group_of(request)
+        if not isinstance(versions, Versions):
+            bad(
+                f"{request.path_params['model']!r} is a selector: nothing is rolled out"
+            )
+        if request.url.path.endswith("/forward"):
+            versions.forward()
+        else:
+            versions.back()
+        return JSONResponse(versions.describe())
+
+    async def index(request: Request) -> Response:
+        body = await body_of(request)
+        try:
+            wanted = json.loads(body) if body.strip() else {}
+        except ValueError as error:
+            raise ServeError(f"the body is no JSON: {error}", 400) from None
+        only = isinstance(wanted, dict) and wanted.get("ready") is True
+        found = repository.index()
+        return JSONResponse([m for m in found if m["state"] == "READY" or not only])
+
+    async def load(request: Request) -> Response:
+        await repository.load(controlled(request))
+        return JSONResponse({})
+
+    async def unload(request: Request) -> Response:
+        await repository.unload(controlled(request))
+        return JSONResponse({})
+
+    def controlled(request: Request) -> str:
+        if not control:
+            raise ServeError("this server's models are not loaded by requests", 403)
+        name: str = request.path_params["model"]
+        return name
+
+    def signatures() -> dict[str, Signature]:
+        served = (*repository, *repository.groups.values())
+        return {s.config.name: s.signature for s in served if s.ready}
+
+    async def description(request: Request) -> Response:
+        return JSONResponse(openapi.document(signatures(), __version__))
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(openapi.page(signatures(), __version__))
+
+    async def numbers(request: Request) -> Response:
+        text, kind = metrics.exposition(repository)
+        return Response(text, headers={"Content-Type": kind})
+
+    async def status_page(request: Request) -> Response:
+        return HTMLResponse(status.PAGE, headers=status.HEADERS)
+
+    async def figures(request: Request) -> Response:
+        return JSONResponse(
+            status.figures(repository, metrics, __version__),
+            headers={"Cache-Control": "no-store"},
+        )
+
+    async def not_a_route(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        words = {404: "there is no such route", 405: "not by this method"}
+        text = words.get(status, "the request cannot be answered")
+        return JSONResponse({"error": f"{request.url.path}: {text}"}, status)
+
+    get = {
+        "/": page,
+        "/openapi.json": description,
+        "/metrics": numbers,
+        "/status": status_page,
+        "/status.json": figures,
+        "/v2": server,
+        "/v2/health/live": live,
+        "/v2/health/ready": ready,
+        "/groups/{model}": group,
+    }
+    post: dict[str, Handler] = {
+        "/v2/repository/index": index,
+        "/predict/{model}": predict,
+        "/feedback/{model}": feedback,
+        "/groups/{model}/forward": move,
+        "/groups/{model}/back": move,
+    }
+    for place in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
+        get |= {place: model, f"{place}/ready": model_ready}
+        post[f"{place}/infer"] = infer
+    for action, handler in (("load", load), ("unload", unload)):
+        post[f"/v2/repository/models/{{model}}/{action}"] = handler
+    routes: list[Any] = [
+        Route(path, guarded(handler, path), methods=[method])
+        for method, table in (("GET", get), ("POST", post))
+        for path, handler in table.items()
+    ]
+    if static:
+        routes.append(Mount("/app", StaticFiles(directory=static, html=True)))
+    predictions = {
+        "infer": guarded(infer, "/v2/models/{model}/infer"),
+        "predict": guarded(predict, "/predict/{model}"),
+    }
+    others = Starlette(routes=routes, exception_handlers={HTTPException: not_a_route})
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        route = None
+        if scope["type"] == "http" and scope["method"] == "POST":
+            route = found(scope["path"])
+        if route is None:
+            await others(scope, receive, send)
+            return
+        kind, names = route
+        response = await predictions[kind](Exchange(scope, receive, names))
+        await response(scope, receive, send)
+
+    return app

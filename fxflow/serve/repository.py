@@ -1,0 +1,257 @@
+"""The models of a server by name: loaded, replaced without a lost request, unloaded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from fxflow.errors import ServeError
+from fxflow.serve.selector import Selector, SelectorConfig
+from fxflow.serve.service import Meter, ModelConfig, Service
+from fxflow.serve.versions import Versions, VersionsConfig
+
+Group = Selector | Versions
+GroupConfig = SelectorConfig | VersionsConfig
+
+
+class Repository:
+    """The models of a server.
+
+    Args:
+      configs: of each model.
+      meter: is told of batches.
+      make: makes the service of a model; another one may serve it elsewhere.
+
+    Attributes:
+      configs: of each model, by name.
+      groups: models under one name, by that name.
+    """
+
+    configs: dict[str, ModelConfig]
+    meter: Meter
+
+    def __init__(
+        self,
+        configs: Iterable[ModelConfig],
+        meter: Meter | None = None,
+        make: Callable[[ModelConfig, Meter], Service] = Service,
+    ) -> None:
+        self.configs = {config.name: config for config in configs}
+        self.meter = meter or Meter()
+        self._make = make
+        self.groups: dict[str, Group] = {}
+        self._services: dict[str, Service] = {}
+        self._reasons: dict[str, str] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._draining: set[asyncio.Task[None]] = set()
+
+    def __iter__(self) -> Iterator[Service]:
+        return iter(self._services.values())
+
+    @property
+    def ready(self) -> bool:
+        """Whether all models can be called."""
+        return all(
+            name in self._services and self._services[name].ready
+            for name in self.configs
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.configs or name in self.groups
+
+    def version(self, name: str) -> str:
+        """Returns the version of what answers to a name; of several, all.
+
+        Args:
+          name: of a model or a group of models that there is.
+
+        Returns:
+          The text.
+        """
+        if name in self.groups:
+            return ", ".join(self.groups[name].versions)
+        return self.configs[name].version
+
+    def get(self, name: str, version: str = "") -> Service | Group:
+        """Returns what answers to a name.
+
+        Args:
+          name: of a model or a group of models.
+          version: empty: the one that there is.
+
+        Returns:
+          The model's service, or the group.
+
+        Raises:
+          ServeError: status 404 if there is none, 503 if it is not loaded.
+        """
+        group = self.groups.get(name)
+        if group is None:
+            return self.member(name, version)
+        return group.pinned(version) if version else group
+
+    def member(self, name: str, version: str = "") -> Service:
+        """Returns a model.
+
+        Args:
+          name: of the model.
+          version: empty: the one that there is.
+
+        Returns:
+          The model's service.
+
+        Raises:
+          ServeError: status 404 if there is none, 503 if it is not loaded.
+        """
+        config = self.configs.get(name)
+        if config is None:
+            known = ", ".join(map(repr, (*self.configs, *self.groups))) or "none"
+            raise ServeError(f"there is no model {name!r}: there is {known}", 404)
+        service = self._services.get(name)
+        if service is None:
+            reason = self._reasons.get(name, "it was unloaded")
+            raise ServeError(f"model {name!r} is not loaded: {reason}", 503, 1.0)
+        if version and version != service.config.version:
+            raise ServeError(
+                f"there is no version {version!r} of model {name!r}: there is "
+                f"{service.config.version!r}",
+                404,
+            )
+        return service
+
+    async def load(self, name: str) -> None:
+        """Loads a model anew; the one that there was serves until it is ready.
+
+        Args:
+          name: of the model.
+
+        Raises:
+          ServeError: status 404 if there is none; 400 if it cannot be loaded: then
+            the one that there was goes on.
+        """
+        if name not in self.configs:
+            raise ServeError(f"there is no model {name!r}", 404)
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            service = self._make(self.configs[name], self.meter)
+            try:
+                await service.start()
+            except ServeError as error:
+                self._reasons[name] = str(error)
+                raise
+            old = self._services.get(name)
+            self._services[name] = service
+            if old is not None:
+                self._drain(old)
+
+    async def unload(self, name: str) -> None:
+        """Ends a model when what it has is answered.
+
+        Args:
+          name: of the model.
+
+        Raises:
+          ServeError: status 404; there is none.
+        """
+        if name not in self.configs:
+            raise ServeError(f"there is no model {name!r}", 404)
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            self._reasons.pop(name, None)
+            service = self._services.pop(name, None)
+            if service is not None:
+                await service.drain()
+
+    async def configure(
+        self, configs: Iterable[ModelConfig], groups: Iterable[GroupConfig] = ()
+    ) -> list[str]:
+        """Makes the models those of a new configuration, each loaded anew.
+
+        A selector that is as it was keeps what it knows; a roll-out begins again.
+
+        Args:
+          configs: of each model.
+          groups: of models under one name.
+
+        Returns:
+          Why models could not be loaded; the ones that there were go on.
+        """
+        new = {config.name: config for config in configs}
+        for name in self.configs.keys() - new.keys():
+            await self.unload(name)
+        old, self.configs = self.configs, new
+        faults = []
+        for name in new:
+            try:
+                await self.load(name)
+            except ServeError as error:
+                faults.append(str(error))
+                if name in old and name in self._services:
+                    self.configs[name] = old[name]
+        return faults + await self._regroup({group.name: group for group in groups})
+
+    async def _regroup(self, configs: dict[str, GroupConfig]) -> list[str]:
+        faults, old = [], dict(self.groups)
+        for name, config in configs.items():
+            group: Group
+            before = old.get(name)
+            try:
+                if isinstance(before, Selector) and before.config == config:
+                    group = before
+                elif isinstance(config, SelectorConfig):
+                    group = Selector(config, self.member, self.meter)
+                else:
+                    group = Versions(config, self.member, self.meter)
+                group.check()
+            except ServeError as error:
+                faults.append(str(error))
+                continue
+            self.groups[name] = group
+        for name in old.keys() - configs.keys():
+            del self.groups[name]
+        for name, gone in old.items():
+            if self.groups.get(name) is not gone:
+                await gone.drain()
+        return faults
+
+    def index(self) -> list[dict[str, str]]:
+        """Returns each model with its state, as the protocol's index has it.
+
+        Returns:
+          Dicts of name, version, state and reason.
+        """
+        found = []
+        for name, config in self.configs.items():
+            service = self._services.get(name)
+            up = service is not None and service.ready
+            reason = "" if up else self._reasons.get(name, "it was unloaded")
+            if service is not None and not up:
+                reason = "no process of it is ready"
+            found.append(
+                {
+                    "name": name,
+                    "version": config.version,
+                    "state": "READY" if up else "UNAVAILABLE",
+                    "reason": reason,
+                }
+            )
+        for name, group in self.groups.items():
+            found.append(
+                {
+                    "name": name,
+                    "version": ", ".join(group.versions),
+                    "state": "READY" if group.ready else "UNAVAILABLE",
+                    "reason": "" if group.ready else "no model of it is ready",
+                }
+            )
+        return found
+
+    async def drain(self) -> None:
+        """Answers what there is, and ends all."""
+        await asyncio.gather(*(group.drain() for group in self.groups.values()))
+        services = list(self._services.values())
+        await asyncio.gather(*(service.drain() for service in services))
+        await asyncio.gather(*self._draining)
+
+    def _drain(self, service: Service) -> None:
+        task = asyncio.get_running_loop().create_task(service.drain())
+        self._draining.add(task)
+        task.add_done_callback(self._draining.discard)

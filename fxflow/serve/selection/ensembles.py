@@ -1,0 +1,165 @@
+"""One answer of those that have arrived, and how much they agree.
+
+Weights are of all models that were asked. Those that came too late are left out, or
+given what the others say on average (`substituted`), for functions that need all. The
+confidence of a row is the share of the models asked that gave what the answer says: a
+model that is late agrees with nothing.
+
+Source: Crankshaw et al., Clipper, 2017, section 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fxflow.errors import ServeError
+from fxflow.serve.selection.losses import decisions, is_numbers
+
+Array = np.ndarray[Any, Any]
+Outputs = dict[str, Array]
+#: Outputs of models by name, and their weights; gives outputs.
+Combine = Callable[[Mapping[str, Outputs], Mapping[str, float]], Outputs]
+#: Ways to combine by name.
+NAMES = ("vote", "mean")
+
+
+def _items(decided: Array) -> list[Any]:
+    """One value for each row, that can be compared."""
+    rows = decided.reshape(len(decided), -1).tolist() if decided.size else []
+    return [tuple(row) for row in rows]
+
+
+def vote(
+    arrived: Mapping[str, Outputs], weights: Mapping[str, float], output: str
+) -> Outputs:
+    """Returns for each row what the heaviest group of models says.
+
+    All outputs of a row are those of the heaviest model in that group.
+
+    Args:
+      arrived: outputs of models, rows first.
+      weights: of the models.
+      output: by which they vote.
+
+    Returns:
+      Outputs by name.
+
+    Example:
+      >>> said = {m: {"y": np.array([k])} for m, k in zip("abc", [7, 3, 3])}
+      >>> vote(said, {"a": 0.4, "b": 0.3, "c": 0.3}, "y")["y"].tolist()
+      [3]
+    """
+    order = sorted(arrived, key=lambda m: -weights[m])
+    ballots = [_items(decisions(arrived[m][output])) for m in order]
+    sources = []
+    for row in zip(*ballots, strict=True):
+        tally: dict[Any, float] = {}
+        for model, said in zip(order, row, strict=True):
+            tally[said] = tally.get(said, 0.0) + weights[model]
+        winner = max(tally, key=tally.__getitem__)
+        sources.append(row.index(winner))
+    first = arrived[order[0]]
+    found = {}
+    for name, value in first.items():
+        value = value.copy()
+        for row_number, source in enumerate(sources):
+            value[row_number] = arrived[order[source]][name][row_number]
+        found[name] = value
+    return found
+
+
+def mean(arrived: Mapping[str, Outputs], weights: Mapping[str, float]) -> Outputs:
+    """Returns the weighted mean of what has arrived.
+
+    Args:
+      arrived: outputs of models, all of them of floating point.
+      weights: of the models.
+
+    Returns:
+      Outputs by name.
+
+    Raises:
+      ServeError: an output is no number that has a mean.
+
+    Example:
+      >>> said = {"a": {"y": np.array([1.0])}, "b": {"y": np.array([2.0])}}
+      >>> mean(said, {"a": 0.25, "b": 0.5, "c": 0.25})["y"].tolist()
+      [1.6666666666666665]
+    """
+    total = sum(weights[m] for m in arrived)
+    shares = {m: weights[m] / total if total else 1 / len(arrived) for m in arrived}
+    first = next(iter(arrived.values()))
+    found = {}
+    for name, value in first.items():
+        if not is_numbers(value):
+            raise ServeError(
+                f"output {name!r} has dtype {value.dtype}, of which there is no mean: "
+                "combine by 'vote'"
+            )
+        parts = [shares[m] * arrived[m][name].astype(np.float64) for m in arrived]
+        found[name] = np.sum(parts, axis=0).astype(value.dtype)
+    return found
+
+
+def substituted(
+    arrived: Mapping[str, Outputs],
+    weights: Mapping[str, float],
+    output: str,
+) -> dict[str, Outputs]:
+    """Returns the outputs of all models: for those missing what the others say.
+
+    Args:
+      arrived: outputs of models.
+      weights: of all models that were asked.
+      output: by which they vote, where there is no mean.
+
+    Returns:
+      Outputs of each model that has a weight.
+    """
+    missing = [m for m in weights if m not in arrived]
+    if not missing:
+        return dict(arrived)
+    numbers = all(is_numbers(v) for o in arrived.values() for v in o.values())
+    stand_in = mean(arrived, weights) if numbers else vote(arrived, weights, output)
+    return {m: arrived.get(m, stand_in) for m in weights}
+
+
+def confidence(
+    answer: Array, arrived: Mapping[str, Array], asked: int, tolerance: float
+) -> Array:
+    """Returns the share of models that agree with the answer, row by row.
+
+    Args:
+      answer: the output that was given.
+      arrived: the same output of each model that has answered.
+      asked: how many models were.
+      tolerance: relative and absolute, for numbers.
+
+    Returns:
+      float64[rows].
+
+    Example:
+      >>> said = {"a": np.array([1, 2]), "b": np.array([1, 3])}
+      >>> confidence(np.array([1, 3]), said, asked=4, tolerance=0.1).tolist()
+      [0.5, 0.25]
+    """
+    decided = decisions(answer)
+    rows = len(decided)
+    agree = np.zeros(rows)
+    for value in arrived.values():
+        theirs = decisions(value)
+        if is_numbers(decided):
+            near = np.isclose(
+                theirs.astype(np.float64),
+                decided.astype(np.float64),
+                rtol=tolerance,
+                atol=tolerance,
+                equal_nan=True,
+            )
+        else:
+            near = np.asarray(theirs == decided)
+        agree += near.reshape(rows, -1).all(axis=1)
+    return agree / max(asked, 1)

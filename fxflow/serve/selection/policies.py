@@ -1,0 +1,463 @@
+"""Which model answers, and how much each counts: learned from losses.
+
+All policies keep the same state, a number of losses and their sum for each model, and
+differ in what they make of it. A loss changes it linearly, old ones fading, so that
+changes can be put together and made elsewhere (`Change.then`): several servers can
+share a state. Losses are from 0 (right) to 1 (wrong). Models are numbered.
+
+`Exp3`, `EpsilonGreedy` and `Thompson` choose one model for a request and learn from its
+loss alone; `Exp4` weighs the answers of all and learns from all their losses. A model
+that cannot be asked is asleep: it is given the loss that the policy had itself, which
+makes it neither better nor worse among the others.
+
+Sources: Auer, Cesa-Bianchi, Freund, Schapire, The Nonstochastic Multiarmed Bandit
+Problem, 2002; Bubeck, Cesa-Bianchi, Regret Analysis of Stochastic and Nonstochastic
+Multi-armed Bandit Problems, 2012; Crankshaw et al., Clipper, 2017, section 5; for those
+that sleep: Freund, Schapire, Singer, Warmuth, Using and Combining Predictors That
+Specialize, 1997.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+NAMES = ("exp3", "exp4", "epsilon-greedy", "thompson")
+Floats = tuple[float, ...]
+
+
+class Change(NamedTuple):
+    """What a loss does to a state: it fades by `keep`, then numbers are added.
+
+    Attributes:
+      keep: what is left of each number.
+      counts, loss: what is added, by model.
+    """
+
+    keep: float
+    counts: Floats
+    loss: Floats
+
+    def then(self, later: Change) -> Change:
+        """Returns the one change that does what this one and then another do.
+
+        Args:
+          later: the other.
+
+        Returns:
+          The change.
+        """
+        return Change(
+            self.keep * later.keep,
+            _faded(self.counts, later.keep, later.counts),
+            _faded(self.loss, later.keep, later.loss),
+        )
+
+
+class State(NamedTuple):
+    """What is known of the models.
+
+    Attributes:
+      counts: how many losses, by model.
+      loss: their sum; for `Exp3` of estimates.
+
+    Example:
+      >>> State.start(2).after(Change(0.5, (1.0, 0.0), (0.25, 0.0)))
+      State(counts=(1.0, 0.0), loss=(0.25, 0.0))
+    """
+
+    counts: Floats
+    loss: Floats
+
+    @classmethod
+    def start(cls, models: int) -> State:
+        """Returns the state before the first loss.
+
+        Args:
+          models: how many there are.
+
+        Returns:
+          The state.
+        """
+        return cls((0.0,) * models, (0.0,) * models)
+
+    def after(self, change: Change) -> State:
+        """Returns the state after a change.
+
+        Args:
+          change: of `Policy.learn`.
+
+        Returns:
+          The state.
+        """
+        return State(
+            _faded(self.counts, change.keep, change.counts),
+            _faded(self.loss, change.keep, change.loss),
+        )
+
+
+class Choice(NamedTuple):
+    """Which model was asked, and how likely that was.
+
+    Attributes:
+      model: its number; -1: all that were awake.
+      probability: with which it was chosen among those awake.
+      awake: the models that could be asked.
+    """
+
+    model: int
+    probability: float
+    awake: tuple[int, ...]
+
+
+class Policy(Protocol):
+    """What decides which models answer."""
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether each request is for all models, not for one."""
+        ...
+
+    def weights(self, state: State) -> Floats:
+        """Returns how much each model counts, or how likely it is; 1 together."""
+        ...
+
+    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+        """Returns whom to ask."""
+        ...
+
+    def learn(
+        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+    ) -> Change:
+        """Returns what the losses of a request change."""
+        ...
+
+
+def _faded(old: Floats, keep: float, new: Floats) -> Floats:
+    return tuple(keep * a + b for a, b in zip(old, new, strict=True))
+
+
+def _softmax(logits: Floats) -> Floats:
+    most = max(logits)
+    powers = [math.exp(x - most) for x in logits]
+    total = sum(powers)
+    return tuple(p / total for p in powers)
+
+
+def _generator(key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+def among(weights: Floats, awake: Collection[int]) -> Floats:
+    """Returns the weights with those asleep at 0, again with sum 1.
+
+    Args:
+      weights: of all models, at least 0.
+      awake: numbers of those that can be asked, at least one.
+
+    Returns:
+      Weights of all models.
+
+    Example:
+      >>> among((0.5, 0.25, 0.25), (1, 2))
+      (0.0, 0.5, 0.5)
+    """
+    total = sum(weights[k] for k in awake)
+    if total <= 0.0:  # all that is awake was thought hopeless
+        return tuple(float(k in awake) / len(awake) for k in range(len(weights)))
+    return tuple(weights[k] / total if k in awake else 0.0 for k in range(len(weights)))
+
+
+def _draw(weights: Floats, awake: Collection[int], key: int) -> Choice:
+    left = among(weights, awake)
+    point = float(_generator(key).random())
+    order = sorted(awake)
+    for model in order:
+        point -= left[model]
+        if point < 0 and left[model] > 0:
+            return Choice(model, left[model], tuple(order))
+    model = max(order, key=left.__getitem__)  # the sum was rounded below 1
+    return Choice(model, left[model], tuple(order))
+
+
+def _change(keep: float, count: Mapping[int, float], loss: Floats) -> Change:
+    counts = tuple(float(count.get(k, 0.0)) for k in range(len(loss)))
+    return Change(keep, counts, loss)
+
+
+@dataclass(frozen=True)
+class Exp3:
+    """Exponential weights by estimated losses; one model is drawn by them.
+
+    A model is drawn with probability p ∝ exp(−η L), where L is the sum of its
+    losses, each divided by the probability with which it was drawn then. With η =
+    √(ln K / (K t)) after t losses the expected regret against the best of K models
+    is at most 2 √(T K ln K), whatever the losses are.
+
+    Attributes:
+      rate: η; 0: as above.
+      explore: share of requests for which all models are equally likely.
+      keep: what is left of an old loss after each new one; 1: all.
+
+    Example:
+      >>> policy, state = Exp3(), State.start(2)
+      >>> choice = policy.choose(state, (0, 1), key=1)
+      >>> for _ in range(5):
+      ...     state = state.after(policy.learn(state, choice, {choice.model: 1.0}, 0))
+      >>> policy.weights(state)[choice.model] < 0.1
+      True
+
+    Source: Auer et al., 2002, section 3; the bound: Bubeck, Cesa-Bianchi, 2012,
+    theorem 3.1.
+    """
+
+    rate: float = 0.0
+    explore: float = 0.0
+    keep: float = 1.0
+
+    @property
+    def asks_all(self) -> bool:
+        """It asks one."""
+        return False
+
+    def weights(self, state: State) -> Floats:
+        """Returns the probability of each model."""
+        models = len(state.loss)
+        seen = max(1.0, sum(state.counts))
+        rate = self.rate or math.sqrt(math.log(max(models, 2)) / (models * seen))
+        found = _softmax(tuple(-rate * loss for loss in state.loss))
+        even = self.explore / models
+        return tuple((1 - self.explore) * p + even for p in found)
+
+    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+        """Returns a model, drawn by the weights."""
+        return _draw(self.weights(state), awake, key)
+
+    def learn(
+        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+    ) -> Change:
+        """Returns what the loss of the model that was drawn changes."""
+        own = losses[choice.model]
+        found = tuple(
+            own / choice.probability
+            if k == choice.model
+            else (0.0 if k in choice.awake else own)
+            for k in range(len(state.loss))
+        )
+        return _change(self.keep, {choice.model: 1.0}, found)
+
+
+@dataclass(frozen=True)
+class Exp4:
+    """Exponential weights of experts, whose advice is combined by them.
+
+    The experts are the models, and what they advise are answers. When the right
+    answer is known so is the loss of each expert, and need not be estimated: weights
+    are ∝ exp(−η L). With η = √(8 ln K / t) after t losses the regret of the weighted
+    mean of losses against the best of K models is at most √(2 T ln K) + √(ln K / 8).
+
+    Attributes:
+      rate: η; 0: as above.
+      keep: what is left of an old loss after each new one; 1: all.
+
+    Example:
+      >>> policy, state = Exp4(rate=1.0), State.start(2)
+      >>> choice = policy.choose(state, (0, 1), key=0)
+      >>> state = state.after(policy.learn(state, choice, {0: 0.0, 1: 1.0}, 0))
+      >>> [round(w, 3) for w in policy.weights(state)]
+      [0.731, 0.269]
+
+    Source: Auer et al., 2002, section 7; Crankshaw et al., 2017, section 5.2; the
+    bound: Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, theorem 2.3.
+    """
+
+    rate: float = 0.0
+    keep: float = 1.0
+
+    @property
+    def asks_all(self) -> bool:
+        """It asks all."""
+        return True
+
+    def weights(self, state: State) -> Floats:
+        """Returns how much the answer of each model counts."""
+        seen = max(1.0, *state.counts)
+        models = max(len(state.loss), 2)
+        rate = self.rate or math.sqrt(8 * math.log(models) / seen)
+        return _softmax(tuple(-rate * loss for loss in state.loss))
+
+    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+        """Returns all that are awake."""
+        return Choice(-1, 1.0, tuple(sorted(awake)))
+
+    def learn(
+        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+    ) -> Change:
+        """Returns what the losses of those models change whose answers are known."""
+        left = among(self.weights(state), losses.keys())
+        own = sum(left[k] * loss for k, loss in losses.items())
+        models = range(len(state.loss))
+        found = tuple(losses.get(k, own) for k in models)
+        return _change(self.keep, dict.fromkeys(models, 1.0), found)
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy:
+    """The model with the least mean loss; a share of requests goes to any.
+
+    Models of which nothing is known come first. What the share costs is linear: its
+    requests lose on average what the mean model is worse than the best.
+
+    Attributes:
+      explore: the share, ε.
+      keep: what is left of an old loss after each new one; 1: all.
+
+    Example:
+      >>> state = State(counts=(10.0, 10.0), loss=(2.0, 5.0))
+      >>> [round(w, 3) for w in EpsilonGreedy(0.1).weights(state)]
+      [0.95, 0.05]
+
+    Source: Sutton, Barto, Reinforcement Learning, 2018, section 2.2; Auer,
+    Cesa-Bianchi, Fischer, Finite-time Analysis of the Multiarmed Bandit Problem, 2002.
+    """
+
+    explore: float = 0.1
+    keep: float = 1.0
+
+    @property
+    def asks_all(self) -> bool:
+        """It asks one."""
+        return False
+
+    def weights(self, state: State) -> Floats:
+        """Returns the probability of each model."""
+        return self._weights(state, range(len(state.loss)))
+
+    def _weights(self, state: State, awake: Collection[int]) -> Floats:
+        means = {
+            k: state.loss[k] / state.counts[k] if state.counts[k] > 0 else -1.0
+            for k in awake
+        }
+        least = min(means.values())
+        best = [k for k in means if means[k] == least]
+        even = self.explore / len(means)
+        return tuple(
+            (even if k in means else 0.0)
+            + ((1 - self.explore) / len(best) if k in best else 0.0)
+            for k in range(len(state.loss))
+        )
+
+    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+        """Returns a model, drawn by the weights of those awake."""
+        return _draw(self._weights(state, awake), awake, key)
+
+    def learn(
+        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+    ) -> Change:
+        """Returns what the loss of the model that was drawn changes."""
+        loss = tuple(
+            losses[k] if k == choice.model else 0.0 for k in range(len(state.loss))
+        )
+        return _change(self.keep, {choice.model: 1.0}, loss)
+
+
+@dataclass(frozen=True)
+class Thompson:
+    """The model that is best by a draw from what may be true of each.
+
+    What is known of a model's loss is Beta(1 + losses, 1 + count − losses). A loss
+    between 0 and 1 is made into one of them by a coin that it weighs.
+
+    Attributes:
+      keep: what is left of an old loss after each new one; 1: all.
+
+    Example:
+      >>> state = State(counts=(99.0, 99.0), loss=(20.0, 50.0))
+      >>> Thompson().choose(state, (0, 1), key=3).model
+      0
+
+    Source: Thompson, On the Likelihood that One Unknown Probability Exceeds Another,
+    1933; Agrawal, Goyal, Analysis of Thompson Sampling for the Multi-armed Bandit
+    Problem, 2012, algorithm 2; fading: Raj, Kalyani, Taming Non-stationary Bandits,
+    2017.
+    """
+
+    keep: float = 1.0
+
+    @property
+    def asks_all(self) -> bool:
+        """It asks one."""
+        return False
+
+    def _samples(self, state: State, key: int, times: int) -> np.ndarray:
+        loss = np.asarray(state.loss)
+        rest = np.maximum(np.asarray(state.counts) - loss, 0.0)
+        size = (times, len(loss))
+        found: np.ndarray = _generator(key).beta(1 + loss, 1 + rest, size)
+        return found
+
+    def weights(self, state: State) -> Floats:
+        """Returns how often each model is the best of 1,000 draws."""
+        best = self._samples(state, 0, 1000).argmin(axis=1)
+        return tuple(np.bincount(best, minlength=len(state.loss)) / 1000)
+
+    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+        """Returns the best of one draw."""
+        draw = self._samples(state, key, 1)[0]
+        order = tuple(sorted(awake))
+        return Choice(min(order, key=draw.__getitem__), 1.0, order)
+
+    def learn(
+        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+    ) -> Change:
+        """Returns what the loss of the model that was drawn changes."""
+        lost = float(_generator(key).random() < losses[choice.model])
+        loss = tuple(lost if k == choice.model else 0.0 for k in range(len(state.loss)))
+        return _change(self.keep, {choice.model: 1.0}, loss)
+
+
+def policy_named(
+    name: str, *, rate: float = 0.0, explore: float = -1.0, window: float = 0.0
+) -> Policy:
+    """Returns a policy by the name that configurations have for it.
+
+    Args:
+      name: ``exp3``, ``exp4``, ``epsilon-greedy`` or ``thompson``.
+      rate: of `Exp3` and `Exp4`; 0: the one with the bound.
+      explore: of `Exp3` (by default 0.05) and `EpsilonGreedy` (0.1).
+      window: losses after which an old one has faded to 1/e; 0: they do not fade.
+
+    Returns:
+      The policy.
+
+    Raises:
+      ValueError: there is none of that name, or a number is out of range.
+
+    Example:
+      >>> policy_named("exp3", window=1000).keep
+      0.999
+    """
+    if not (0 <= rate < math.inf):
+        raise ValueError(f"rate must be at least 0, got {rate}")
+    if explore > 1 or math.isnan(explore):
+        raise ValueError(f"explore must be a share, 0 to 1, got {explore}")
+    if window and not window >= 1:
+        raise ValueError(f"window must be at least 1 loss, or 0, got {window}")
+    keep = 1 - 1 / window if window else 1.0
+    match name:
+        case "exp3":
+            return Exp3(rate, 0.05 if explore < 0 else explore, keep)
+        case "exp4":
+            return Exp4(rate, keep)
+        case "epsilon-greedy":
+            return EpsilonGreedy(0.1 if explore < 0 else explore, keep)
+        case "thompson":
+            return Thompson(keep)
+    raise ValueError(
+        f"policy must be {', '.join(map(repr, NAMES[:-1]))} or {NAMES[-1]!r}, got "
+        f"{name!r}"
+    )

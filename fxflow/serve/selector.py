@@ -1,0 +1,725 @@
+"""Several models under one name: chosen or combined by what feedback taught.
+
+A request goes to the model that a bandit chooses, or to all of which an answer is made
+at the objective with what has arrived. What was answered is written in a journal, with
+which feedback is joined; states are kept by context, and shared with other servers if
+there is a store. Nothing of that can lose a request: if a model fails another is asked
+while there is time, and a store that does not answer is not waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.errors import ServeError
+from fxflow.serve.cache import key_of
+from fxflow.serve.groups import check_alike, checked_origin
+from fxflow.serve.selection import ensembles, losses
+from fxflow.serve.selection.contexts import Contexts
+from fxflow.serve.selection.journal import Journal, Record
+from fxflow.serve.selection.policies import Choice, State, among, policy_named
+from fxflow.serve.service import Answer, Meter, Origin, Provenance, Service
+from fxflow.serve.signatures import Signature
+from fxflow.serve.store import Sharing
+
+Array = np.ndarray[Any, Any]
+#: Requests of little urgency: those that only feedback asks for.
+_LAST = 4
+_LOSSES: dict[str, losses.Loss] = {
+    "auto": losses.auto,
+    "zero_one": losses.zero_one,
+    "absolute": losses.absolute,
+    "squared": losses.squared,
+}
+
+
+@dataclass(frozen=True)
+class SelectorConfig:
+    """Several models under one name.
+
+    Attributes:
+      name: in requests.
+      models: names of the models, which agree in inputs and outputs.
+      policy: ``exp4`` asks all and weighs their answers; ``exp3``,
+        ``epsilon-greedy`` and ``thompson`` choose one for each request.
+      version: that requests may name.
+      slo: seconds after which an answer is made of what has arrived.
+      deadline: seconds after which an answer is of no use; 0: five times the `slo`.
+      rate: of learning; 0: the one with the bound.
+      explore: share of requests for any model; -1: the policy's own.
+      window: losses after which an old one has faded; 0: they do not fade.
+      contexts: that are remembered.
+      combine: ``vote``, ``mean``, or a function of outputs and weights by model.
+      output: that decides; empty: the first.
+      stragglers: ``drop`` what is late, or ``substitute`` what the others say.
+      loss: ``auto`` (classes: wrong or right; numbers: distance), ``zero_one``,
+        ``absolute``, ``squared``, or a function of output and label.
+      tolerance: within which numbers agree.
+      journal: predictions that feedback is awaited for.
+      within: seconds for which it is.
+      store: URL of the Redis that shares the states; empty: they are this process's.
+      store_timeout: seconds that a request may wait for it.
+      seed: of the draws; 0: another one each time.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    policy: str = "exp4"
+    version: str = "1"
+    slo: float = 0.1
+    deadline: float = 0.0
+    rate: float = 0.0
+    explore: float = -1.0
+    window: float = 1000.0
+    contexts: int = 1000
+    combine: str | ensembles.Combine = "vote"
+    output: str = ""
+    stragglers: str = "drop"
+    loss: str | losses.Loss = "auto"
+    tolerance: float = 0.1
+    journal: int = 10_000
+    within: float = 3600.0
+    store: str = ""
+    store_timeout: float = 0.02
+    seed: int = 0
+
+
+class Joined(NamedTuple):
+    """What feedback did.
+
+    Attributes:
+      losses: of each model of which it told one.
+      weights: of all models, in its context, now.
+      shared: whether other servers know it; None: there are none.
+    """
+
+    losses: dict[str, float]
+    weights: dict[str, float]
+    shared: bool | None
+
+
+class _Asked(NamedTuple):
+    """A request to a group."""
+
+    inputs: Mapping[str, Array]
+    rows: int
+    priority: int
+    end: float
+
+
+def _looked_at(task: asyncio.Task[Any]) -> None:
+    """Python complains of errors that nobody has looked at."""
+    if not task.cancelled():
+        task.exception()
+
+
+class Selector:
+    """Several models under one name.
+
+    Args:
+      config: which and how.
+      member: returns the service of a model, or raises `ServeError`.
+      meter: is told what happens.
+
+    Attributes:
+      config: which and how.
+
+    Raises:
+      ServeError: an option is out of range, or redis is not installed.
+    """
+
+    def __init__(
+        self,
+        config: SelectorConfig,
+        member: Callable[[str], Service],
+        meter: Meter | None = None,
+    ) -> None:
+        self.config = config
+        self._member = member
+        self.meter = meter or Meter()
+        self._deadline = config.deadline or 5 * config.slo
+        try:
+            self._policy = policy_named(
+                config.policy,
+                rate=config.rate,
+                explore=config.explore,
+                window=config.window,
+            )
+        except ValueError as error:
+            raise ServeError(f"selectors.{config.name}: {error}", 400) from None
+        self._loss = config.loss if callable(config.loss) else _LOSSES[str(config.loss)]
+        models = len(config.models)
+        self._contexts = Contexts(models, config.contexts, shared=bool(config.store))
+        self._journal = Journal(config.journal, config.within)
+        self._sharing = Sharing.of(config, self._contexts) if config.store else None
+        self._seed = config.seed or secrets.randbits(63)
+        self._draws = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # -- what it is --------------------------------------------------------------------
+
+    def _awake(self) -> dict[int, Service]:
+        found = {}
+        for number, name in enumerate(self.config.models):
+            try:
+                service = self._member(name)
+            except ServeError:
+                continue
+            if service.ready:
+                found[number] = service
+        return found
+
+    @property
+    def ready(self) -> bool:
+        """Whether a model can be called."""
+        return bool(self._awake())
+
+    @property
+    def signature(self) -> Signature:
+        """What its models take and give.
+
+        Raises:
+          ServeError: status 503; none is ready.
+        """
+        for service in self._awake().values():
+            return service.signature
+        raise ServeError("no model of it is ready", 503, 1.0)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that requests may name."""
+        return (self.config.version,)
+
+    def check(self) -> None:
+        """Checks that the models can stand for each other.
+
+        Raises:
+          ServeError: status 400; they cannot.
+        """
+        services = self._awake()
+        names = self.config.models
+        check_alike(
+            self.config.name, {names[k]: s.signature for k, s in services.items()}
+        )
+        for service in services.values():
+            outputs = [spec.name for spec in service.signature.outputs]
+            if self.config.output and self.config.output not in outputs:
+                raise ServeError(
+                    f"selectors.{self.config.name}: there is no output "
+                    f"{self.config.output!r}: there is {', '.join(outputs)}",
+                    400,
+                )
+            if self.config.combine == "mean" and self._policy.asks_all:
+                zeros = {
+                    spec.name: np.zeros(1, spec.dtype)
+                    for spec in service.signature.outputs
+                }
+                ensembles.mean({"": zeros}, {"": 1.0})
+
+    def pinned(self, version: str) -> Selector:
+        """Returns what answers requests for a version.
+
+        Args:
+          version: that a request names.
+
+        Returns:
+          Itself.
+
+        Raises:
+          ServeError: status 404; it is none of its own.
+        """
+        if version != self.config.version:
+            raise ServeError(
+                f"there is no version {version!r} of {self.config.name!r}: there is "
+                f"{self.config.version!r}",
+                404,
+            )
+        return self
+
+    def describe(self, context: str = "") -> dict[str, Any]:
+        """Returns what it does and knows.
+
+        Args:
+          context: whose weights.
+
+        Returns:
+          Values that JSON has.
+
+        Raises:
+          ServeError: status 400; the context is too long to be one.
+        """
+        checked_origin(Origin(context=context))
+        state = self._state(context)
+        named = zip(
+            self.config.models,
+            self._policy.weights(state),
+            state.counts,
+            state.loss,
+            strict=True,
+        )
+        return {
+            "policy": self.config.policy,
+            "context": context,
+            "models": {
+                name: {"weight": weight, "losses": count, "loss": loss}
+                for name, weight, count, loss in named
+            },
+            "contexts": len(self._contexts),
+            "shared": self._sharing.up if self._sharing else None,
+        }
+
+    def figures(self) -> dict[tuple[str, str], float]:
+        """Returns what it is doing, for metrics.
+
+        Returns:
+          Numbers by name and label.
+        """
+        weights = self._policy.weights(self._state(""))
+        found = {
+            ("weight", m): w for m, w in zip(self.config.models, weights, strict=True)
+        }
+        contexts = self._contexts
+        found["contexts", "known"] = len(contexts)
+        found["contexts", "forgotten"] = contexts.forgotten
+        found["contexts", "journal"] = len(self._journal)
+        if self._sharing:
+            found["store", "up"] = float(self._sharing.up)
+            found["store", "failures"] = self._sharing.failures
+            found["store", "dropped"] = contexts.dropped + self._sharing.dropped
+        return found
+
+    async def drain(self) -> None:
+        """Waits for what is under way, and tells the store what it does not know."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._deadline)
+        for task in self._tasks:
+            task.cancel()
+        if self._sharing:
+            await self._sharing.close()
+
+    # -- requests ----------------------------------------------------------------------
+
+    async def submit(
+        self,
+        inputs: Mapping[str, Array],
+        rows: int,
+        *,
+        priority: int = 0,
+        timeout: float = 0.0,
+        origin: Origin | None = None,
+    ) -> Answer:
+        """Answers one request by its deadline.
+
+        Args:
+          inputs: as the signature has them, which is checked before.
+          rows: of the request.
+          priority: smaller goes first.
+          timeout: seconds that the client has, if fewer than the deadline.
+          origin: whose it is, and in which context models are chosen.
+
+        Returns:
+          The outputs of its rows, and which models they are from.
+
+        Raises:
+          ServeError: no model had an answer in time.
+        """
+        origin = checked_origin(origin or Origin())
+        limit = min(timeout, self._deadline) if timeout > 0 else self._deadline
+        asked = _Asked(inputs, rows, priority, self._now() + limit)
+        key = self._key(inputs, origin.context)
+        if self._sharing and not self._contexts.known(origin.context):
+            self._contexts.get(origin.context, self._now())
+            await self._sharing.settled(min(self.config.store_timeout, limit / 4))
+        record = Record(
+            origin.id, key, origin.context, Choice(-1, 1.0, ()), rows, time.time()
+        )
+        if self._policy.asks_all:
+            answer = await self._ask_all(asked, record)
+        else:
+            answer = await self._ask_one(asked, record)
+        self._journal.put(record)
+        if self._sharing:
+            self._sharing.keep(record)
+        return answer
+
+    async def _ask_one(self, asked: _Asked, record: Record) -> Answer:
+        names = self.config.models
+        awake = self._awake()
+        if not awake:
+            raise ServeError("no model of it is ready", 503, 1.0)
+        while True:
+            state = self._state(record.context)
+            choice = self._policy.choose(state, awake.keys(), self._draw())
+            name = names[choice.model]
+            self.meter.event("choices", self.config.name, name)
+            try:
+                answer = await awake.pop(choice.model).submit(
+                    asked.inputs,
+                    asked.rows,
+                    priority=asked.priority,
+                    timeout=asked.end - self._now(),
+                )
+            except ServeError as error:
+                if error.status < 500:
+                    raise
+                self.meter.event("failures", self.config.name, name)
+                # Load is no fault of the model's; anything else is as bad as wrong.
+                if error.status != 503:
+                    self._learn(record.context, choice, {choice.model: 1.0})
+                if not awake or asked.end - self._now() < 1e-3:
+                    raise
+                continue
+            record.choice = choice
+            self._write(record, choice.model, answer)
+            return answer._replace(
+                provenance=Provenance(record.id, (name,), self.config.version)
+            )
+
+    async def _ask_all(self, asked: _Asked, record: Record) -> Answer:
+        awake = self._awake()
+        if not awake:
+            raise ServeError("no model of it is ready", 503, 1.0)
+        record.choice = Choice(-1, 1.0, tuple(awake))
+        tasks = {
+            number: asyncio.ensure_future(
+                service.submit(
+                    asked.inputs,
+                    asked.rows,
+                    priority=asked.priority,
+                    timeout=asked.end - self._now(),
+                )
+            )
+            for number, service in awake.items()
+        }
+        begun = self._now()
+        try:
+            waiting = set(tasks.values())
+            _, waiting = await asyncio.wait(
+                waiting, timeout=min(self.config.slo, asked.end - begun)
+            )
+            # Nothing yet: the first that comes is better than nothing.
+            while waiting and all(
+                t in waiting or t.exception() for t in tasks.values()
+            ):
+                _, waiting = await asyncio.wait(
+                    waiting, return_when=asyncio.FIRST_COMPLETED
+                )
+        except asyncio.CancelledError:
+            for task in tasks.values():
+                task.cancel()
+                task.add_done_callback(_looked_at)
+            raise
+        arrived: dict[int, Answer] = {}
+        late: list[int] = []
+        errors: list[BaseException] = []
+        for number, task in tasks.items():
+            name = self.config.models[number]
+            if task in waiting:
+                late.append(number)
+                self.meter.event("stragglers", self.config.name, name)
+                task.add_done_callback(self._write_late(record, number))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif error := task.exception():
+                errors.append(error)
+                self.meter.event("failures", self.config.name, name)
+            else:
+                arrived[number] = task.result()
+                self.meter.event("choices", self.config.name, name)
+                self._write(record, number, arrived[number])
+        if not arrived:
+            raise errors[0]
+        return self._combined(record, arrived, late)
+
+    def _combined(
+        self, record: Record, arrived: dict[int, Answer], late: list[int]
+    ) -> Answer:
+        names = self.config.models
+        batched = self.signature.batched
+        share = among(
+            self._policy.weights(self._state(record.context)), record.choice.awake
+        )
+        weights = {names[k]: share[k] for k in record.choice.awake}
+        outputs = {
+            names[k]: {
+                name: value if batched else value[None]
+                for name, value in answer.outputs.items()
+            }
+            for k, answer in arrived.items()
+        }
+        decider = self._decider
+        said = {name: found[decider] for name, found in outputs.items()}
+        if self.config.stragglers == "substitute":
+            outputs = ensembles.substituted(outputs, weights, decider)
+        if callable(self.config.combine):
+            found = self._by_function(outputs, weights)
+        elif self.config.combine == "mean":
+            found = ensembles.mean(outputs, weights)
+        else:
+            found = ensembles.vote(outputs, weights, decider)
+        confidence = ensembles.confidence(
+            found[decider], said, len(names), self.config.tolerance
+        )
+        slowest = max(arrived.values(), key=lambda a: a.queued + a.ran)
+        return Answer(
+            {name: value if batched else value[0] for name, value in found.items()},
+            slowest.queued,
+            slowest.ran,
+            slowest.rows,
+            Provenance(
+                record.id,
+                tuple(names[k] for k in arrived),
+                self.config.version,
+                tuple(names[k] for k in late),
+                confidence,
+            ),
+        )
+
+    def _by_function(
+        self, outputs: Mapping[str, ensembles.Outputs], weights: Mapping[str, float]
+    ) -> ensembles.Outputs:
+        assert callable(self.config.combine)
+        try:
+            given = dict(self.config.combine(outputs, weights))
+        except Exception as error:  # what users write may raise anything
+            raise ServeError(
+                f"the function that combines failed: {type(error).__name__}: {error}"
+            ) from None
+        like = next(iter(outputs.values()))
+        found = {name: np.asarray(given[name]) for name in like if name in given}
+        for name, value in like.items():
+            got = found.get(name)
+            if got is None or got.shape != value.shape or got.dtype != value.dtype:
+                wrong = "nothing" if got is None else f"{got.dtype}{list(got.shape)}"
+                raise ServeError(
+                    f"the function that combines must give {name!r} as "
+                    f"{value.dtype}{list(value.shape)}, got {wrong}"
+                )
+        return found
+
+    # -- feedback ----------------------------------------------------------------------
+
+    async def feedback(
+        self,
+        *,
+        id: str = "",
+        inputs: Mapping[str, Array] | None = None,
+        rows: int = 1,
+        label: Any = None,
+        loss: float | None = None,
+        losses: Mapping[str, float] | None = None,
+        context: str | None = None,
+    ) -> Joined:
+        """Learns how good a prediction was.
+
+        Args:
+          id: of the request; or
+          inputs: the same as it had (the last such request counts). Where all models
+            are asked, those that know no answer any more are asked again.
+          rows: of the inputs.
+          label: what was right, row by row; or
+          loss: of the model that was chosen, 0 (right) to 1; or
+          losses: by model.
+          context: of the request; None: the one that it had, with inputs ``""``.
+
+        Returns:
+          What it did.
+
+        Raises:
+          ServeError: 400 if it does not fit; 404 if no such prediction is known, 410
+            if it is too late, 409 if it came before.
+        """
+        try:
+            joined = await self._feedback(
+                id, inputs, rows, label, loss, losses, context
+            )
+        except ServeError as error:
+            kind = {404: "unknown", 409: "repeated", 410: "late"}
+            result = kind.get(error.status, "refused")
+            self.meter.event("feedback", self.config.name, result)
+            raise
+        self.meter.event("feedback", self.config.name, "joined")
+        return joined
+
+    async def _feedback(
+        self,
+        id: str,
+        inputs: Mapping[str, Array] | None,
+        rows: int,
+        label: Any,
+        loss: float | None,
+        given: Mapping[str, float] | None,
+        context: str | None,
+    ) -> Joined:
+        if bool(id) == (inputs is not None):
+            raise ServeError("feedback has either 'id' or 'inputs'", 400)
+        if sum(x is not None for x in (label, loss, given)) != 1:
+            raise ServeError(
+                "feedback has one of 'label', 'loss' and 'losses' (by model)", 400
+            )
+        checked_origin(Origin(id, context=context or ""))
+        remote = False
+        if inputs is not None:
+            key = self._key(inputs, context or "")
+            last = self._journal.last(key)
+            if last is not None:
+                record = self._journal.find(last, time.time())
+            elif self._policy.asks_all and label is not None:
+                record = await self._asked_again(inputs, rows, key, context or "")
+            else:
+                raise ServeError(
+                    "no prediction for these inputs (in this context) is known that "
+                    "waits for feedback",
+                    404,
+                )
+        elif self._sharing and id not in self._journal:
+            record, remote = await self._sharing.fetch(id), True
+        else:
+            record = self._journal.find(id, time.time())
+        if context is not None and context != record.context:
+            raise ServeError(
+                f"request {record.id!r} had context {record.context!r}, and the "
+                f"feedback has {context!r}",
+                400,
+            )
+        found = self._losses(record, label, loss, given)
+        if remote and self._sharing:
+            await self._sharing.claim(record.id)
+        elif record.id in self._journal:
+            self._journal.use(record)
+            if self._sharing:
+                self._sharing.used(record)
+        self._learn(record.context, record.choice, found)
+        names = self.config.models
+        for number, value in found.items():
+            self.meter.event("losses", self.config.name, names[number], value)
+            self.meter.event("judged", self.config.name, names[number])
+        shared = None
+        if self._sharing:
+            shared = await self._sharing.settled(self.config.store_timeout)
+        weights = self._policy.weights(self._state(record.context))
+        return Joined(
+            {names[k]: value for k, value in found.items()},
+            dict(zip(names, weights, strict=True)),
+            shared,
+        )
+
+    def _losses(
+        self,
+        record: Record,
+        label: Any,
+        loss: float | None,
+        given: Mapping[str, float] | None,
+    ) -> dict[int, float]:
+        names = self.config.models
+        chosen = record.choice.model
+        if label is not None:
+            right = losses.parse_label(label, record.rows)
+            return {
+                k: losses.loss_of(self._loss, answer, right)
+                for k, answer in record.answers.items()
+            }
+        if loss is not None:
+            if chosen < 0:
+                raise ServeError(
+                    "the answer was made of several models': feedback needs a 'label', "
+                    "or 'losses' by model",
+                    400,
+                )
+            return {chosen: losses.parse_loss(loss)}
+        assert given is not None
+        if not given or (unknown := given.keys() - set(names)):
+            wrong = ", ".join(map(repr, sorted(unknown))) if given else "nothing"
+            raise ServeError(
+                f"'losses' must be by model, of {', '.join(map(repr, names))}; got "
+                f"{wrong}",
+                400,
+            )
+        found = {
+            names.index(name): losses.parse_loss(value, f"the loss of {name!r}")
+            for name, value in given.items()
+        }
+        if chosen >= 0 and chosen not in found:
+            raise ServeError(
+                f"request {record.id!r} was answered by {names[chosen]!r}, whose loss "
+                "is missing",
+                400,
+            )
+        return found if chosen < 0 else {chosen: found[chosen]}
+
+    async def _asked_again(
+        self, inputs: Mapping[str, Array], rows: int, key: bytes, context: str
+    ) -> Record:
+        """What all models say now; answers that are in their caches cost nothing."""
+        awake = self._awake()
+        answers = await asyncio.gather(
+            *(s.submit(inputs, rows, priority=_LAST) for s in awake.values()),
+            return_exceptions=True,
+        )
+        choice = Choice(-1, 1.0, tuple(awake))
+        record = Record("", key, context, choice, rows, time.time())
+        for number, answer in zip(awake, answers, strict=True):
+            if not isinstance(answer, BaseException):
+                self._write(record, number, answer)
+        if not record.answers:
+            first = next((a for a in answers if isinstance(a, ServeError)), None)
+            raise first or ServeError("no model of it is ready", 503, 1.0)
+        return record
+
+    # -- helpers -----------------------------------------------------------------------
+
+    @property
+    def _decider(self) -> str:
+        return self.config.output or self.signature.outputs[0].name
+
+    def _key(self, inputs: Mapping[str, Array], context: str) -> bytes:
+        arrays = [inputs[spec.name] for spec in self.signature.inputs]
+        text = context.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(key_of(arrays) + text, digest_size=16).digest()
+
+    def _state(self, context: str) -> State:
+        state = self._contexts.get(context, self._now())
+        if self._sharing:
+            self._sharing.wake()
+        return state
+
+    def _learn(self, context: str, choice: Choice, found: Mapping[int, float]) -> None:
+        state = self._state(context)
+        change = self._policy.learn(state, choice, found, self._draw())
+        self._contexts.change(context, change)
+        if self._sharing:
+            self._sharing.wake()
+
+    def _write(self, record: Record, number: int, answer: Answer) -> None:
+        value = answer.outputs[self._decider]
+        if not self.signature.batched:
+            value = value[None]
+        # A view would keep the whole batch in memory.
+        record.answers[number] = value if value.base is None else value.copy()
+
+    def _write_late(
+        self, record: Record, number: int
+    ) -> Callable[[asyncio.Task[Answer]], None]:
+        def write(task: asyncio.Task[Answer]) -> None:
+            if task.cancelled() or task.exception() or record.used:
+                return
+            if self.ready:
+                self._write(record, number, task.result())
+
+        return write
+
+    def _draw(self) -> int:
+        self._draws += 1
+        return self._seed << 64 | self._draws
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,448 @@
+"""One model's queue and processes: requests become batches, and batches answers.
+
+It runs in one event loop and does no I/O of its own: `pump` is called when a request
+comes, when a process becomes free, and when a delay is over, and asks the queue what
+each free process is to do. A request's future gets an answer or words by its deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.errors import ServeError
+from fxflow.serve.batching.pace import Pace
+from fxflow.serve.batching.policies import policy_named
+from fxflow.serve.batching.waiting import Queue, Waiting
+from fxflow.serve.cache import PredictionCache, key_of
+from fxflow.serve.containers.placement import placement_of
+from fxflow.serve.containers.replica import Replica, Source
+from fxflow.serve.signatures import Signature
+
+#: Share of the objective that a batch may take: who comes just after one has left
+#: waits for it, and is in the next.
+_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """How one model is served.
+
+    Attributes:
+      name: of the model in requests.
+      source: what its processes load.
+      version: that requests may name.
+      replicas: processes.
+      devices: on which they run, in turn (`placement`); empty: where the server does.
+      slo: seconds within which answers are wanted; batches are as large as that allows.
+      deadline: seconds after which an answer is of no use; 0: five times the `slo`.
+      batching: ``aimd``, ``quantile``, ``fixed`` or ``none``.
+      delay: seconds for which a batch that is not full waits for more.
+      capacity: the most rows that may wait.
+      hang: seconds after which a process that does not answer is killed; 0: ten
+        times the deadline, at least a second.
+      cache: bytes of answers that are kept for the same inputs; 0: none. Only for
+        models whose answer depends on nothing else.
+      ray: options of its deployment on Ray Serve; without Ray they mean nothing.
+    """
+
+    name: str
+    source: Source
+    version: str = "1"
+    replicas: int = 1
+    devices: tuple[str, ...] = ()
+    slo: float = 0.1
+    deadline: float = 0.0
+    batching: str = "aimd"
+    delay: float = 0.0
+    capacity: int = 1024
+    hang: float = 0.0
+    cache: int = 0
+    ray: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Origin(NamedTuple):
+    """Whose request it is, for groups of models that tell requests apart.
+
+    Attributes:
+      id: of the request; empty: it has none.
+      client: who asks.
+      context: in which models are chosen.
+      chosen: whether the id is the client's.
+    """
+
+    id: str = ""
+    client: str = ""
+    context: str = ""
+    chosen: bool = False
+
+
+class Provenance(NamedTuple):
+    """Which models of a group an answer is from.
+
+    Attributes:
+      id: of the request, by which feedback names it.
+      models: whose answers it is made of.
+      version: of the model or group.
+      late: models whose answers did not come in time.
+      confidence: of each row, the share of the group's models that agree.
+    """
+
+    id: str
+    models: tuple[str, ...]
+    version: str
+    late: tuple[str, ...] = ()
+    confidence: np.ndarray[Any, Any] | None = None
+
+
+class Answer(NamedTuple):
+    """What came out, and where the time went.
+
+    Attributes:
+      outputs: by name.
+      queued: seconds until its batch left.
+      ran: seconds of the batch.
+      rows: of the batch; 0 if the answer was known.
+      provenance: of a group's answer, which models it is from.
+    """
+
+    outputs: dict[str, np.ndarray[Any, Any]]
+    queued: float
+    ran: float
+    rows: int
+    provenance: Provenance | None = None
+
+
+class Meter:
+    """Is told what happens; this one does not listen."""
+
+    def batch(self, model: str, rows: int, seconds: float) -> None:
+        """A batch was run."""
+
+    def request(self, model: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+
+    def event(self, kind: str, group: str, what: str, amount: float = 1.0) -> None:
+        """Something happened in a group of models."""
+
+
+class _Request(NamedTuple):
+    inputs: list[np.ndarray[Any, Any]]
+    future: asyncio.Future[Answer]
+
+
+class Service:
+    """A model that is served.
+
+    Args:
+      config: how.
+      meter: is told of batches.
+
+    Attributes:
+      config: how it is served.
+      deadline: seconds after which an answer is of no use.
+    """
+
+    def __init__(self, config: ModelConfig, meter: Meter | None = None) -> None:
+        self.config = config
+        self._meter = meter or Meter()
+        self.deadline = config.deadline or 5 * config.slo
+        self._hang = config.hang or max(1.0, 10 * self.deadline)
+        self._budget = config.slo * _SHARE
+        self._policy = policy_named(
+            config.batching, self._budget, config.source.max_batch
+        )
+        self._pace = Pace()
+        #: Seconds that a batch takes beyond its process's own.
+        self._lag = 0.0
+        self._queue = Queue(config.capacity, config.delay)
+        self._cache = PredictionCache(config.cache)
+        devices = config.devices or ("",)
+        self._replicas = [
+            Replica(config.source, self.pump, placement_of(devices[k % len(devices)]))
+            for k in range(config.replicas)
+        ]
+        self._busy: set[Replica] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._draining = False
+
+    # -- its life ----------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Starts the processes and returns when one is ready.
+
+        Raises:
+          ServeError: none can be loaded; the message says why.
+        """
+        for replica in self._replicas:
+            replica.start()
+        try:
+            while not self.ready:
+                failed = [r.reason for r in self._replicas if r.failed]
+                if len(failed) == len(self._replicas):
+                    raise ServeError(f"model {self.config.name!r}: {failed[0]}", 400)
+                await asyncio.sleep(0.01)
+        except BaseException:  # who waited for it may have given up
+            await self.close()
+            raise
+
+    async def drain(self, timeout: float = 30.0) -> None:
+        """Answers what it has, takes nothing new, and ends the processes.
+
+        Args:
+          timeout: seconds after which what is left is given up.
+        """
+        self._draining = True
+        end = self._now() + timeout
+        while (len(self._queue) or self._busy) and self._now() < end:
+            await asyncio.sleep(0.005)
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the processes; who still waits is told so."""
+        self._draining = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for entry in self._queue.drain():
+            self._refuse(entry, ServeError("the server ends", 503, 1.0))
+        await asyncio.gather(*(replica.close() for replica in self._replicas))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- what it is --------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether a process can be called."""
+        return any(replica.ready for replica in self._replicas) and not self._draining
+
+    @property
+    def signature(self) -> Signature:
+        """What the model takes and gives.
+
+        Raises:
+          ServeError: status 503; it is not known yet.
+        """
+        for replica in self._replicas:
+            if replica.signature is not None:
+                return replica.signature
+        raise ServeError("the model is not ready", 503, 1.0)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that requests may name."""
+        return (self.config.version,)
+
+    def figures(self) -> dict[str, float]:
+        """Returns what the service is doing, for metrics.
+
+        Returns:
+          Numbers by name.
+        """
+        return {
+            "queue_rows": self._queue.rows,
+            "batch_limit": self._policy.limit,
+            "replicas_ready": sum(replica.ready for replica in self._replicas),
+            "starts": sum(replica.starts for replica in self._replicas),
+            "cache_hits": self._cache.hits,
+            "cache_misses": self._cache.misses,
+            "cache_bytes": self._cache.nbytes,
+        }
+
+    def pids(self) -> list[int]:
+        """Returns the numbers of its processes.
+
+        Returns:
+          Those that there are.
+        """
+        return [r.pid for r in self._replicas if r.pid is not None]
+
+    # -- requests ----------------------------------------------------------------------
+
+    async def submit(
+        self,
+        inputs: Mapping[str, np.ndarray[Any, Any]],
+        rows: int,
+        *,
+        priority: int = 0,
+        timeout: float = 0.0,
+        origin: Origin | None = None,
+    ) -> Answer:
+        """Answers one request by its deadline.
+
+        Args:
+          inputs: as the signature has them, which is checked before.
+          rows: of the request.
+          priority: smaller goes first.
+          timeout: seconds that the client has, if fewer than the deadline.
+          origin: whose it is; one model answers all alike.
+
+        Returns:
+          The outputs of its rows.
+
+        Raises:
+          ServeError: 503 if it would be late, 504 if it is, 500 if the model failed,
+            413 if it is larger than a batch.
+        """
+        most = self._most
+        if rows > most:
+            raise ServeError(f"a request may have {most} rows, got {rows}", 413)
+        signature = self.signature
+        now = self._now()
+        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        arrays = [inputs[spec.name] for spec in signature.inputs]
+        key = b""
+        if self.config.cache and not self._draining:
+            key = key_of(arrays)
+            known = self._cache.get(key)
+            if known is not None:
+                return Answer(known, 0.0, 0.0, 0)
+        # Arrays of one batch agree in all sizes but the first.
+        group = tuple(a.shape[1:] for a in arrays) if signature.batched else None
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+        entry = Waiting(
+            _Request(arrays, future), rows, now, now + limit, priority, group
+        )
+        running = [r for r in self._replicas if r.ready]
+        free = sum(replica not in self._busy for replica in running)
+        refused = self._queue.offer(
+            entry,
+            now + self._lag,
+            self._limit,
+            self._pace,
+            free=free,
+            replicas=0 if self._draining else len(running),
+        )
+        if refused is not None:
+            raise ServeError(
+                f"it cannot be answered in time: {refused.reason}",
+                503,
+                refused.retry_after,
+            )
+        timer = loop.call_later(limit, self._expire, entry)
+        try:
+            self.pump()
+            answer = await future
+            if key:
+                self._cache.put(key, answer.outputs)
+            return answer
+        finally:
+            timer.cancel()
+            self._queue.withdraw(entry)  # if the client is gone
+
+    @property
+    def _most(self) -> int:
+        return min((self.config.source.max_batch, *self.signature.sizes[-1:]))
+
+    @property
+    def _limit(self) -> int:
+        return min(self._policy.limit, self._most) if self.signature.batched else 1
+
+    def pump(self) -> None:
+        """Gives each free process a batch, if there is one."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for replica in self._replicas:
+            if not replica.ready or replica in self._busy:
+                continue
+            now = self._now()
+            decision = self._queue.take(now, self._limit, self._pace)
+            for entry, why in decision.shed:
+                words = f"it cannot be answered in time: {why.reason}"
+                self._refuse(entry, ServeError(words, 503, why.retry_after))
+            if decision.batch:
+                self._busy.add(replica)
+                task = asyncio.get_running_loop().create_task(
+                    self._run(replica, decision.batch)
+                )
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif decision.wake < float("inf"):
+                # Loops may count in milliseconds: rather late than again and again.
+                wait = math.ceil((decision.wake - now) * 1e3) / 1e3
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(wait, self.pump)
+                break
+            else:
+                break
+
+    async def _run(self, replica: Replica, batch: list[Waiting]) -> None:
+        try:
+            await self._run_batch(replica, batch)
+        finally:
+            self._busy.discard(replica)
+            self.pump()
+
+    async def _run_batch(self, replica: Replica, batch: list[Waiting]) -> None:
+        signature = self.signature
+        rows = sum(entry.rows for entry in batch)
+        parts = [
+            [entry.item.inputs[k] for entry in batch]
+            for k in range(len(signature.inputs))
+        ]
+        begun = self._now()
+        try:
+            outputs, busy = await replica.call(parts, rows, self._hang)
+        except ServeError as error:
+            if len(batch) > 1 and replica.ready and error.status == 500:
+                # The model raised: whose request it was is found by running each alone.
+                for entry in batch:
+                    if not entry.item.future.done():
+                        await self._run_batch(replica, [entry])
+                return
+            for entry in batch:
+                self._refuse(entry, error)
+            return
+        # The process's own time decides: what this one had to do meanwhile, for other
+        # requests, takes as long whatever the batch's size is.
+        self._pace = self._pace.after(rows, busy)
+        # An objective that one row misses alone is not kept by small batches: then a
+        # batch may take twice what one row does, or nearly nothing would be done.
+        least = min(2 * self._pace.predict(1), 0.9 * self.deadline)
+        self._policy = self._policy.after(
+            rows, busy * self._budget / max(self._budget, least)
+        )
+        seconds = self._now() - begun
+        self._lag += 0.1 * (seconds - busy - self._lag)
+        self._meter.batch(self.config.name, rows, seconds)
+        at = 0
+        for entry in batch:
+            future = entry.item.future
+            if not future.done():
+                piece = slice(at, at + entry.rows) if signature.batched else ...
+                named = {
+                    spec.name: value[piece]
+                    for spec, value in zip(signature.outputs, outputs, strict=True)
+                }
+                future.set_result(Answer(named, begun - entry.arrived, seconds, rows))
+            at += entry.rows
+
+    def _expire(self, entry: Waiting) -> None:
+        waited = self._queue.withdraw(entry)
+        words = "it waited" if waited else "its batch ran"
+        error = ServeError(
+            f"no answer by the deadline: {words} until then",
+            503 if waited else 504,
+            0.1,
+        )
+        self._refuse(entry, error)
+
+    @staticmethod
+    def _refuse(entry: Waiting, error: ServeError) -> None:
+        future = entry.item.future
+        if not future.done():
+            future.set_exception(
+                ServeError(str(error), error.status, error.retry_after)
+            )
+
+    @staticmethod
+    def _now() -> float:
+        return time.monotonic()  # a loop's own time may stand still within a turn

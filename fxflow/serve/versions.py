@@ -1,0 +1,364 @@
+"""Two versions under one name: the stable one, and a candidate on trial.
+
+In the shadow the candidate gets a copy of each request after it was answered, and the
+two answers are compared; as a canary it answers a share of the requests, the same ones
+each time. A canary's request that fails is answered by the stable version while there
+is time: half of it is the candidate's. `Rollout` decides how far it gets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fxflow.errors import ServeError
+from fxflow.serve.cache import key_of
+from fxflow.serve.groups import check_alike, checked_origin
+from fxflow.serve.selection.rollouts import Plan, Rollout, point_of
+from fxflow.serve.service import Answer, Meter, Origin, Provenance, Service
+from fxflow.serve.signatures import Signature
+
+_log = logging.getLogger("fxflow.serve")
+Array = np.ndarray[Any, Any]
+#: Requests of little urgency: copies.
+_LAST = 4
+
+
+@dataclass(frozen=True)
+class VersionsConfig:
+    """A stable version and a candidate under one name.
+
+    Attributes:
+      name: in requests.
+      stable, candidate: names of the models, which agree in inputs and outputs.
+      plan: how the candidate is rolled out.
+      by: what decides who gets it: ``request`` (its id, or else its inputs) or
+        ``client``.
+      deadline: seconds after which an answer is of no use; 0: the stable model's.
+      tolerance: within which numbers of the two agree.
+      copies: requests at most that are in the shadow's hands.
+    """
+
+    name: str
+    stable: str
+    candidate: str
+    plan: Plan = field(default_factory=Plan)
+    by: str = "request"
+    deadline: float = 0.0
+    tolerance: float = 1e-3
+    copies: int = 64
+
+    @property
+    def models(self) -> tuple[str, str]:
+        """Names of the two."""
+        return self.stable, self.candidate
+
+
+def same(
+    one: Mapping[str, Array], other: Mapping[str, Array], tolerance: float
+) -> bool:
+    """Returns whether two models have answered alike.
+
+    Args:
+      one, other: outputs by name.
+      tolerance: relative and absolute, for numbers.
+
+    Returns:
+      Whether all outputs agree in all rows.
+
+    Example:
+      >>> same({"y": np.array([1.0])}, {"y": np.array([1.01])}, tolerance=0.1)
+      True
+    """
+    for name, value in one.items():
+        theirs = other.get(name)
+        if theirs is None or theirs.shape != value.shape:
+            return False
+        if value.dtype.kind in "fV":
+            near = np.isclose(
+                value.astype(np.float64),
+                theirs.astype(np.float64),
+                rtol=tolerance,
+                atol=tolerance,
+                equal_nan=True,
+            )
+        else:
+            near = np.asarray(value == theirs)
+        if not near.all():
+            return False
+    return True
+
+
+class Versions:
+    """A stable version and a candidate under one name.
+
+    Args:
+      config: which and how.
+      member: returns the service of a model (and version), or raises `ServeError`.
+      meter: is told what happens.
+
+    Attributes:
+      config: which and how.
+      rollout: how far the candidate is.
+    """
+
+    meter: Meter
+    rollout: Rollout
+
+    def __init__(
+        self,
+        config: VersionsConfig,
+        member: Callable[..., Service],
+        meter: Meter | None = None,
+    ) -> None:
+        self.config = config
+        self.rollout = Rollout(config.plan)
+        self.meter = meter or Meter()
+        self._member = member
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- what it is --------------------------------------------------------------------
+
+    @property
+    def _stable(self) -> Service:
+        return self._member(self.config.stable)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the stable version can be called."""
+        try:
+            return self._stable.ready
+        except ServeError:
+            return False
+
+    @property
+    def signature(self) -> Signature:
+        """What both take and give.
+
+        Raises:
+          ServeError: status 503; it is not known yet.
+        """
+        return self._stable.signature
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that requests may name, the stable one first."""
+        found: list[str] = []
+        for name in self.config.models:
+            with contextlib.suppress(ServeError):
+                found += self._member(name).versions
+        return tuple(found)
+
+    def check(self) -> None:
+        """Checks that one can stand for the other.
+
+        Raises:
+          ServeError: status 400; it cannot.
+        """
+        found = {}
+        for name in self.config.models:
+            try:
+                found[name] = self._member(name).signature
+            except ServeError:
+                continue
+        check_alike(self.config.name, found)
+
+    def pinned(self, version: str) -> Service:
+        """Returns what answers requests for a version.
+
+        Args:
+          version: that a request names: of one of the two.
+
+        Returns:
+          The service of that model.
+
+        Raises:
+          ServeError: status 404; neither has it.
+        """
+        for name in self.config.models:
+            with contextlib.suppress(ServeError):
+                return self._member(name, version)
+        raise ServeError(
+            f"there is no version {version!r} of {self.config.name!r}: there is "
+            f"{', '.join(map(repr, self.versions)) or 'none'}",
+            404,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Returns how far the candidate is.
+
+        Returns:
+          Values that JSON has.
+        """
+        rollout = self.rollout
+        return {
+            "stable": self.config.stable,
+            "candidate": self.config.candidate,
+            "share": rollout.share,
+            "shadow": rollout.shadowed,
+            "shares": list(rollout.plan.shares),
+            "step": rollout.step,
+            "rolled_back": rollout.back,
+            "requests": rollout.total,
+            "failed": sum(failed for failed, _ in rollout.seen),
+            "late": sum(late for _, late in rollout.seen),
+        }
+
+    def figures(self) -> dict[tuple[str, str], float]:
+        """Returns how far the candidate is, for metrics.
+
+        Returns:
+          Numbers by name and label.
+        """
+        candidate = self.config.candidate
+        return {
+            ("share", candidate): self.rollout.share,
+            ("rolled_back", candidate): float(bool(self.rollout.back)),
+        }
+
+    async def drain(self) -> None:
+        """Gives up the copies that are under way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- moving ------------------------------------------------------------------------
+
+    def forward(self) -> None:
+        """Gives the candidate its next share; one that was rolled back begins again."""
+        self._move(self.rollout.forward())
+
+    def back(self, why: str = "by request") -> None:
+        """Takes the candidate out.
+
+        Args:
+          why: in words.
+        """
+        self._move(self.rollout.rolled_back(why))
+
+    def _move(self, new: Rollout) -> None:
+        old, self.rollout = self.rollout, new
+        name, candidate = self.config.name, self.config.candidate
+        if new.back and not old.back:
+            self.meter.event("rollbacks", name, candidate)
+            _log.warning("%s: %s is rolled back: %s", name, candidate, new.back)
+        elif new.step != old.step or (old.back and not new.back):
+            _log.info("%s: %s has a share of %g", name, candidate, new.share)
+
+    # -- requests ----------------------------------------------------------------------
+
+    async def submit(
+        self,
+        inputs: Mapping[str, Array],
+        rows: int,
+        *,
+        priority: int = 0,
+        timeout: float = 0.0,
+        origin: Origin | None = None,
+    ) -> Answer:
+        """Answers one request by its deadline.
+
+        Args:
+          inputs: as the signature has them, which is checked before.
+          rows: of the request.
+          priority: smaller goes first.
+          timeout: seconds that the client has, if fewer than the deadline.
+          origin: whose it is, which decides what version answers.
+
+        Returns:
+          The outputs of its rows.
+
+        Raises:
+          ServeError: there was no answer in time.
+        """
+        origin = checked_origin(origin or Origin())
+        stable = self._stable
+        limit = self.config.deadline or stable.deadline
+        limit = min(timeout, limit) if timeout > 0 else limit
+        end = self._now() + limit
+        if self.rollout.share > 0 and self._point(inputs, origin) < self.rollout.share:
+            found = await self._try(inputs, rows, priority, limit / 2)
+            if found is not None:
+                version = self._member(self.config.candidate).config.version
+                return self._signed(found, origin, self.config.candidate, version)
+        answer = await stable.submit(
+            inputs, rows, priority=priority, timeout=max(end - self._now(), 1e-3)
+        )
+        if self.rollout.shadowed:
+            self._copy(inputs, rows, answer)
+        return self._signed(answer, origin, self.config.stable, stable.config.version)
+
+    def _point(self, inputs: Mapping[str, Array], origin: Origin) -> float:
+        if self.config.by == "client":
+            key = origin.client.encode("utf-8", "surrogatepass")
+        elif origin.chosen:
+            key = origin.id.encode("utf-8", "surrogatepass")
+        else:
+            key = key_of(inputs[spec.name] for spec in self.signature.inputs)
+        return point_of(self.config.name, key)
+
+    async def _try(
+        self,
+        inputs: Mapping[str, Array],
+        rows: int,
+        priority: int,
+        timeout: float,
+    ) -> Answer | None:
+        """The candidate's answer; None if it has none."""
+        begun = self._now()
+        candidate = self.config.candidate
+        rollout = self.rollout
+        try:
+            answer = await self._member(candidate).submit(
+                inputs, rows, priority=priority, timeout=timeout
+            )
+        except ServeError as error:
+            _log.info("%s: %s failed: %s", self.config.name, candidate, error)
+            self.meter.event("failures", self.config.name, candidate)
+            self._seen(rollout, failed=True, seconds=self._now() - begun)
+            return None
+        self._seen(rollout, failed=False, seconds=self._now() - begun)
+        return answer
+
+    def _seen(self, then: Rollout, *, failed: bool, seconds: float) -> None:
+        # What was asked in another step, or before a roll-back, says nothing of this.
+        if (then.step, then.back) == (self.rollout.step, self.rollout.back):
+            self._move(self.rollout.after(failed, seconds))
+
+    def _signed(
+        self, answer: Answer, origin: Origin, model: str, version: str
+    ) -> Answer:
+        self.meter.event("choices", self.config.name, model)
+        return answer._replace(provenance=Provenance(origin.id, (model,), version))
+
+    def _copy(self, inputs: Mapping[str, Array], rows: int, answer: Answer) -> None:
+        if len(self._tasks) >= self.config.copies:
+            self.meter.event("shadow", self.config.name, "dropped")
+            return
+        task = asyncio.get_running_loop().create_task(
+            self._compare(inputs, rows, answer)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _compare(
+        self, inputs: Mapping[str, Array], rows: int, answer: Answer
+    ) -> None:
+        theirs = await self._try(inputs, rows, _LAST, 0.0)
+        if theirs is None:
+            result = "failed"
+        elif same(answer.outputs, theirs.outputs, self.config.tolerance):
+            result = "same"
+        else:
+            result = "different"
+        self.meter.event("shadow", self.config.name, result)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,40 @@
+"""What the last batches say of the next."""
+
+import random
+
+import pytest
+
+from fxflow.serve.batching.pace import Pace
+
+
+def test_nothing_is_known_at_first() -> None:
+    assert Pace().predict(10) == 0.0
+
+
+def test_finds_the_line_and_follows_it() -> None:
+    rng = random.Random(0)
+    pace = Pace()
+    for _ in range(300):
+        rows = rng.randint(1, 32)
+        pace = pace.after(rows, 0.002 + 0.0005 * rows)
+    assert pace.predict(100) == pytest.approx(0.052, rel=0.01)
+    for _ in range(300):  # the model became slower
+        rows = rng.randint(1, 32)
+        pace = pace.after(rows, 0.004 + 0.001 * rows)
+    assert pace.predict(10) == pytest.approx(0.014, rel=0.02)
+
+
+def test_one_size_only() -> None:
+    pace = Pace()
+    for _ in range(20):
+        pace = pace.after(8, 0.01)
+    assert pace.predict(8) == pytest.approx(0.01)
+    assert pace.predict(1) >= 0
+
+
+def test_noise_never_makes_it_fall_or_negative() -> None:
+    rng = random.Random(1)
+    pace = Pace()
+    for _ in range(2000):
+        pace = pace.after(rng.randint(1, 64), rng.expovariate(100))
+        assert 0 <= pace.predict(1) <= pace.predict(2) <= pace.predict(64)

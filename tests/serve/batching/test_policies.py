@@ -1,0 +1,96 @@
+"""Limits of batches against models of known speed, under no clock at all."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fxflow.serve.batching.policies import (
+    AIMD,
+    Fixed,
+    Policy,
+    Quantile,
+    policy_named,
+    quantile_line,
+)
+
+
+def settle(policy: Policy, start: float, per_row: float, rounds: int) -> list[int]:
+    """The limits of full batches of a model that takes start + per_row · rows."""
+    rng = random.Random(0)
+    limits = []
+    for _ in range(rounds):
+        rows = policy.limit
+        limits.append(rows)
+        policy = policy.after(rows, (start + per_row * rows) * rng.uniform(0.95, 1.05))
+    return limits
+
+
+@pytest.mark.parametrize("name", ["aimd", "quantile"])
+@pytest.mark.parametrize(("per_row", "best"), [(1e-4, 80), (1e-3, 8), (1e-5, 800)])
+def test_finds_the_largest_batch_in_time(name: str, per_row: float, best: int) -> None:
+    limits = settle(policy_named(name, 0.010, 10_000), 0.002, per_row, 3000)[-500:]
+    assert 0.75 * best <= sum(limits) / len(limits) <= 1.05 * best
+    late = sum(0.002 + per_row * rows > 0.0105 for rows in limits)
+    assert late <= (len(limits) // (3 if name == "aimd" else 10))
+
+
+@pytest.mark.parametrize("name", ["aimd", "quantile"])
+def test_follows_a_model_that_becomes_slower(name: str) -> None:
+    policy = policy_named(name, 0.010, 10_000)
+    for seconds in (1e-4, 1e-3):
+        for _ in range(1500):
+            policy = policy.after(policy.limit, 0.002 + seconds * policy.limit)
+    assert 5 <= policy.limit <= 9
+
+
+@given(
+    st.sampled_from(["aimd", "quantile", "fixed", "none"]),
+    st.lists(st.tuples(st.integers(1, 99), st.floats(1e-6, 10.0)), max_size=60),
+)
+def test_limits_stay_in_bounds(name: str, seen: list[tuple[int, float]]) -> None:
+    policy = policy_named(name, 0.01, 50)
+    for rows, seconds in seen:
+        policy = policy.after(rows, seconds)
+        assert 1 <= policy.limit <= 50
+
+
+def test_hopeless_models_get_single_rows() -> None:
+    assert settle(policy_named("aimd", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
+    assert settle(policy_named("quantile", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
+
+
+def test_backs_off_by_a_tenth_of_what_ran() -> None:
+    policy = AIMD(budget=0.01, maximum=500, level=400.0)
+    assert policy.after(100, 0.02).level == pytest.approx(90)
+    assert policy.after(100, 0.005).level == 400
+
+
+def test_without_batching() -> None:
+    assert policy_named("none", 0.01, 64) == Fixed(1)
+    assert policy_named("fixed", 0.01, 64).after(3, 9.0).limit == 64
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ValueError, match="'none', got 'best'"):
+        policy_named("best", 0.01, 64)
+
+
+def test_quantile_line() -> None:
+    rng = random.Random(2)
+    points = []
+    for _ in range(400):
+        rows = rng.randint(1, 100)
+        points.append((rows, 0.001 + 0.0001 * rows * rng.uniform(0.5, 1.0)))
+    for quantile in (0.5, 0.9):
+        start, slope = quantile_line(tuple(points), quantile)
+        below = sum(s <= start + slope * r for r, s in points) / len(points)
+        assert below == pytest.approx(quantile, abs=0.04)
+
+
+def test_a_limit_is_at_most_twice_what_was_seen() -> None:
+    policy = Quantile(budget=1.0, maximum=10_000)
+    for _ in range(16):
+        policy = policy.after(1, 1e-6)
+    assert policy.limit == 2

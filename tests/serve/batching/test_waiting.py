@@ -1,0 +1,170 @@
+"""The queue under a virtual clock: order, delay, shedding; and that nobody is lost."""
+
+import heapq
+import random
+from collections import Counter
+
+import pytest
+
+from fxflow.serve.batching.pace import Pace
+from fxflow.serve.batching.policies import policy_named
+from fxflow.serve.batching.waiting import Queue, Waiting
+
+STEADY = Pace().after(1, 0.010).after(1, 0.010)
+
+
+def waiting(name: str, deadline: float = 1.0, **options: object) -> Waiting:
+    return Waiting(name, 1, 0.0, deadline, **options)  # type: ignore[arg-type]
+
+
+def fill(queue: Queue, *entries: Waiting, pace: Pace | None = None) -> None:
+    for entry in entries:
+        assert queue.offer(entry, 0.0, 8, pace or Pace(), free=1, replicas=1) is None
+
+
+def names(entries: list[Waiting]) -> str:
+    return "".join(entry.item for entry in entries)
+
+
+def test_order() -> None:
+    queue = Queue(100)
+    fill(queue, waiting("c"), waiting("b", 0.5), waiting("d"))
+    fill(queue, waiting("a", 9.0, priority=-1))
+    assert names(queue.take(0.0, 3, Pace()).batch) == "abc"
+    assert names(queue.take(0.0, 3, Pace()).batch) == "d"
+    assert not queue.take(0.0, 3, Pace()).batch and queue.rows == len(queue) == 0
+
+
+def test_groups_are_not_mixed() -> None:
+    queue = Queue(100)
+    fill(queue, *(waiting(name, group=name.islower()) for name in "aBcD"))
+    assert names(queue.take(0.0, 8, Pace()).batch) == "ac"
+    assert names(queue.take(0.0, 8, Pace()).batch) == "BD"
+
+
+def test_a_large_request_goes_alone() -> None:
+    queue = Queue(100)
+    queue.offer(Waiting("a", 20, 0, 1), 0, 8, Pace(), free=1, replicas=1)
+    fill(queue, waiting("b"))
+    assert names(queue.take(0.0, 8, Pace()).batch) == "a"
+
+
+def test_delay() -> None:
+    queue = Queue(100, delay=0.002)
+    fill(queue, waiting("a"), waiting("b"))
+    first = queue.take(0.0, 3, Pace())
+    assert not first.batch and first.wake == pytest.approx(0.002)
+    assert names(queue.take(0.002, 3, Pace()).batch) == "ab"
+    fill(queue, waiting("c"), waiting("d"), waiting("e"))
+    assert names(queue.take(0.0, 3, Pace()).batch) == "cde"  # full: no delay
+
+
+def test_delay_does_not_make_late() -> None:
+    queue = Queue(100, delay=0.5)
+    fill(queue, waiting("a", 0.1))
+    assert queue.take(0.0, 3, STEADY).wake == pytest.approx(0.08)
+
+
+def test_what_would_be_late_is_shed() -> None:
+    queue = Queue(100)
+    fill(queue, waiting("a", 0.005), waiting("b", 0.5))
+    decision = queue.take(0.0, 8, STEADY)
+    assert names(decision.batch) == "b"
+    ((shed, why),) = decision.shed
+    assert shed.item == "a" and why.retry_after == pytest.approx(0.005)
+
+
+def test_the_last_one_is_tried_even_if_it_seems_late() -> None:
+    queue = Queue(100)
+    fill(queue, waiting("a", 0.005))
+    assert names(queue.take(0.0, 8, STEADY).batch) == "a"
+    fill(queue, waiting("b", 0.005))
+    decision = queue.take(0.006, 8, STEADY)
+    assert not decision.batch and decision.shed[0][0].item == "b"
+
+
+def test_refusals() -> None:
+    queue = Queue(3)
+    none = queue.offer(waiting("a"), 0.0, 8, Pace(), free=0, replicas=0)
+    assert none is not None and "no replica" in none.reason
+    fill(queue, waiting("a"), waiting("b"), waiting("c"))
+    full = queue.offer(waiting("d"), 0.0, 8, STEADY, free=0, replicas=1)
+    assert full is not None and "3 rows wait already" in full.reason
+    queue = Queue(100)
+    fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)
+    late = queue.offer(waiting("e", 0.03), 0.0, 1, STEADY, free=0, replicas=1)
+    assert late is None  # before the others, since its deadline is near
+    late = queue.offer(waiting("f", 0.02), 0.0, 1, STEADY, free=0, replicas=1)
+    assert late is None
+    late = queue.offer(waiting("g", 0.031), 0.0, 1, STEADY, free=0, replicas=1)
+    assert late is not None and late.retry_after == pytest.approx(0.004)
+
+
+def test_withdraw_and_drain() -> None:
+    queue = Queue(100)
+    a, b, c = waiting("a"), waiting("b"), waiting("c")
+    fill(queue, a, b, c)
+    assert queue.withdraw(b) and not queue.withdraw(b)
+    assert names(queue.drain()) == "ac" and queue.rows == 0
+    assert not queue.take(5.0, 8, Pace()).shed
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("load", [0.5, 0.9, 3.0])
+def test_traffic(seed: int, load: float) -> None:
+    """A minute of traffic; every request has one end, and most of the good is done."""
+    rng = random.Random(seed)
+    replicas, objective = rng.choice([1, 3]), 0.020
+    start, per_row = 0.001, 0.0005
+    policy = policy_named("aimd", objective / 2, 64)
+    queue, pace = Queue(1000, delay=rng.choice([0.0, 0.001])), Pace()
+    best = 18 / (start + per_row * 18) * replicas  # rows a second in time
+    rate = load * best
+    now, free, number = 0.0, replicas, 0
+    ends: Counter[str] = Counter()
+    ended: set[int] = set()
+    events: list[tuple[float, int, str, list[Waiting]]] = [(0.0, 0, "arrive", [])]
+    ticket = 0
+
+    def end(entry: Waiting, how: str) -> None:
+        assert entry.item not in ended
+        ended.add(entry.item)
+        ends[how] += 1
+
+    while events:
+        now, _, kind, batch = heapq.heappop(events)
+        if kind == "arrive" and now < 4.0:
+            number += 1
+            entry = Waiting(number, 1, now, now + objective)
+            why = queue.offer(
+                entry, now, policy.limit, pace, free=free, replicas=replicas
+            )
+            if why:
+                assert why.retry_after > 0
+                end(entry, "refused")
+            ticket += 1
+            heapq.heappush(events, (now + rng.expovariate(rate), ticket, "arrive", []))
+        elif kind == "done":
+            free += 1
+            rows = len(batch)
+            seconds = (start + per_row * rows) * rng.uniform(0.9, 1.1)
+            pace, policy = pace.after(rows, seconds), policy.after(rows, seconds)
+            for entry in batch:
+                end(entry, "good" if now <= entry.deadline else "late")
+        while free:
+            decision = queue.take(now, policy.limit, pace)
+            for entry, _ in decision.shed:
+                end(entry, "shed")
+            ticket += 1
+            if not decision.batch:
+                if decision.wake < 1e9:
+                    assert decision.wake > now
+                    heapq.heappush(events, (decision.wake, ticket, "wake", []))
+                break
+            free -= 1
+            took = start + per_row * len(decision.batch)
+            heapq.heappush(events, (now + took, ticket, "done", decision.batch))
+    assert len(ended) == number and queue.rows == 0
+    possible = min(number, best * 4.0)
+    assert ends["good"] >= 0.85 * possible, ends
+    assert ends["late"] <= 0.03 * number, ends

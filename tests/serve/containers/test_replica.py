@@ -1,0 +1,123 @@
+"""Processes of models: started, called, killed, started again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow.errors import ServeError
+from fxflow.serve.containers.replica import Replica, Source
+
+ROOT = Path(__file__).parents[3]
+ACT = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, load_timeout=60)
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def x(value: float = 0.0, rows: int = 1) -> list[list[Any]]:
+    return [[np.full((rows, 2), value, np.float32)]]
+
+
+def using(source: Source, body: Callable[[Replica], Awaitable[None]]) -> None:
+    async def main() -> None:
+        replica = Replica(source)
+        replica.start()
+        try:
+            await until(lambda: replica.ready or "cannot" in replica.reason)
+            await body(replica)
+        finally:
+            await replica.close()
+            assert replica.pid is not None
+            assert not os.path.exists(f"/proc/{replica.pid}/fd/0")
+
+    asyncio.run(main())
+
+
+async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
+
+
+def test_calls_and_faults() -> None:
+    """One process after the other: each fault costs its own call."""
+
+    async def body(replica: Replica) -> None:
+        parts = [[np.ones((1, 2), np.float32) * 7, np.ones((2, 2), np.float32) * 8]]
+        (y,), seconds = await replica.call(parts, 3, 10)
+        assert y.tolist() == [[7, 7], [8, 8], [8, 8]] and seconds > 0
+        with pytest.raises(ServeError, match="failed: ValueError: one is not liked"):
+            await replica.call(x(1), 1, 10)
+        await replica.call(x(0), 1, 10)
+        assert replica.starts == 1  # an exception is not the process's end
+
+        with pytest.raises(ServeError, match="ended by signal 9") as caught:
+            await replica.call(x(2), 1, 10)
+        assert caught.value.status == 500
+        with pytest.raises(ServeError, match="is not ready"):
+            await replica.call(x(0), 1, 10)
+        await until(lambda: replica.ready)
+        await replica.call(x(0), 1, 10)
+
+        start = time.monotonic()
+        with pytest.raises(ServeError, match=r"did not answer within 0\.3 s"):
+            await replica.call(x(3), 1, 0.3)
+        assert time.monotonic() - start < 2
+        await until(lambda: not replica.ready)
+        await until(lambda: replica.ready)
+        assert replica.starts == 3
+
+        pid = replica.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)  # while nothing runs
+        await until(lambda: not replica.ready)
+        assert "ended by signal 9" in replica.reason
+        await until(lambda: replica.ready and replica.pid != pid)
+        await replica.call(x(0), 1, 10)
+
+    using(ACT, body)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells")
+def test_memory_is_bounded() -> None:
+    source = Source(ACT.source, inputs=ACT.inputs, memory=500 << 20)
+
+    async def body(replica: Replica) -> None:
+        with pytest.raises(ServeError, match="MiB of memory, and 500 MiB are allowed"):
+            await replica.call(x(4), 1, 30)
+
+    using(source, body)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (Source("tests.serve.zoo:none"), "cannot be loaded: ServeError: there is no"),
+        (
+            Source("tests.serve.zoo:wrong_rows", inputs={"x": "f32[b]"}),
+            "first axis has to be the batch's",
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(
+    source: Source, words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def body(replica: Replica) -> None:
+        assert words in replica.reason and not replica.ready
+        with pytest.raises(ServeError, match="cannot be loaded"):
+            await replica.call(x(), 1, 1)
+
+    using(source, body)
+    assert "Traceback" in capfd.readouterr().err

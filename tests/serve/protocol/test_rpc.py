@@ -1,0 +1,237 @@
+"""The protocol over gRPC, asked by a client that nobody here wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow.serve.containers.replica import Source
+from fxflow.serve.metrics import Metrics
+from fxflow.serve.protocol.http import Limits
+from fxflow.serve.protocol.messages import SERVICE, classes
+from fxflow.serve.protocol.rpc import start_grpc
+from fxflow.serve.repository import Repository
+from fxflow.serve.selector import SelectorConfig
+from fxflow.serve.service import ModelConfig
+
+pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
+pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")
+grpc = pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
+
+KEY = "0123456789abcdef"
+ZOO = "tests.serve.zoo"
+MODELS = [
+    ModelConfig("linear", Source(f"{ZOO}:doubling", max_batch=4), slo=2.0),
+    ModelConfig(
+        "shouting", Source(f"{ZOO}:shouting", inputs={"text": "bytes[b]"}), slo=2.0
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[dict[str, int]]:
+    """A server in a thread, once open and once with keys."""
+    found: dict[str, int] = {}
+    up = threading.Event()
+    stop: list[Any] = []
+
+    async def main() -> None:
+        ending = asyncio.Event()
+        stop.append((asyncio.get_running_loop(), ending))
+        repository, metrics = Repository(MODELS), Metrics()
+        # One of the two is never there.
+        group = SelectorConfig("mixed", ("linear", "absent"), slo=5.0)
+        faults = await repository.configure(MODELS, [group])
+        assert not faults, faults
+        servers = []
+        for name, options in {
+            "open": {"control": True, "limits": Limits(max_body=20_000)},
+            "keyed": {"keys": {"alice": KEY}},
+        }.items():
+            server, found[name] = await start_grpc(
+                repository,
+                metrics,
+                "127.0.0.1:0",
+                **options,  # type: ignore[arg-type]
+            )
+            servers.append(server)
+        up.set()
+        await ending.wait()
+        for server in servers:
+            await server.stop(1)
+        await repository.drain()
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    assert up.wait(90)
+    yield found
+    loop, ending = stop[0]
+    loop.call_soon_threadsafe(ending.set)
+    thread.join()
+
+
+def call(port: int, name: str, reply: str, metadata: Any = (), **fields: Any) -> Any:
+    made = classes()
+    kind = "ModelInferRequest" if name == "ModelInfer" else f"{name}Request"
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        method = channel.unary_unary(
+            f"/{SERVICE}/{name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=made[reply].FromString,
+        )
+        return method(made[kind](**fields), metadata=metadata, timeout=30)
+
+
+def tensor(**changes: Any) -> Any:
+    made = classes()
+    contents = made["InferTensorContents"](fp32_contents=[1, 2, 3])
+    fields = {"name": "x", "datatype": "FP32", "shape": [1, 3], "contents": contents}
+    return made["ModelInferRequest.InferInputTensor"](**fields | changes)
+
+
+def infer(port: int, *inputs: Any, model: str = "linear", **fields: Any) -> Any:
+    fields = {"model_name": model, "inputs": inputs, **fields}
+    return call(port, "ModelInfer", "ModelInferResponse", **fields)
+
+
+def test_typed_contents(ports: dict[str, int]) -> None:
+    reply = infer(ports["open"], tensor(), id="7")
+    assert (reply.model_name, reply.model_version, reply.id) == ("linear", "1", "7")
+    found = np.frombuffer(reply.raw_output_contents[0], np.float32)
+    assert found.tolist() == [2, 4, 6] and list(reply.outputs[0].shape) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"model": "none"}, "NOT_FOUND", "there is no model 'none'"),
+        ({"shape": [1, 2]}, "INVALID_ARGUMENT", "must have shape [batch,3]"),
+        ({"datatype": "FP31"}, "INVALID_ARGUMENT", "no datatype 'FP31'"),
+        ({"shape": [2, 3]}, "INVALID_ARGUMENT", "has 3 elements, shape [2, 3]"),
+        ({"shape": [2**60, 3]}, "INVALID_ARGUMENT", "no tensor has shape"),
+        ({"raw": [b"abc"]}, "INVALID_ARGUMENT", "has 12 bytes, got 3"),
+        ({"raw": [b"", b""]}, "INVALID_ARGUMENT", "have 2 raw contents"),
+        ({"raw": [bytes(30_000)]}, "RESOURCE_EXHAUSTED", "larger than max"),
+        ({"outputs": ["z"]}, "INVALID_ARGUMENT", "no output 'z'"),
+    ],
+)
+def test_refusals(
+    ports: dict[str, int], changes: dict[str, Any], code: str, words: str
+) -> None:
+    wanted = classes()["ModelInferRequest.InferRequestedOutputTensor"]
+    model = changes.pop("model", "linear")
+    raw = changes.pop("raw", [])
+    outputs = [wanted(name=name) for name in changes.pop("outputs", [])]
+    with pytest.raises(grpc.RpcError) as caught:
+        infer(
+            ports["open"],
+            tensor(**changes),
+            model=model,
+            raw_input_contents=raw,
+            outputs=outputs,
+        )
+    assert caught.value.code().name == code
+    assert words in caught.value.details()
+
+
+def test_groups(ports: dict[str, int]) -> None:
+    parameter = classes()["InferParameter"]
+    context = {"context": parameter(string_param="al")}
+    reply = infer(ports["open"], tensor(), model="mixed", parameters=context)
+    assert np.frombuffer(reply.raw_output_contents[0], np.float32)[0] == 2
+    assert len(reply.id) == 32 and reply.model_version == "1"
+    assert reply.parameters["models"].string_param == "linear"
+    assert reply.parameters["confidence"].double_param == 0.5
+    context = {"context": parameter(int64_param=3)}
+    with pytest.raises(grpc.RpcError, match="'context' must be a string"):
+        infer(ports["open"], tensor(), model="mixed", parameters=context)
+
+
+def test_keys_and_control(ports: dict[str, int]) -> None:
+    port, fields = ports["keyed"], {"repository_name": ""}
+    with pytest.raises(grpc.RpcError, match="an API key is needed"):
+        call(port, "RepositoryIndex", "RepositoryIndexResponse", **fields)
+    key = (("authorization", f"Bearer {KEY}"),)
+    found = call(port, "RepositoryIndex", "RepositoryIndexResponse", key, **fields)
+    assert [m.state for m in found.models] == ["READY"] * 3
+    assert call(port, "ServerLive", "ServerLiveResponse").live
+    with pytest.raises(grpc.RpcError, match="not loaded by requests"):
+        call(
+            port,
+            "RepositoryModelUnload",
+            "RepositoryModelUnloadResponse",
+            key,
+            model_name="linear",
+        )
+
+
+def test_tritonclient(ports: dict[str, int]) -> None:
+    """The client of another project, unmodified."""
+    triton = pytest.importorskip("tritonclient.grpc", reason="pip install tritonclient")
+    from tritonclient.utils import InferenceServerException
+
+    client = triton.InferenceServerClient(f"127.0.0.1:{ports['open']}")
+    try:
+        assert client.is_server_live() and client.is_server_ready()
+        assert client.is_model_ready("linear", "1")
+        assert client.get_server_metadata().name == "fxflow"
+        assert client.get_model_metadata("linear").inputs[0].shape == [-1, 3]
+        assert len(client.get_model_repository_index().models) == 2
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        given = triton.InferInput("x", [2, 3], "FP32")
+        given.set_data_from_numpy(x)
+        wanted = triton.InferRequestedOutput("y")
+        result = client.infer(
+            "linear",
+            [given],
+            outputs=[wanted],
+            priority=1,
+            timeout=5_000_000,
+            client_timeout=20,
+        )
+        np.testing.assert_array_equal(result.as_numpy("y"), x * 2)
+        text = triton.InferInput("text", [2], "BYTES")
+        text.set_data_from_numpy(np.array([b"ab", b"c"], object))
+        result = client.infer("shouting", [text])
+        assert result.as_numpy("loud").tolist() == [b"AB", b"C"]
+        with pytest.raises(InferenceServerException, match="no input 'text'"):
+            client.infer("linear", [text])
+
+        answers: queue.Queue[Any] = queue.Queue()
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        for model in ("linear", "none", "linear"):
+            client.async_stream_infer(model, [given], request_id=model)
+        found = [answers.get(timeout=30) for _ in range(3)]
+        client.stop_stream()
+        assert "there is no model 'none'" in str(found[1][1])
+        for result, error in (found[0], found[2]):
+            assert error is None
+            np.testing.assert_array_equal(result.as_numpy("y"), x * 2)
+
+        client.unload_model("shouting")
+        assert not client.is_server_ready()
+        client.load_model("shouting")
+        assert client.is_server_ready()
+    finally:
+        client.close()
+
+
+def test_what_is_no_message(ports: dict[str, int]) -> None:
+    kind = classes()["ModelStreamInferResponse"]
+    good = classes()["ModelInferRequest"](model_name="linear", inputs=[tensor()])
+    with grpc.insecure_channel(f"127.0.0.1:{ports['open']}") as channel:
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary(f"/{SERVICE}/ModelInfer")(b"\xff\xff", timeout=30)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "is no ModelInferRequest" in caught.value.details()
+        stream = channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+        answers = stream(iter([b"\xff\xff", good.SerializeToString()]), timeout=30)
+        bad, fine = map(kind.FromString, answers)
+        assert "is no ModelInferRequest" in bad.error_message
+        assert not fine.error_message and fine.infer_response.outputs[0].name == "y"

@@ -1,0 +1,192 @@
+"""Requests and answers as JSON and bytes; what does not fit is refused with words."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow.errors import ServeError
+from fxflow.serve.protocol import tensors
+from fxflow.serve.protocol.tensors import (
+    from_json,
+    parse_infer,
+    parse_plain,
+    write_infer,
+    write_plain,
+)
+from fxflow.serve.signatures import Signature, TensorSpec
+
+PAIR = Signature(
+    (TensorSpec.parse("x", "f32[b,2]"), TensorSpec.parse("s", "bytes[b]")),
+    (TensorSpec.parse("y", "f32[b]"), TensorSpec.parse("t", "bytes[b]")),
+    batched=True,
+)
+X = {"name": "x", "datatype": "FP32", "shape": [2, 2], "data": [1, 2.5, 3, 4]}
+S = {"name": "s", "datatype": "BYTES", "shape": [2], "data": ["a", "é"]}
+
+
+def body(**changes: Any) -> bytes:
+    return json.dumps({"inputs": [X, S]} | changes).encode()
+
+
+def test_json() -> None:
+    text = body(id="7", parameters={"priority": 1, "timeout": 5000})
+    request = parse_infer(text, None, PAIR)
+    assert request.inputs["x"].tolist() == [[1, 2.5], [3, 4]]
+    assert request.inputs["s"].tolist() == [b"a", "é".encode()]
+    assert (request.rows, request.id) == (2, "7")
+    assert (request.priority, request.timeout) == (-4, 0.005)
+
+
+def test_binary_in_and_out() -> None:
+    x = {"name": "x", "datatype": "FP32", "shape": [2, 2]}
+    x["parameters"] = {"binary_data_size": 16}
+    head = body(
+        inputs=[x, S],
+        outputs=[
+            {"name": "t", "parameters": {"binary_data": True}},
+            {"name": "y"},
+        ],
+    )
+    data = np.arange(4, dtype=np.float32)
+    request = parse_infer(head + data.tobytes(), len(head), PAIR)
+    assert request.inputs["x"].ravel().tolist() == data.tolist()
+    outputs = {
+        "y": np.array([1, np.pi], np.float32),
+        "t": np.array([b"ab", b""], object),
+    }
+    text, split = write_infer(request, outputs, PAIR, "m", "1")
+    assert split is not None and text[split:] == b"\x02\0\0\0ab\0\0\0\0"
+    answer = json.loads(text[:split])
+    assert answer["outputs"][0]["data"] == outputs["y"].tolist()
+    assert answer["outputs"][1]["parameters"] == {"binary_data_size": 10}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (b"[]", "must be an object"),
+        (b"{}", "input 's', 'x' is missing"),
+        (body(inputs=[X, S, X]), "given twice"),
+        (body(inputs=[3]), "must be an object, got 3"),
+        (body(inputs={}), "'inputs' must be of type list"),
+        (body(inputs=[X | {"datatype": "FP31"}, S]), "no datatype 'FP31'"),
+        (body(inputs=[X | {"datatype": "FP64"}, S]), "must have datatype FP32"),
+        (body(inputs=[X | {"shape": [2, 3]}, S]), r"must have shape \[b,2\]"),
+        (body(inputs=[X | {"shape": [2, -2]}, S]), "no tensor has shape"),
+        (body(inputs=[X | {"shape": [10**9] * 9}, S]), "no tensor has shape"),
+        (body(inputs=[X | {"shape": [True, 2]}, S]), "a list of integers"),
+        (body(inputs=[X | {"data": [1, 2, 3]}, S]), "has 3 elements"),
+        (body(inputs=[X | {"data": [[1, 2], [3]]}, S]), "different lengths"),
+        (body(inputs=[X | {"data": 5}, S]), "data must be a list"),
+        (body(inputs=[X | {"data": ["1", 2, 3, 4]}, S]), "has an element '1'"),
+        (body(inputs=[X | {"data": [True, 2, 3, 4]}, S]), "has an element True"),
+        (body(inputs=[X | {"data": [1e39, 2, 3, 4]}, S]), "FP32 cannot hold"),
+        (body(inputs=[X | {"data": [10**400, 2, 3, 4]}, S]), "FP32 cannot|infinity"),
+        (body().replace(b"2.5", b"NaN"), "NaN is not JSON"),
+        (body(inputs=[{k: X[k] for k in X if k != "data"}, S]), "neither 'data'"),
+        (
+            body(inputs=[X | {"parameters": {"binary_data_size": 16}}, S]),
+            "both 'data' and",
+        ),
+        (body(inputs=[X, S | {"data": ["\ud800", ""]}]), "surrogate"),
+        (body(outputs=[{"name": "z"}]), "no output 'z': its outputs are 't', 'y'"),
+        (body(parameters={"priority": 10}), "'priority' must be"),
+        (body(parameters={"timeout": -1}), "microseconds"),
+        (body(parameters={"timeout": "soon"}), "of type int, got 'soon'"),
+        (body(id=5), "'id' must be of type str"),
+    ],
+)
+@pytest.mark.parametrize("loads", ["_loads", "_plain_loads"])
+def test_what_does_not_fit(
+    text: bytes, words: str, loads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensors, "_loads", getattr(tensors, loads))
+    with pytest.raises(ServeError, match=words) as caught:
+        parse_infer(text, None, PAIR)
+    assert caught.value.status == 400
+
+
+def test_header_lengths() -> None:
+    with pytest.raises(ServeError, match="Content-Length is 9999"):
+        parse_infer(body(), 9999, PAIR)
+    with pytest.raises(ServeError, match="3 bytes are left behind"):
+        parse_infer(body() + b"abc", len(body()), PAIR)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "data", "fits"),
+    [
+        ("UINT8", [0, 255], True),
+        ("UINT8", [-1, 0], False),
+        ("INT8", [0, 128], False),
+        ("UINT64", [2**64 - 1, 1], True),
+        ("INT64", [2**63, 1], False),
+        ("INT32", [1.0, 2], False),
+        ("BOOL", [True, False], True),
+        ("BOOL", [1, 0], False),
+        ("FP16", [65504, 1], True),
+        ("FP16", [70000, 1], False),
+        ("BF16", [1e38, 1], True),
+        ("FP64", [1e308, 1], True),
+    ],
+)
+def test_ranges(datatype: str, data: list[Any], fits: bool) -> None:
+    if fits:
+        found = from_json("x", data, datatype, (2,))
+        assert [pytest.approx(v, rel=0.01) for v in found.tolist()] == data
+    else:
+        with pytest.raises(ServeError):
+            from_json("x", data, datatype, (2,))
+
+
+def test_plain() -> None:
+    request = parse_plain(b'{"x": [[1, 2]], "s": ["q"]}', PAIR)
+    assert request.inputs["x"].tolist() == [[1, 2]] and request.rows == 1
+    outputs = {"y": np.float32([3]), "t": np.array([b"q"], object)}
+    assert write_plain(outputs, PAIR) == {"y": [3.0], "t": ["q"]}
+    with pytest.raises(ServeError, match="an object with 'x', 's'"):
+        parse_plain(b"[[1, 2]]", PAIR)
+    with pytest.raises(ServeError, match="different lengths"):
+        parse_plain(b'{"x": [[1, 2], [3]], "s": ["q", "r"]}', PAIR)
+    with pytest.raises(ServeError, match="no input 'z'"):
+        parse_plain(b'{"z": 1}', PAIR)
+    for array, words in ((np.float32([np.nan]), "not finite"),):
+        with pytest.raises(ServeError, match=words) as caught:
+            write_plain({"y": array, "t": outputs["t"]}, PAIR)
+        assert caught.value.status == 422
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutations_are_refused_or_understood(seed: int) -> None:
+    rng = random.Random(seed)
+    x = {"name": "x", "datatype": "FP32", "shape": [2, 2]}
+    x["parameters"] = {"binary_data_size": 16}
+    head = body(inputs=[x, S], outputs=[{"name": "t"}], parameters={"timeout": 3})
+    good = head + bytes(16)
+    refused = 0
+    for _ in range(1500):
+        text = bytearray(good)
+        for _ in range(rng.randint(1, 4)):
+            place = rng.randrange(len(text))
+            match rng.randrange(3):
+                case 0:
+                    text[place] = rng.randrange(256)
+                case 1:
+                    del text[place : place + rng.randint(1, 5)]
+                case 2:
+                    text[place:place] = rng.choice([b"0", b"9", b'"', b"-", b"{", b"["])
+        try:
+            request = parse_infer(bytes(text), len(head), PAIR)
+            assert request.inputs["x"].shape == (request.rows, 2)
+        except ServeError as error:
+            assert error.status == 400
+            refused += 1
+    assert refused > 500

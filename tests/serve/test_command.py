@@ -1,0 +1,193 @@
+"""`fxflow serve` as people start it: served, queried, drained, loaded again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fxflow.errors import ServeError
+from fxflow.serve.command import _parser, config_of, main
+
+ROOT = Path(__file__).parents[2]
+MODEL = "tests.serve.zoo:act"
+
+
+def parsed(*arguments: str) -> Any:
+    return config_of(_parser().parse_args(arguments))
+
+
+def test_options() -> None:
+    config = parsed("m.py:net.apply", "--slo", "20ms", "--input", "x=f32[b]")
+    (model,) = config.models
+    assert (model.name, model.slo) == ("apply", 0.02)
+    assert model.source.inputs == {"x": "f32[b]"}
+    assert (config.host, config.port, config.control) == ("127.0.0.1", 8000, False)
+
+
+def test_options_replace_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('port = 1\n[models.a]\nsource = "m:a"\nslo = "5ms"\n')
+    config = parsed(str(path), "--port", "2", "--replicas", "3", "--control")
+    assert (config.port, config.control) == (2, True)
+    assert (config.models[0].replicas, config.models[0].slo) == (3, 0.005)
+    with pytest.raises(ServeError, match="are for a model"):
+        parsed(str(path), "--factory")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none.toml"], "No such file"),
+        (["m:f", "--slo", "soon"], "a time must be"),
+        (["m:f", "--input", "x"], "must be NAME=TYPE"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    assert words in capsys.readouterr().err
+
+
+class Running:
+    """A server in a process of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fxflow", "serve", *arguments, "--port", "0"],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        self.lines: list[str] = []
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        self.port = int(self.until(r" at https?://127\.0\.0\.1:(\d+)")[1])
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(self.process.stderr)
+
+    def until(self, pattern: str, seconds: float = 60.0) -> re.Match[str]:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if found := re.search(pattern, "".join(self.lines)):
+                return found
+            assert self._thread.is_alive() or self.process.poll() is None, self.lines
+            time.sleep(0.02)
+        raise AssertionError("".join(self.lines))
+
+    def ask(self, method: str, path: str, value: Any = None) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            text = None if value is None else json.dumps(value)
+            connection.request(method, path, text)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[Running]:
+    server = Running(*arguments)
+    try:
+        yield server
+    finally:
+        server.process.kill()
+        server.process.wait()
+        server._thread.join()
+        assert server.process.stderr is not None
+        server.process.stderr.close()
+
+
+def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
+    pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
+    pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
+    pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
+    source = tmp_path / "served_scaled.py"
+    source.write_text(
+        "import time\ndef scaled(x):\n    time.sleep(float(x.max()) / 1e3)\n"
+        "    return x * 2\n"
+    )
+    path = tmp_path / "serving.toml"
+    path.write_text(
+        f'log = "json"\nslo = "1s"\n[models.m]\nsource = "{source}:scaled"\n'
+        'inputs = {x = "f32[b]"}\n'
+    )
+    with running(str(path), "--grpc-port", "0") as server:
+        server.until(r"gRPC at 127\.0\.0\.1:\d+")
+        assert server.ask("POST", "/predict/m", [3]) == (200, {"output": [6.0]})
+        assert server.ask("GET", "/v2/health/ready") == (200, {"ready": True})
+
+        source.write_text("def scaled(x):\n    return x * 5\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.until("all models are loaded again")
+        assert server.ask("POST", "/predict/m", [3]) == (200, {"output": [15.0]})
+        source.write_text("def scaled(x) return x")
+        server.process.send_signal(signal.SIGHUP)
+        server.until("not loaded again")
+        assert server.ask("POST", "/predict/m", [3]) == (200, {"output": [15.0]})
+
+        source.write_text(
+            "import time\ndef scaled(x):\n    time.sleep(float(x.max()) / 1e3)\n"
+            "    return x * 7\n"
+        )
+        server.process.send_signal(signal.SIGHUP)
+        server.until("(?s)loaded again.*not loaded again.*models are loaded again")
+        found: list[Any] = []
+        thread = threading.Thread(
+            target=lambda: found.append(server.ask("POST", "/predict/m", [800]))
+        )
+        thread.start()
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        thread.join()
+        assert found == [(200, {"output": [5600.0]})]
+        assert server.process.wait(20) == 0
+        server._thread.join()
+        events = [json.loads(line) for line in server.lines if line[0] == "{"]
+        requests = [e for e in events if e["message"] == "request"]
+        assert {e["status"] for e in requests} == {200}
+        assert requests[0]["path"] == "/predict/m" and requests[0]["seconds"] > 0
+
+
+def test_only_failed_requests_are_logged() -> None:
+    pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
+    pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
+    arguments = [MODEL, "--input", "x=f32[b,2]", "--log-requests", "failed"]
+    with running(*arguments) as server:
+        assert server.ask("POST", "/predict/act", [[10, 11]])[0] == 200
+        assert server.ask("POST", "/predict/act", [[10]])[0] == 400
+        server.until("status=400")
+        assert "status=200" not in "".join(server.lines)
+
+
+def test_what_cannot_be_loaded() -> None:
+    pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
+    pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "fxflow", "serve", "tests.serve.zoo:none", "--port=0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 1
+    assert "there is no 'none' in 'tests.serve.zoo'" in done.stderr

@@ -1,0 +1,201 @@
+"""Models on Ray Serve: what fails in front, and a cluster of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow.errors import ServeError
+from fxflow.serve.config import ServerConfig, server_config
+from fxflow.serve.containers.replica import Source
+from fxflow.serve.ray import _Remote, build, run_on_ray
+from fxflow.serve.service import Answer, ModelConfig
+
+ROOT = Path(__file__).parents[2]
+MODEL = ModelConfig("m", Source("a:b"), slo=0.1, deadline=0.2)
+
+
+class Handle:
+    """A deployment's handle, whose replica does as it is told."""
+
+    def __init__(self, reply: Any) -> None:
+        self._reply, self.cancelled = reply, False
+        self.submit = self
+
+    def remote(self, *arguments: Any) -> Any:
+        self.arguments = arguments
+        return self
+
+    def __await__(self) -> Any:
+        async def answer() -> Any:
+            if isinstance(self._reply, BaseException):
+                raise self._reply
+            if self._reply is None:
+                await asyncio.sleep(60)
+            return self._reply
+
+        return answer().__await__()
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+def ask(handle: Handle, **options: Any) -> Answer:
+    x = np.ones((1, 2), np.float32)
+    return asyncio.run(_Remote(MODEL, handle).submit({"x": x}, 1, **options))
+
+
+def test_answers_and_errors_of_replicas() -> None:
+    answer = ask(Handle(({"y": np.ones(1)}, 0.1, 0.2, 3)), priority=2, timeout=0.1)
+    assert (answer.queued, answer.ran, answer.rows) == (0.1, 0.2, 3)
+    with pytest.raises(ServeError, match="it would be late") as caught:
+        ask(Handle(("it would be late", 503, 2.0)))
+    assert (caught.value.status, caught.value.retry_after) == (503, 2.0)
+    with pytest.raises(ServeError, match="no answer: the actor died") as caught:
+        ask(Handle(RuntimeError("Traceback…\nthe actor died")))
+    assert caught.value.status == 503
+
+
+def test_a_replica_that_is_gone_is_not_waited_for() -> None:
+    handle, begun = Handle(None), time.monotonic()
+    with pytest.raises(ServeError, match="no replica answered by the deadline"):
+        ask(handle)
+    assert handle.cancelled and time.monotonic() - begun < 5
+
+
+def test_what_ray_is_not_told() -> None:
+    with pytest.raises(ServeError, match=r"say config=serving\.toml"):
+        build({"file": "x"})
+    for options in ({"grpc_port": 0}, {"control": True}, {"tls_cert": "c"}):
+        config = ServerConfig((MODEL,), **options)  # type: ignore[arg-type]
+        with pytest.raises(ServeError, match="on Ray there is HTTP alone"):
+            run_on_ray(config, "local", lambda: None)
+    found = server_config(
+        {"models": {"m": {"source": "a:b", "ray": {"max_ongoing_requests": 5}}}}
+    )
+    assert found.models[0].ray == {"max_ongoing_requests": 5}
+
+
+# -- a cluster of this machine ---------------------------------------------------------
+
+CONFIG = """
+slo = "200ms"
+deadline = "10s"
+[models.linear]
+source = "tests.serve.zoo:doubling"
+max_batch = 8
+replicas = 2
+ray = {ray_actor_options = {num_cpus = 0.1}}
+[models.act]
+source = "tests.serve.zoo:act"
+inputs = {x = "f32[b,2]"}
+ray = {ray_actor_options = {num_cpus = 0.1}}
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """`fxflow serve` until it says that it serves; its lines are read meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="r-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "serving.toml"
+        path.write_text(CONFIG)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fxflow", "serve", str(path), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "HOME": folder,  # where Ray keeps a token
+                "RAY_TMPDIR": folder,
+                "RAY_USAGE_STATS_ENABLED": "0",
+            },
+        )
+        lines: list[str] = []
+        assert process.stdout is not None
+        reading = threading.Thread(target=lines.extend, args=(process.stdout,))
+        reading.start()
+        try:
+            end = time.monotonic() + 150
+            while not re.search("on Ray at", "".join(lines)):
+                assert process.poll() is None and time.monotonic() < end, lines
+                time.sleep(0.1)
+            yield process, lines
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            reading.join(20)
+            process.stdout.close()
+
+
+def predict(port: int, model: str, value: Any) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("POST", f"/predict/{model}", json.dumps(value))
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read())
+
+
+@pytest.mark.slow
+def test_a_local_cluster() -> None:
+    """The file of `fxflow serve` as it is: asked, refused, crashed, ended."""
+    pytest.importorskip("ray.serve", reason="pip install 'fxflow[ray]'")
+    pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
+    port = free_port()
+    with served("--ray", "local", "--port", str(port)) as (process, _):
+        found: list[Any] = []
+        threads = [
+            threading.Thread(
+                target=lambda k=k: found.append((k, predict(port, "linear", [[k] * 3])))
+            )
+            for k in range(16)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(found) == [(k, (200, {"y": [[2 * k] * 3]})) for k in range(16)]
+
+        status, words = predict(port, "linear", [[1, 2]])
+        assert status == 400 and "must have shape [batch,3]" in words["error"]
+        assert predict(port, "none", [[1]])[0] == 404
+        status, words = predict(port, "act", [[1, 0]])
+        assert status == 500 and "one is not liked" in words["error"]
+        # The model's process ends: its own request hears of it, and it comes back.
+        status, words = predict(port, "act", [[2, 0]])
+        assert status == 500 and "signal 9" in words["error"]
+        assert predict(port, "linear", [[1, 1, 1]])[0] == 200
+        end = time.monotonic() + 60
+        while (again := predict(port, "act", [[10, 0]]))[0] != 200:
+            assert again[0] == 503 and time.monotonic() < end
+            time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0

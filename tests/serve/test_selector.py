@@ -1,0 +1,390 @@
+"""Models chosen and combined by feedback, without processes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow.errors import ServeError
+from fxflow.serve.selector import Joined, Selector, SelectorConfig
+from fxflow.serve.service import Answer, Origin
+from tests.serve.fakes import Fake, Heard, always, lookup, signature
+
+
+def three() -> dict[str, Fake]:
+    return {"a": Fake(always(1)), "b": Fake(always(2)), "c": Fake(always(2))}
+
+
+def using(
+    body: Callable[[Selector, dict[str, Fake], Heard], Awaitable[None]],
+    members: dict[str, Fake] | None = None,
+    **options: Any,
+) -> None:
+    async def main() -> None:
+        fakes = three() if members is None else members
+        heard = Heard()
+        options.setdefault("seed", 1)
+        config = SelectorConfig("best", tuple(fakes), **options)
+        selector = Selector(config, lookup(fakes), heard)
+        selector.check()
+        await body(selector, fakes, heard)
+        await selector.drain()
+
+    asyncio.run(main())
+
+
+def ask(selector: Selector, value: float = 0.0, rows: int = 1, **origin: str) -> Any:
+    x = np.full(rows, value, np.float32)
+    return selector.submit({"x": x}, rows, origin=Origin(**origin))
+
+
+def said(answer: Answer) -> list[Any]:
+    found: list[Any] = answer.outputs["y"].tolist()
+    return found
+
+
+# -- one model for each request --------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["exp3", "epsilon-greedy", "thompson"])
+def test_the_model_that_is_right_is_chosen(policy: str) -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        for k in range(300):
+            answer = await ask(selector, k)
+            await selector.feedback(id=answer.provenance.id, label=[1])
+        weights = selector.describe()["models"]
+        assert weights["a"]["weight"] > 0.8
+        before = fakes["a"].asked
+        for k in range(50):
+            await ask(selector, k)
+        assert fakes["a"].asked - before > 30
+        assert heard.events["feedback", "joined"] == 300
+        assert heard.events["judged", "a"] > 150
+        assert heard.events["losses", "a"] == 0
+        assert heard.events["losses", "b"] == heard.events["judged", "b"]
+        total = sum(heard.events["choices", m] for m in "abc")
+        assert total == 350 == sum(fake.asked for fake in fakes.values())
+
+    using(body, policy=policy)
+
+
+def test_contexts_are_learned_apart_and_bounded() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        for k in range(300):
+            context = "even" if k % 2 else "odd"
+            answer = await ask(selector, k, context=context)
+            right = 1 if context == "odd" else 2
+            await selector.feedback(id=answer.provenance.id, label=right)
+        assert selector.describe("odd")["models"]["a"]["weight"] > 0.7
+        assert selector.describe("even")["models"]["a"]["weight"] < 0.2
+        for k in range(30):
+            await ask(selector, context=str(k))
+        assert selector.describe("odd")["contexts"] <= 10
+        # It was forgotten, and begins again.
+        assert selector.describe("odd")["models"]["a"]["weight"] < 0.5
+
+    using(body, policy="exp3", contexts=10)
+
+
+def test_a_model_that_fails_costs_no_request() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        fakes["a"].error = ServeError("it crashed", 500)
+        answers = await asyncio.gather(*(ask(selector, k) for k in range(100)))
+        assert all(said(answer) == [2] for answer in answers)
+        assert heard.events["failures", "a"] > 0
+        # And is thought of as wrong.
+        assert selector.describe()["models"]["a"]["weight"] < 0.3
+        fakes["a"].ready = False
+        before = fakes["a"].asked
+        await asyncio.gather(*(ask(selector, k) for k in range(20)))
+        assert fakes["a"].asked == before
+        del fakes["b"]  # unloaded
+        assert said(await ask(selector)) == [2]
+        fakes["c"].error = ServeError("busy", 503, 2.0)
+        with pytest.raises(ServeError, match="busy"):
+            await ask(selector)
+        fakes["c"].error = ServeError("4 rows at most", 413)
+        with pytest.raises(ServeError, match="4 rows"):
+            await ask(selector)
+        del fakes["c"]
+        with pytest.raises(ServeError, match="no model of it is ready") as caught:
+            await ask(selector)
+        assert caught.value.status == 503 and not selector.ready
+
+    using(body, policy="exp3")
+
+
+def test_load_is_no_loss() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        fakes["a"].error = ServeError("busy", 503, 1.0)
+        for k in range(50):
+            assert said(await ask(selector, k)) == [2]
+        assert selector.describe()["models"]["a"]["losses"] == 0
+
+    using(body, policy="epsilon-greedy")
+
+
+# -- all models ------------------------------------------------------------------------
+
+
+def test_votes_are_learned() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        answer = await ask(selector, rows=2)
+        assert said(answer) == [2, 2]  # two of three
+        assert answer.provenance.confidence.tolist() == pytest.approx([2 / 3, 2 / 3])
+        for k in range(40):
+            answer = await ask(selector, k)
+            joined = await selector.feedback(id=answer.provenance.id, label=[1])
+        assert joined.losses == {"a": 0.0, "b": 1.0, "c": 1.0}
+        assert joined.weights["a"] > 0.9 and joined.shared is None
+        answer = await ask(selector)
+        assert said(answer) == [1]
+        assert answer.provenance.confidence.tolist() == pytest.approx([1 / 3])
+        assert set(answer.provenance.models) == {"a", "b", "c"}
+
+    using(body)
+
+
+def test_an_answer_at_the_objective_with_what_has_arrived() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        fakes["c"].delay = 0.3
+        begun = time.monotonic()
+        answer = await ask(selector)
+        assert 0.04 < time.monotonic() - begun < 0.25
+        assert answer.provenance.late == ("c",)
+        assert answer.provenance.confidence.tolist() == pytest.approx([1 / 3])
+        assert heard.events["stragglers", "c"] == 1
+        # What comes late is still judged.
+        await asyncio.sleep(0.35)
+        joined = await selector.feedback(id=answer.provenance.id, label=[2])
+        assert joined.losses == {"a": 1.0, "b": 0.0, "c": 0.0}
+        # Feedback that is sooner is of those that have answered.
+        answer = await ask(selector, 1)
+        joined = await selector.feedback(id=answer.provenance.id, label=[2])
+        assert joined.losses == {"a": 1.0, "b": 0.0}
+        # Nobody in time: the first that comes.
+        for name, delay in (("a", 0.2), ("b", 0.1), ("c", 0.3)):
+            fakes[name].delay = delay
+        answer = await ask(selector, 2)
+        assert answer.provenance.models == ("b",) and said(answer) == [2]
+        # Nobody at all.
+        for fake in fakes.values():
+            fake.delay = 9.0
+        begun = time.monotonic()
+        with pytest.raises(ServeError, match="by the deadline"):
+            await ask(selector, 3)
+        assert time.monotonic() - begun < 1.0
+
+    using(body, slo=0.05, deadline=0.5)
+
+
+def test_failures_of_some_are_no_failure() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        fakes["b"].error = fakes["c"].error = ServeError("it crashed", 500)
+        answer = await ask(selector)
+        assert said(answer) == [1] and heard.events["failures", "b"] == 1
+        fakes["a"].error = ServeError("it crashed too", 500)
+        with pytest.raises(ServeError, match="it crashed"):
+            await ask(selector)
+
+    using(body)
+
+
+def test_clients_that_go_away() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        for fake in fakes.values():
+            fake.delay = 0.5
+        fakes["a"].error = ServeError("it crashed", 500)
+        fakes["a"].delay = 0.0
+        task = asyncio.create_task(ask(selector))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        names = [t.get_coro().__qualname__ for t in asyncio.all_tasks()]  # type: ignore[union-attr]
+        assert not any("submit" in name for name in names)
+
+    using(body)
+
+
+def test_means_and_functions() -> None:
+    floats = {"signature": signature("f32[batch]")}
+    members = {
+        "a": Fake(always(1, np.float32), **floats),
+        "b": Fake(always(2, np.float32), **floats),
+        "c": Fake(always(3, np.float32), delay=0.2, **floats),
+    }
+
+    async def mean(selector: Selector, fakes: Any, heard: Heard) -> None:
+        answer = await ask(selector)
+        assert said(answer) == [1.5] and answer.provenance.late == ("c",)
+
+    using(mean, members, combine="mean", slo=0.05)
+
+    def largest(outputs: Any, weights: Any) -> Any:
+        assert weights.keys() == set("abc")
+        assert outputs.keys() == (set("abc") if whole else set("ab"))
+        return {"y": np.max([found["y"] for found in outputs.values()], axis=0)}
+
+    async def function(selector: Selector, fakes: Any, heard: Heard) -> None:
+        assert said(await ask(selector)) == [2.0]
+
+    for whole in (False, True):
+        using(
+            function,
+            members,
+            combine=largest,
+            slo=0.05,
+            stragglers="substitute" if whole else "drop",
+        )
+
+    async def broken(selector: Selector, fakes: Any, heard: Heard) -> None:
+        with pytest.raises(ServeError, match="must give 'y' as float32"):
+            await ask(selector)
+
+    async def raising(selector: Selector, fakes: Any, heard: Heard) -> None:
+        with pytest.raises(ServeError, match="ZeroDivisionError"):
+            await ask(selector)
+
+    using(broken, members, combine=lambda outputs, weights: {}, slo=0.05)
+    using(broken, members, combine=lambda o, w: {"y": np.zeros(9)}, slo=0.05)
+    using(raising, members, combine=lambda o, w: 1 / 0, slo=0.05)
+
+
+# -- feedback --------------------------------------------------------------------------
+
+
+def test_feedback_by_inputs() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        x = np.array([3.0], np.float32)
+        await ask(selector, 3)
+        joined = await selector.feedback(inputs={"x": x.copy()}, label=[2])
+        assert joined.losses["b"] == 0.0
+        asked = fakes["a"].asked
+        # All models can be asked again; from their caches, if they have any.
+        joined = await selector.feedback(inputs={"x": x + 1}, label=[1])
+        assert joined.losses == {"a": 0.0, "b": 1.0, "c": 1.0}
+        assert fakes["a"].asked == asked + 1
+
+    using(body)
+
+    async def bandit(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        x = {"x": np.array([3.0], np.float32)}
+        for _ in range(2):
+            await ask(selector, 3)
+        for _ in range(2):
+            await selector.feedback(inputs=x, loss=0.5)
+        with pytest.raises(ServeError, match="for these inputs") as caught:
+            await selector.feedback(inputs=x, loss=0.5)
+        assert caught.value.status == 404
+        await ask(selector, 3, context="other")
+        with pytest.raises(ServeError, match="for these inputs"):
+            await selector.feedback(inputs=x, loss=0.5)
+        assert await selector.feedback(inputs=x, loss=0.5, context="other")
+
+    using(bandit, policy="exp3")
+
+
+def test_feedback_that_is_late_unknown_or_repeated() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        await ask(selector, id="one")
+        await selector.feedback(id="one", label=1)
+        await ask(selector, id="two")
+        await asyncio.sleep(0.06)
+        for id, status in (("one", 409), ("two", 410), ("three", 404)):
+            with pytest.raises(ServeError) as caught:
+                await selector.feedback(id=id, label=1)
+            assert caught.value.status == status
+        counts = {k[1]: v for k, v in heard.events.items() if k[0] == "feedback"}
+        assert counts == {"joined": 1, "repeated": 1, "late": 1, "unknown": 1}
+        assert sum(v["losses"] for v in selector.describe()["models"].values()) == 3
+
+    using(body, within=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "either 'id' or 'inputs'"),
+        ({"id": "r"}, "one of 'label', 'loss' and 'losses'"),
+        ({"id": "r", "label": 1, "loss": 0.1}, "one of 'label', 'loss' and 'losses'"),
+        ({"id": "r", "label": [1, 2, 3]}, "2 in all; got 3"),
+        ({"id": "r", "label": [math.nan, 1]}, "must be finite"),
+        ({"id": "r", "label": ["a", "b"]}, "'label' must be numbers"),
+        ({"id": "r", "loss": 0.1}, "made of several"),
+        ({"id": "r", "losses": {}}, "got nothing"),
+        ({"id": "r", "losses": {"z": 0.1}}, "of 'a', 'b', 'c'; got 'z'"),
+        ({"id": "r", "losses": {"a": math.nan}}, "the loss of 'a' must be a number"),
+        ({"id": "r", "losses": {"a": 3}}, "the loss of 'a' must be a number"),
+        ({"id": "r", "label": 1, "context": "x"}, "had context ''"),
+        ({"id": "r" * 300, "label": 1}, "256 characters"),
+    ],
+)
+def test_feedback_that_does_not_fit(options: dict[str, Any], words: str) -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        await ask(selector, rows=2, id="r")
+        with pytest.raises(ServeError, match=words) as caught:
+            await selector.feedback(**options)
+        assert caught.value.status == 400 and heard.events["feedback", "refused"] == 1
+        # It was not taken for the feedback that it is waited for.
+        joined: Joined = await selector.feedback(id="r", label=[1, 2])
+        assert joined.losses == {"a": 0.5, "b": 0.5, "c": 0.5}
+
+    using(body)
+
+
+def test_losses_of_one_model() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        answer = await ask(selector, id="r")
+        (chosen,) = answer.provenance.models
+        other = next(m for m in "abc" if m != chosen)
+        with pytest.raises(ServeError, match="whose loss is missing"):
+            await selector.feedback(id="r", losses={other: 0.5})
+        joined = await selector.feedback(id="r", losses={other: 0.5, chosen: 0.25})
+        assert joined.losses == {chosen: 0.25}
+
+    using(body, policy="thompson")
+
+
+def test_memory_is_bounded() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        for k in range(100):
+            await ask(selector, k, context=str(k))
+        figures = selector.figures()
+        assert figures["contexts", "known"] <= 5 and figures["contexts", "journal"] == 7
+        assert sum(v for (n, _), v in figures.items() if n == "weight") == 1.0
+
+    using(body, contexts=5, journal=7)
+
+
+# -- what does not go together ---------------------------------------------------------
+
+
+def test_models_that_differ() -> None:
+    async def never(*_: Any) -> None:
+        raise AssertionError
+
+    for options, words in (
+        ({"combine": "mean"}, "there is no mean"),
+        ({"output": "z"}, "there is no output 'z'"),
+        ({"policy": "best"}, "'thompson', got 'best'"),
+    ):
+        with pytest.raises(ServeError, match=words):
+            using(never, **options)
+
+
+def test_texts_that_are_too_long() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        for origin in ({"id": "x" * 257}, {"context": "x" * 257}):
+            with pytest.raises(ServeError, match="256 characters") as caught:
+                await ask(selector, **origin)
+            assert caught.value.status == 400
+
+    using(body)

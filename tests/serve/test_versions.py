@@ -1,0 +1,250 @@
+"""Candidates in the shadow and as canaries, without processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fxflow.errors import ServeError
+from fxflow.serve.containers.replica import Source
+from fxflow.serve.repository import Repository
+from fxflow.serve.selection.rollouts import Plan
+from fxflow.serve.service import ModelConfig, Origin
+from fxflow.serve.versions import Versions, VersionsConfig, same
+from tests.serve.fakes import Fake, Heard, always, lookup, signature
+
+
+def using(
+    body: Callable[[Versions, Fake, Fake, Heard], Awaitable[None]],
+    plan: Plan,
+    **options: Any,
+) -> None:
+    async def main() -> None:
+        stable, candidate = Fake(always(1)), Fake(always(2), version="2")
+        heard = Heard()
+        config = VersionsConfig("m", "old", "new", plan, **options)
+        fakes = {"old": stable, "new": candidate}
+        versions = Versions(config, lookup(fakes), heard)
+        versions.check()
+        await body(versions, stable, candidate, heard)
+        await versions.drain()
+
+    asyncio.run(main())
+
+
+async def ask(versions: Versions, value: float = 0.0, **origin: str) -> tuple[int, str]:
+    x = np.full(1, value, np.float32)
+    answer = await versions.submit({"x": x}, 1, origin=Origin(**origin))
+    assert answer.provenance is not None
+    return int(answer.outputs["y"][0]), answer.provenance.version
+
+
+def test_a_shadow_is_compared_and_delays_nobody() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        new.delay = 0.2
+        begun = time.monotonic()
+        assert await ask(versions) == (1, "1")
+        new.says = always(1)
+        assert await ask(versions) == (1, "1")
+        for _ in range(6):  # four at a time are copied
+            await ask(versions)
+        assert time.monotonic() - begun < 0.2
+        await asyncio.sleep(0.3)
+        new.error = ServeError("it crashed", 500)
+        assert await ask(versions) == (1, "1")
+        await asyncio.sleep(0.3)
+        shadow = {k[1]: v for k, v in heard.events.items() if k[0] == "shadow"}
+        # What it said was asked of it later.
+        assert shadow == {"same": 4, "dropped": 4, "failed": 1}
+        new.error, new.delay, new.says = None, 0.0, always(7)
+        await ask(versions)
+        await asyncio.sleep(0.01)
+        assert heard.events["shadow", "different"] == 1
+        assert versions.describe()["shadow"] and versions.describe()["share"] == 0
+
+    using(body, Plan(shares=(0.0, 1.0)), copies=4)
+
+
+def test_a_canary_gets_its_share_and_always_the_same() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        first = [await ask(versions, k) for k in range(400)]
+        assert first == [await ask(versions, k) for k in range(400)]
+        assert set(first) == {(1, "1"), (2, "2")}
+        assert 0.14 < sum(v == 2 for v, _ in first) / 400 < 0.26
+        versions.forward()
+        second = [await ask(versions, k) for k in range(400)]
+        # Who had it keeps it.
+        assert all(
+            b == 2 for (a, _), (b, _) in zip(first, second, strict=True) if a == 2
+        )
+        by_id = {await ask(versions, k, id="one") for k in range(10)}
+        assert len(by_id) == 1
+        assert heard.events["choices", "new"] > 100
+
+    using(body, Plan(shares=(0.2, 0.6)))
+
+
+def test_a_canary_by_client() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        found = {}
+        for k in range(200):
+            client = f"client {k % 20}"
+            found.setdefault(client, set()).add(await ask(versions, k, client=client))
+        assert all(len(answers) == 1 for answers in found.values())
+        assert {a for (a,) in found.values()} == {(1, "1"), (2, "2")}
+
+    using(body, Plan(shares=(0.5,)), by="client")
+
+
+@pytest.mark.parametrize("how", ["errors", "late", "gone"])
+def test_a_bad_candidate_is_rolled_back_without_a_lost_request(how: str) -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        if how == "errors":
+            new.error = ServeError("it crashed", 500)
+        elif how == "late":
+            new.delay = 0.03
+        else:
+            new.error = ServeError("model 'new' is not loaded", 503)
+
+        async def client(k: int) -> None:
+            for n in range(20):
+                value, _ = await ask(versions, 100 * k + n)
+                answers.append(value)
+
+        answers: list[int] = []
+        await asyncio.gather(*(client(k) for k in range(30)))
+        assert len(answers) == 600  # each has one
+        assert versions.rollout.back and versions.describe()["share"] == 0
+        assert heard.events["rollbacks", "new"] == 1
+        asked = new.asked
+        await client(99)
+        assert new.asked == asked
+        versions.forward()  # somebody has mended it
+        new.error, new.delay = None, 0.0
+        await client(98)
+        assert new.asked > asked and not versions.rollout.back
+
+    plan = Plan(shares=(0.5, 1.0), least=10, slow=0.02 if how == "late" else 0.0)
+    using(body, plan)
+
+
+def test_a_canary_that_hangs_leaves_time_for_the_other() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        new.delay = 60.0
+        begun = time.monotonic()
+        assert await ask(versions) == (1, "1")
+        assert 0.15 < time.monotonic() - begun < 0.4
+        assert heard.events["failures", "new"] == 1
+
+    using(body, Plan(shares=(1.0,)), deadline=0.4)
+
+
+def test_a_good_candidate_goes_all_the_way() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        shares = []
+        for k in range(400):
+            await ask(versions, k)
+            await asyncio.sleep(0)
+            if versions.rollout.share not in shares[-1:]:
+                shares.append(versions.rollout.share)
+        assert shares == [0.0, 0.3, 1.0]
+        assert await ask(versions) == (2, "2")
+        versions.back("somebody said so")
+        assert await ask(versions) == (1, "1")
+        assert versions.describe()["rolled_back"] == "somebody said so"
+
+    using(body, Plan(shares=(0.0, 0.3, 1.0), hold=50))
+
+
+def test_versions_by_name() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        assert versions.versions == ("1", "2") and versions.ready
+        assert versions.pinned("2") is new and versions.pinned("1") is old
+        with pytest.raises(ServeError, match="there is '1', '2'") as caught:
+            versions.pinned("3")
+        assert caught.value.status == 404
+        assert versions.figures() == {("share", "new"): 0.5, ("rolled_back", "new"): 0}
+        new.signature = signature("f32[batch]")
+        with pytest.raises(ServeError, match="'old' and 'new' differ in outputs"):
+            versions.check()
+
+    using(body, Plan(shares=(0.5,)))
+
+
+def test_processes_under_load() -> None:
+    """Forward, back and a candidate that is killed, with requests in flight."""
+    source = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
+
+    async def main() -> None:
+        plan = Plan(shares=(0.5, 1.0), least=5)
+        models = [
+            ModelConfig(m, source, slo=2.0, deadline=20.0) for m in ("old", "new")
+        ]
+        repository = Repository(models)
+        faults = await repository.configure(
+            models, [VersionsConfig("m", "old", "new", plan)]
+        )
+        assert not faults, faults
+        versions = repository.get("m")
+        assert isinstance(versions, Versions)
+        models_of: list[str] = []
+
+        async def client(number: int, stop: asyncio.Event) -> None:
+            k = 0
+            while not stop.is_set():
+                k += 1
+                x = np.full((1, 2), 10 + number, np.float32)
+                origin = Origin(f"{number} {k}")
+                answer = await repository.get("m").submit({"x": x}, 1, origin=origin)
+                assert (answer.outputs["output"] == x).all()  # its own, and one
+                assert answer.provenance is not None
+                models_of.extend(answer.provenance.models)
+
+        async def until(wanted: set[str], count: int = 40) -> None:
+            del models_of[:]
+            while len(models_of) < count or set(models_of[-count:]) != wanted:
+                await asyncio.sleep(0.002)
+
+        stop = asyncio.Event()
+        clients = [asyncio.create_task(client(k, stop)) for k in range(12)]
+        try:
+            async with asyncio.timeout(60):
+                await until({"old", "new"})
+                versions.forward()
+                await until({"new"})
+                versions.back()
+                await until({"old"})
+                versions.forward()
+                await until({"old", "new"})
+                os.kill(repository.member("new").pids()[0], signal.SIGKILL)
+                while not versions.rollout.back:
+                    await asyncio.sleep(0.002)
+                await until({"old"})
+            stop.set()
+            await asyncio.gather(*clients)  # none had an error
+        finally:
+            for task in clients:
+                task.cancel()
+            await repository.drain()
+
+    asyncio.run(main())
+
+
+def test_same() -> None:
+    half = np.array([1.0], ml_dtypes.bfloat16)
+    assert same({"y": half}, {"y": half.copy()}, 0.0)
+    assert not same({"y": half}, {"y": half * 2}, 0.1)
+    assert same({"y": np.array([np.nan])}, {"y": np.array([np.nan])}, 0.1)
+    assert not same({"y": np.array([1, 2])}, {"y": np.array([1, 3])}, 9.0)
+    assert not same({"y": np.array([1])}, {"y": np.array([1, 1])}, 0.1)
+    assert not same({"y": np.array([1])}, {"z": np.array([1])}, 0.1)
+    text = np.array([b"a"], object)
+    assert same({"y": text}, {"y": text.copy()}, 0.1)
