@@ -6,6 +6,10 @@ arrays their operators; the other packages are imported when first used.
 
 import typing as _typing
 
+from fxflow._collector import Paused as _Paused
+
+_paused = _Paused()
+
 # fmt: off
 from fxflow._config import config as config
 from fxflow._version import __version__ as __version__
@@ -41,6 +45,7 @@ from fxflow.transforms.debugging import (
     transfer_guard_device_to_device, transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
+from fxflow.transforms.fwd_and_bwd import fwd_and_bwd
 from fxflow.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
 from fxflow.transforms.inspection import (
     ensure_compile_time_eval, eval_shape, make_graph, named_call, named_scope,
@@ -64,6 +69,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import distributed as distributed
     from fxflow import dtypes as dtypes
     from fxflow import errors as errors
+    from fxflow import export as export
     from fxflow import extend as extend
     from fxflow import ffi as ffi
     from fxflow import flatten_util as flatten_util
@@ -77,6 +83,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import random as random
     from fxflow import ref as ref
     from fxflow import scipy as scipy
+    from fxflow import serve as serve
     from fxflow import sharding as sharding
     from fxflow import stages as stages
     from fxflow import train as train
@@ -89,7 +96,7 @@ __all__ = [
     # transforms
     "jit", "pmap", "shard_map", "vmap", "disable_jit",
     "grad", "value_and_grad", "hessian", "jacfwd", "jacrev", "jet", "jvp", "vjp",
-        "linearize", "linear_transpose", "linear_call",
+        "fwd_and_bwd", "linearize", "linear_transpose", "linear_call",
     "checkpoint", "checkpoint_name", "checkpoint_policies",
     "custom_gradient", "custom_jvp", "custom_vjp", "closure_convert",
         "CustomVJPPrimal", "SymbolicZero",
@@ -116,9 +123,10 @@ _public(
     (*__all__, "numpy", "__version__"),
     lazy=(
         "checkify", "custom_batching", "debug", "devices", "distributed", "dtypes",
-        "errors", "extend", "ffi", "flatten_util", "image", "lax", "memory", "nn",
-        "ops", "optim", "profiler", "random", "ref", "scipy", "sharding", "stages",
-        "train", "tree", "typing", "viz",
+        "errors", "export", "extend", "ffi", "flatten_util", "image", "lax", "memory",
+        "nn", "ops", "optim", "profiler", "random", "ref", "scipy", "serve", "sharding",
+        "stages", "train", "tree", "typing", "viz",
     ),
 )
 # fmt: on
+_paused.resume()

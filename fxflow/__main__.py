@@ -18,6 +18,7 @@ from fxflow import __version__, devices
 from fxflow.distributed import launch, standalone
 from fxflow.distributed.parameter_server import command
 from fxflow.errors import BackendError
+from fxflow.serve import command as serving
 
 
 class Command(NamedTuple):
@@ -90,6 +91,7 @@ COMMANDS = {
     "parameter-server": Command(
         command.main, "one server of an asynchronous parameter server", True
     ),
+    "serve": Command(serving.main, "models over HTTP, within an objective of latency"),
     "coordinator": Command(
         standalone.main, "where processes meet that something else starts", True
     ),

@@ -111,6 +111,22 @@ def _optional(parse: Callable[[object], T]) -> Callable[[object], T | None]:
     return parse_optional
 
 
+_PASSES = ("join_scatters", "split_loops")
+
+
+def _passes(value: object) -> str:
+    """`all`, `none`, or names of passes with commas between them."""
+    text = _text(value)
+    named = {part.strip() for part in text.split(",")}
+    if named == set(_PASSES) or text == "all":
+        return "all"
+    if text in ("", "none"):
+        return "none"
+    if not named <= set(_PASSES):
+        raise ValueError(f"expected all, none, or some of {', '.join(_PASSES)}")
+    return ",".join(name for name in _PASSES if name in named)
+
+
 _LEVEL = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
@@ -262,6 +278,12 @@ class Config(threading.local):
     )
     disable_jit = Option(
         False, _boolean, "Run jitted functions operation by operation, for debugging."
+    )
+    passes = Option(
+        "all",
+        _passes,
+        "What rewrites the graph of a jitted function before XLA gets it: all, none, "
+        "or some of join_scatters, split_loops, with commas between them.",
     )
     # -- checks ------------------------------------------------------------------------
     debug_nans = Option(

@@ -7,8 +7,8 @@ another way are listed below; those that are spelled the same need no entry.
 
 from __future__ import annotations
 
-import difflib
 import importlib
+import sys
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -22,11 +22,9 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "enable_custom_prng": "random.key",
         "enable_x64": "config.override(x64=True)",
         "explain_cache_misses": "config.override(explain_retraces=True)",
-        "export": "jit(f).lower(...).compile()",
         "copy_to_host_async": "Array.copy_to_host_async",
         "empty_ref": "new_ref(numpy.empty(shape, dtype))",
         "free_ref": "freeze",
-        "fwd_and_bwd": "vjp",
         "host_count": "process_count",
         "host_id": "process_index",
         "jacobian": "jacrev",
@@ -129,6 +127,10 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
 }
 
 
+# Where Python's own code for `import` says it is.
+_IMPORTING = "<frozen importlib._bootstrap>"
+
+
 def answer(namespace: dict[str, Any], names: Iterable[str], lazy: Any = ()) -> None:
     """Makes a public module list its names, and say what an absent one is called.
 
@@ -143,6 +145,10 @@ def answer(namespace: dict[str, Any], names: Iterable[str], lazy: Any = ()) -> N
     def __getattr__(name: str) -> Any:
         if name in lazy:
             return importlib.import_module(f"{module}.{name}")
+        if sys._getframe(1).f_code.co_filename == _IMPORTING:
+            # `from module import name` asks before it looks for a submodule, and shows
+            # nobody what it was told.
+            raise AttributeError(_absent(module, name), name=name)
         try:
             raise AttributeError(message(module, name, listed), name=name)
         except AttributeError as error:
@@ -165,18 +171,24 @@ def message(module: str, name: str, names: Collection[str]) -> str:
       name: the absent one.
       names: the public names of the module.
     """
-    text = f"module {module!r} has no attribute {name!r}"
+    text = _absent(module, name)
     if name.startswith("__"):  # Python and its tools ask for these
         return text
     called = _CALLED_HERE.get(module, {}).get(name)
     if called is None and module == "fxflow.tree":
         called = _without_prefix(name, names)
     if called is None:
+        import difflib  # a millisecond that only who misspells needs to wait for
+
         near = difflib.get_close_matches(name, names, 1)
         return f"{text}: did you mean {module}.{near[0]}?" if near else text
     if " has " in called:
         return f"{text}: {called}"
     return f"{text}: here it is fxflow.{called}"
+
+
+def _absent(module: str, name: str) -> str:
+    return f"module {module!r} has no attribute {name!r}"
 
 
 def _without_prefix(name: str, names: Collection[str]) -> str | None:

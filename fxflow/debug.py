@@ -9,15 +9,28 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from fxflow.core import tree
 from fxflow.core.arrays import Array, not_an_array
+from fxflow.core.boundary import boundary
 from fxflow.core.boundary import public as _public
+from fxflow.core.ir.graph import Var
 from fxflow.core.ir.trace import Tracer
+from fxflow.core.labels import leaf_labels
+from fxflow.core.source import describe
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.callbacks import debug_callback as callback
+from fxflow.transforms.inspection import make_graph
+from fxflow.transforms.vjp import vjp
 from fxflow.viz.shardings import ColorMap, sharding_text
 
-__all__ = ["callback", "print", "visualize_array_sharding", "visualize_sharding"]
+__all__ = [
+    "callback",
+    "print",
+    "print_saved_residuals",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]
 
 
 class _Fields(string.Formatter):
@@ -157,6 +170,45 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
             "jitted function"
         )
     visualize_sharding(arr.shape, arr.sharding, **kwargs)
+
+
+@boundary
+def print_saved_residuals(f: Any, *args: Any, **kwargs: Any) -> None:
+    """Prints what reverse mode keeps of a function until its backward pass.
+
+    A line for each array: its type, the operation that makes it, and the line it stands
+    on. `checkpoint` and its policies shorten the list.
+
+    Args:
+      f: function of arrays (or pytrees of them).
+      *args: of the function; arrays or `ShapeDtypeStruct`s.
+      **kwargs: likewise, by name. They are differentiated, too.
+
+    Raises:
+      ArgumentError: an argument or result is no array.
+
+    Example:
+      >>> print_saved_residuals(lambda x: x * 3.0, 1.0)
+      f32[]~ constant
+      >>> print_saved_residuals(lambda x, y: x * y, 1.0, 2.0)
+      f32[]~ the argument y
+      f32[]~ the argument x
+    """
+
+    def residuals(*args: Any, **kwargs: Any) -> list[Any]:
+        return tree.leaves(vjp(lambda a, k: f(*a, **k), args, kwargs)[1])
+
+    graph = make_graph(residuals)(*args, **kwargs).graph
+    labels = leaf_labels(f, args, kwargs)
+    said = [f"the argument {label}" for label in labels]
+    where: dict[Any, str] = dict.fromkeys(graph.inputs, "captured")
+    where.update(zip(graph.inputs[graph.num_consts :], said, strict=True))
+    for node in graph.nodes:
+        line = f"{node.primitive.name} at {describe(node.source)}"
+        where.update(dict.fromkeys(node.outputs, line))
+    for out in dict.fromkeys(graph.outputs):
+        kept = where[out] if isinstance(out, Var) else "constant"
+        builtins.print(out.aval, kept)
 
 
 _public(globals(), __all__)

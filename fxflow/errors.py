@@ -92,6 +92,15 @@ class OutOfRangeError(FxflowError, IndexError):
     """
 
 
+class InconclusiveSizeError(ConcretizationError, ValueError):
+    """A comparison of symbolic sizes that not all calls would answer alike.
+
+    JAX calls it `InconclusiveDimensionOperation`.
+
+    Explained in `docs/guides/errors.md#inconclusivesizeerror`.
+    """
+
+
 class LeakedTracerError(FxflowError, RuntimeError):
     """A traced value outlived the transformation that made it.
 
@@ -272,6 +281,13 @@ class DamagedCheckpointError(CheckpointError):
     """
 
 
+class ExportError(FxflowError, ValueError):
+    """A function cannot be exported, or what was loaded is not what was promised.
+
+    Explained in `docs/guides/errors.md#exporterror`.
+    """
+
+
 class MessageError(FxflowError, ValueError):
     """What came is no message of a parameter server, or no message can say it.
 
@@ -279,12 +295,30 @@ class MessageError(FxflowError, ValueError):
 
     Attributes:
       reason: one word, by which they are counted: ``"mark"``, ``"version"``,
-        ``"kind"``, ``"text"``, ``"arrays"`` or ``"size"``.
+        ``"kind"``, ``"text"``, ``"arrays"``, ``"size"`` or ``"memory"``.
     """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class ServeError(FxflowError, RuntimeError):
+    """A model cannot be served, or a request to one is not answered.
+
+    Explained in `docs/guides/errors.md#serveerror`.
+
+    Attributes:
+      status: HTTP's for it: 4xx is the request's fault, 503 means later.
+      retry_after: seconds after which it may be tried again; 0: unknown.
+    """
+
+    def __init__(
+        self, message: str, status: int = 500, retry_after: float = 0.0
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
 
 
 class RetraceWarning(UserWarning):

@@ -5,6 +5,7 @@ and that one's `compile` a `Compiled`.
 """
 
 from fxflow.core.boundary import public as _public
+from fxflow.transforms.copies import ArgumentCopy
 from fxflow.transforms.jit import JitFunction as Wrapped
 from fxflow.transforms.stages import (
     ArgInfo,
@@ -14,6 +15,14 @@ from fxflow.transforms.stages import (
     Traced,
 )
 
-__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+__all__ = [
+    "ArgInfo",
+    "ArgumentCopy",
+    "Compiled",
+    "CompilerOptions",
+    "Lowered",
+    "Traced",
+    "Wrapped",
+]
 
 _public(globals(), __all__)

@@ -110,9 +110,29 @@ def test_mlir_and_scipy_wait_until_they_are_needed(run: Run) -> None:
     code = """
 import sys, fxflow.numpy
 heavy = ("jaxlib.mlir", "scipy", "opt_einsum", "matplotlib", "urllib.request")
+heavy += ("hashlib", "difflib")
 print([m for m in heavy if m in sys.modules])
 """
     assert run(code).strip() == "[]"
+
+
+def test_the_collector_works_again(run: Run) -> None:
+    """After an import that fails as well; what the user froze stays frozen."""
+    code = """
+import gc, sys
+gc.freeze()
+frozen = gc.get_freeze_count()
+sys.modules["ml_dtypes"] = None
+try:
+    import fxflow
+except ImportError:
+    pass
+print(gc.isenabled())
+del sys.modules["ml_dtypes"]
+import fxflow.numpy
+print(gc.isenabled(), gc.get_freeze_count() > frozen // 2 > 0)
+"""
+    assert run(code).split() == ["True"] * 3
 
 
 @pytest.mark.skipif(PathFinder.find_spec("jax") is None, reason="jax is not installed")

@@ -29,6 +29,8 @@ ORDER = (
     ("viz",),
     ("profiler",),
     ("train",),
+    ("export",),
+    ("serve",),
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 # `fxflow` itself and modules beside `__init__` that only collect names for the user

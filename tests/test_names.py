@@ -71,3 +71,11 @@ def test_only_public_names_are_listed(module: str) -> None:
 def test_hasattr_and_defaults() -> None:
     assert not hasattr(fxflow, "remat")
     assert getattr(fxflow.numpy, "in1d", None) is None
+
+
+def test_import_of_an_absent_name_says_which() -> None:
+    with pytest.raises(ImportError, match="cannot import name 'nnumpy' from 'fxflow'"):
+        from fxflow import nnumpy  # type: ignore[attr-defined]  # noqa: F401
+    from fxflow import nn, optim
+
+    assert nn is fxflow.nn and optim is fxflow.optim

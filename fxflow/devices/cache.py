@@ -153,7 +153,8 @@ def _current() -> _State:
     return _state
 
 
-def _sha256(data: bytes = b"") -> hashlib._Hash:
+def sha256(data: bytes = b"") -> hashlib._Hash:
+    """Returns a hash of some bytes; more can be added to it."""
     # Loads OpenSSL (3 ms): put off from the import of fxflow to its first program.
     import hashlib
 
@@ -224,7 +225,7 @@ def key(module: str | bytes, options: bytes, device: Device, extra: str = "") ->
         options,
         code,
     )
-    digest = _sha256()
+    digest = sha256()
     for part in parts:
         # The length keeps two different splittings of the same bytes apart.
         digest.update(len(part).to_bytes(8, "little"))
@@ -279,7 +280,7 @@ def _payload(entry: bytes, key: bytes) -> bytes | None:
     if (magic, form, kept) != (_MAGIC, FORMAT, key):
         return None
     payload = entry[_HEADER.size :]
-    if len(payload) != length or _sha256(payload).digest() != digest:
+    if len(payload) != length or sha256(payload).digest() != digest:
         return None
     return payload
 
@@ -291,7 +292,7 @@ def store(key: bytes, payload: bytes) -> None:
     limit = config.cache_max_bytes
     if not state.trusted() or state.broken or size > limit:
         return
-    digest = _sha256(payload).digest()
+    digest = sha256(payload).digest()
     header = _HEADER.pack(_MAGIC, FORMAT, key, digest, len(payload))
     try:
         _write(state, _path(state, key), header, payload)

@@ -6,7 +6,6 @@ no import of the bindings (16 ms) and gives the disk cache its key at once.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import logging
 import time
@@ -81,7 +80,7 @@ def _announce(name: str, module_text: str | bytes, devices: Sequence[Device]) ->
     text = module_text.encode() if isinstance(module_text, str) else module_text
     # Not the settings: where one process dumps its programs is its own affair.
     ids = ",".join(str(d.id) for d in devices)
-    digest = hashlib.sha256(ids.encode() + b";" + text).hexdigest()
+    digest = cache.sha256(ids.encode() + b";" + text).hexdigest()
     for listener in _shared:
         listener(name, digest, processes)
 
@@ -411,6 +410,23 @@ def hlo_computation(module_text: str | bytes) -> Any:
     return raw.mlir.mlir_module_to_xla_computation(
         module_text, use_tuple_args=False, return_tuple=False
     )
+
+
+def load(payload: bytes, placement: Placement, name: str = "") -> Executable:
+    """Returns the program that `Executable.serialize` gave, of one device.
+
+    Args:
+      payload: the program; it is machine code.
+      placement: where it is to run: a device of the kind it was compiled for.
+      name: for messages.
+
+    Raises:
+      RuntimeFailure: it is none, or not for this device.
+    """
+    process.require_not_forked()
+    devices = placement.devices
+    program = process.shielded(_load, payload, devices, build_options(devices), ())
+    return Executable(program, name, devices, True)
 
 
 def _load(

@@ -38,6 +38,11 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return joined
 
 
+#: ``from_parts(registry, node_data, children)``: a structure of others, where
+#: ``node_data`` is the container's class and what it keeps, or None for a leaf.
+from_parts: Callable[..., PyTreeDef] = pytree.PyTreeDef.from_node_data_and_children
+
+
 def all_leaves(values: Iterable[Any]) -> bool:
     """Returns whether no item of `values` is a container."""
     return bool(pytree.all_leaves(registry, values))

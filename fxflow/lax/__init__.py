@@ -50,6 +50,7 @@ from fxflow.lax.copying import copy, optimization_barrier
 from fxflow.lax.creation import broadcasted_iota, empty, full, full_like, iota
 from fxflow.lax.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from fxflow.lax.custom_reduction import reduce
+from fxflow.lax import dimension_size as _sizes  # noqa: F401 (sizes become arrays)
 from fxflow.lax.dot import DotDimensionNumbers, batch_matmul, dot, dot_general
 from fxflow.lax.dynamic_slicing import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from fxflow.core.arrays import Array, Shape
+from fxflow.core.arrays.sizes import is_symbolic, length_of
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.source import of_rank
 from fxflow.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
@@ -35,6 +36,8 @@ def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:
         return tuple(map(operator.index, values))
     # It says which argument is traced, which the message below cannot.
     except ConcretizationError:
+        if isinstance(values, tuple | list) and is_symbolic(values):
+            return tuple(map(length_of, values))
         raise
     except (TypeError, ArgumentError):
         raise ArgumentError(
@@ -51,6 +54,8 @@ def integer(name: str, what: str, value: Any) -> int:
     try:
         return operator.index(value)
     except ConcretizationError:
+        if is_symbolic((value,)):
+            return cast(int, value)
         raise
     except (TypeError, ArgumentError):
         raise ArgumentError(
@@ -177,7 +182,7 @@ def canonical_shape(name: str, shape: Any, what: str = "shape") -> Shape:
       ShapeError: a length is negative.
     """
     lengths = int_tuple(name, what, shape)
-    if lengths and min(lengths) < 0:
+    if any(n < 0 for n in lengths):
         raise ShapeError(
             f"{name}: lengths in {what} must not be negative, got {lengths}"
         )

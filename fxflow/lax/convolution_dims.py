@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from fxflow.core.arrays.sizes import larger, length_of
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import int_tuple
 
@@ -198,7 +199,7 @@ def padtype_to_pads(
     ):
         # SAME: ceil(length / stride) windows, whatever their size.
         count = -(-length // stride)
-        total = int(max(0, (count - 1) * stride + window - length))
+        total = length_of(larger(0, (count - 1) * stride + window - length))
         # Of an odd total, SAME has the one more behind, SAME_LOWER in front.
         small, large = total // 2, total - total // 2
         pads.append((small, large) if kind == "SAME" else (large, small))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, promotion, typeof
+from fxflow.core.arrays.sizes import smaller
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node, Var
@@ -191,7 +192,7 @@ class DynamicSlice(Primitive):
             x,
             indices,
             dimension_numbers=numbers,
-            slice_sizes=(min(size, 1),) * shift + sizes,
+            slice_sizes=(smaller(size, 1),) * shift + sizes,
             indices_are_sorted=False,
             unique_indices=False,
             mode=GatherScatterMode.CLIP,
@@ -362,7 +363,7 @@ def _start(start: Any, length: int, dtype: Any, allow_negative: bool) -> Any:
         if known < 0 and allow_negative:
             known += length
         # Clamping would do it as well, but the number has to fit the dtype.
-        return arith.constant(min(max(known, 0), length), dtype)
+        return arith.constant(smaller(max(known, 0), length), dtype)
     aval = typeof(start)
     if aval.dtype != dtype:
         start = convert_element_type(start, dtype)

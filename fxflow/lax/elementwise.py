@@ -8,7 +8,6 @@ gives -1.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -124,12 +123,12 @@ class Mul(Elementwise):
 
 
 def _reciprocal_vanishes(divisor: Any) -> bool:
-    """Returns whether it is a constant of which the reciprocal is subnormal."""
+    """Returns whether a constant has an element whose reciprocal is subnormal."""
     if type(divisor) is not Literal or not dtypes.is_floating(divisor.aval.dtype):
         return False
-    size = math.fabs(divisor.value)
+    sizes = np.abs(np.asarray(divisor.value, np.float64))
     smallest = float(dtypes.finfo(divisor.aval.dtype).tiny)
-    return size > 0 and 0 < 1 / size < smallest
+    return bool(np.any((sizes > 1 / smallest) & (sizes < np.inf)))
 
 
 def _host_div(x: Any, y: Any) -> Any:

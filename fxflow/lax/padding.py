@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import larger
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -54,7 +55,7 @@ class Pad(Linear):
                 raise ShapeError(
                     f"pad: interior padding must not be negative, got {padding_config}"
                 )
-            total = low + high + length + max(length - 1, 0) * interior
+            total = low + high + length + larger(length - 1, 0) * interior
             if total < 0:
                 raise ShapeError(
                     f"pad: {padding_config} takes more away from {x} than there is: "

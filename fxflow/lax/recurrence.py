@@ -261,12 +261,12 @@ def loop(
     def at(c: Context, step: str) -> list[str]:
         zero = c.constant(np.int32(0), index)
         if reverse:
-            end = c.constant(np.int32(length - 1), index)
+            end = c.constant(length - 1, index)
             step = c.emit(f"stablehlo.subtract {end}, {step} : {index.mlir}")
         return [step if i == axis else zero for i in range(aval.ndim)]
 
     def unfinished(c: Context, names: list[str]) -> list[str]:
-        end = c.constant(np.int32(length), index)
+        end = c.constant(length, index)
         types = f"({index.mlir}, {index.mlir}) -> {flag.mlir}"
         return [c.emit(f"stablehlo.compare LT, {names[0]}, {end} : {types}")]
 

@@ -14,10 +14,12 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
     Flags,
+    HostCall,
     Primitive,
     Values,
     Zero,
@@ -237,6 +239,17 @@ class Reduction(Monoid, Primitive):
             out = reduce_(operand.astype(wide), axes, wide, initial=start)
             return np.asarray(out).astype(dtype)
 
+        return call
+
+    def host_call(self, node: Node) -> HostCall:
+        """The ufunc's `reduce` itself where nothing else is to be done."""
+        call = super().host_call(node)
+        aval, axes = node.inputs[0].aval, node.params["axes"]
+        plain = type(self).host_function is Reduction.host_function
+        if plain and axes and aval.size and aval.dtype.char in NATIVE:
+            # All axes by None, which spares NumPy the tuple.
+            along = None if len(axes) == aval.ndim else axes
+            call = HostCall(self.ufunc.reduce, call.noisy, (along, aval.dtype))
         return call
 
     def batch(

@@ -44,7 +44,7 @@ class Reshape(Structural):
         if math.prod(new_sizes) != x.size:
             hint = (
                 "lengths must not be negative here (fxflow.numpy.reshape infers -1)"
-                if new_sizes and min(new_sizes) < 0
+                if any(n < 0 for n in new_sizes)
                 else f"that is {math.prod(new_sizes)} elements instead of {x.size}"
             )
             raise ShapeError(f"reshape: cannot reshape {x} to {new_sizes}: {hint}")
@@ -125,7 +125,7 @@ def reshape(
         return laid_out("reshape", out, out_sharding)
     aval = typeof(operand)
     wanted = int_tuple("reshape", "new_sizes", new_sizes)
-    if wanted and min(wanted) < 0:
+    if any(n < 0 for n in wanted):
         raise ShapeError(
             f"reshape: cannot reshape {aval} to {wanted}: lengths must not be negative "
             "here (fxflow.numpy.reshape infers -1)"

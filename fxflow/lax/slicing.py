@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import larger
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import Values, register
@@ -61,7 +62,7 @@ class Slice(Structural):
                     f"steps of {step} does not lie in 0 to {n} (negative numbers do "
                     "not count from the end here: see slice_in_dim)"
                 )
-            shape.append(-((start - limit) // step))
+            shape.append((limit - start + step - 1) // step)
         return Aval(tuple(shape), x.dtype, x.weak_type)
 
     def lower(
@@ -113,7 +114,7 @@ class Slice(Structural):
             strides or (1,) * ct.ndim,
             strict=True,
         ):
-            covered = new + max(new - 1, 0) * (step - 1)
+            covered = new + larger(new - 1, 0) * (step - 1)
             config.append((start, old - start - covered, step - 1))
         zero = arith.constant(0, ct.dtype)
         return [Pad.bind(cotangent, zero, padding_config=tuple(config))]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import (
     Batched,
@@ -184,7 +185,7 @@ class Sort(MultipleResults):
         """The tangents in the order of the elements."""
         axis = params["dimension"]
         aval = typeof(primals[0])
-        dtype = np.int32 if aval.size < 2**31 else np.int64
+        dtype = np.int64 if is_at_least(aval.size, 2**31) else np.int32
         # Sorted along, they become the order that the tangents need.
         positions = broadcasted_iota(dtype, aval.shape, axis)
         *outs, order = self.bind(*primals, positions, **params)
@@ -334,7 +335,7 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True) -> Array:
     """
     aval = typeof(operand)
     axis = canonical_axis("argsort", dimension, aval.ndim, "dimension")
-    long = aval.shape[axis] >= 2**31
+    long = is_at_least(aval.shape[axis], 2**31)
     positions = broadcasted_iota(np.int64 if long else np.int32, aval.shape, axis)
     _, order = Sort.bind(
         operand, positions, dimension=axis, is_stable=bool(is_stable), num_keys=1

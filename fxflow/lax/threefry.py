@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
+from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -253,16 +254,17 @@ def counters(ctx: Context, batch: Shape, shape: Shape) -> tuple[str, str]:
     full = (*batch, *shape)
     words = Aval(full, WORD)
     size = math.prod(shape)
-    wide = Aval(full, dtypes.uint64) if size > MASK else words
+    # Of sizes that only a call says, there may be more than 32 bits count.
+    wide = words if is_at_least(MASK, size) else Aval(full, dtypes.uint64)
     total = ""
     stride = size
     for axis, length in enumerate(shape):
         stride //= length or 1
-        if length <= 1 < size:
+        if length in (0, 1) and size not in (0, 1):
             continue
         index = ctx.emit(f"stablehlo.iota dim = {axis + len(batch)} : {wide.mlir}")
-        if stride > 1:
-            factor = ctx.constant(np.uint64(stride), wide)
+        if stride not in (0, 1):
+            factor = ctx.constant(stride, wide)
             index = ctx.emit(f"stablehlo.multiply {index}, {factor} : {wide.mlir}")
         total = (
             ctx.emit(f"stablehlo.add {total}, {index} : {wide.mlir}")

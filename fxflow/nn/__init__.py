@@ -28,7 +28,7 @@ from fxflow.nn.attention import dot_product_attention
 from fxflow.nn.candidates import (
     Candidates, log_uniform_candidates, uniform_candidates, unigram_candidates,
 )
-from fxflow.nn.ctc import ctc_loss
+from fxflow.nn.ctc import ctc_loss, ctc_loss_with_forward_probs
 from fxflow.nn.dropout import dropout
 from fxflow.nn.encoding import one_hot
 from fxflow.nn.linear import (
@@ -55,7 +55,8 @@ from fxflow.numpy import tanh
 
 __all__ = [
     "avg_pool", "batch_norm", "batch_norm_init", "batch_norm_state", "Candidates",
-    "celu", "conv", "conv_init", "ctc_loss", "dot_product_attention", "dropout", "elu",
+    "celu", "conv", "conv_init", "ctc_loss", "ctc_loss_with_forward_probs",
+    "dot_product_attention", "dropout", "elu",
     "embedding", "embedding_init", "gelu", "get_scaled_dot_general_config", "glu",
     "group_norm", "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init",
     "gru_state", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",

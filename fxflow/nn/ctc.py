@@ -1,4 +1,4 @@
-"""The loss of connectionist temporal classification."""
+"""The loss of connectionist temporal classification, and the forward probabilities."""
 
 from __future__ import annotations
 
@@ -57,7 +57,61 @@ def ctc_loss(
 
     Source: Graves et al. 2006; the forward recursion, in logarithms.
     """
-    name = "ctc_loss"
+    every = _forward("ctc_loss", logits, labels, logit_mask, label_mask, blank_id)
+    return every[0]
+
+
+def ctc_loss_with_forward_probs(
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    logit_mask: ArrayLike | None = None,
+    label_mask: ArrayLike | None = None,
+    blank_id: int = 0,
+) -> tuple[Array, Array, Array]:
+    """Returns `ctc_loss` and the probabilities of the forward recursion behind it.
+
+    Args:
+      logits: float[..., time, classes], not normalised.
+      labels: int[..., labels], none of them the blank.
+      logit_mask: bool[..., time]: False where a sequence has no step; None: all are.
+      label_mask: bool[..., labels]: False behind the last label; None: all are labels.
+      blank_id: the class that is the blank.
+
+    Returns:
+      The loss, float[...]; float[time, ..., labels + 1]: after each step, the
+      logarithm of the probability of having said the first `n` labels and a blank
+      then; float[time, ..., labels]: of having just said label `n`. What cannot be is
+      -inf. A step that a sequence does not have repeats the one before. (In optax the
+      last row of the first array holds the ways that end with label `n` as well.)
+
+    Raises:
+      ArgumentError: an argument is no array, or there is no such class as the blank.
+      DtypeError: an argument is of another kind.
+      ShapeError: shapes do not fit.
+
+    Example:
+      >>> logits = fnp.zeros((2, 3))  # of 3² paths
+      >>> _, blank, label = nn.ctc_loss_with_forward_probs(logits, np.array([1]))
+      >>> print(fnp.round(9 * fnp.exp(blank[-1])), fnp.round(9 * fnp.exp(label[-1])))
+      [1. 1.] [2.]
+
+    Source: Graves et al. 2006; the forward recursion, in logarithms.
+    """
+    name = "ctc_loss_with_forward_probs"
+    loss, ways = _forward(name, logits, labels, logit_mask, label_mask, blank_id)
+    return loss, ways[..., 0::2], ways[..., 1::2]
+
+
+def _forward(
+    name: str,
+    logits: Any,
+    labels: Any,
+    logit_mask: Any,
+    label_mask: Any,
+    blank_id: int,
+) -> tuple[Array, Array]:
+    """Returns the loss, and the logarithms of all ways to each symbol at each step."""
     floats(name, "logits", logits, "time", "classes")
     *batch, time, classes = typeof(logits).shape
     aval = typeof(array(name, "labels", labels, "integers"))
@@ -97,17 +151,18 @@ def ctc_loss(
         here, taken = slices
         past = fnp.where(skips, _later(ways, 2, -math.inf), -math.inf)
         new = fnp.add(_log_sum(ways, _later(ways, 1, -math.inf), past), here)
-        return (new if taken is None else fnp.where(taken, new, ways)), None
+        new = new if taken is None else fnp.where(taken, new, ways)
+        return new, new
 
     # Before the first step one stands at the first blank, having said nothing.
     start = fnp.full((*batch, size), -math.inf, dtype).at[..., 0].set(0)
-    ways, _ = lax.scan(step, start, (fnp.moveaxis(said, -2, 0), logit_mask))
+    ways, every = lax.scan(step, start, (fnp.moveaxis(said, -2, 0), logit_mask))
     # One ends with the last label, or the blank behind it.
     ends = fnp.expand_dims(2 * lengths, -1)
     places = fnp.arange(size, dtype="int32")
     is_end = fnp.logical_or(fnp.equal(places, ends), fnp.equal(places, ends - 1))
     last = fnp.where(is_end, ways, -math.inf)
-    return fnp.negative(_log_sum(*fnp.moveaxis(last, -1, 0)))
+    return fnp.negative(_log_sum(*fnp.moveaxis(last, -1, 0))), every
 
 
 def _later(x: Any, by: int, fill: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.arrays.protocol import array_method
+from fxflow.core.arrays.sizes import Size, is_symbolic, larger, smaller
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (
@@ -67,9 +68,31 @@ def read(index: Any, name: str = "index") -> tuple[tuple[Any, ...], list[Any]]:
     return tuple(static), arrays
 
 
-def _bound(value: Any) -> int | None:
-    """Returns a bound of a slice as a Python int."""
-    if value is None or type(value) is int:
+def _range(item: tuple[Any, Any, Any], length: Any) -> tuple[Any, Any, int]:
+    """Returns the first index, the number of indices and the step of a slice."""
+    if not is_symbolic((*item[:2], length)):
+        start, stop, step = slice(*item).indices(length)
+        return start, len(range(start, stop, step)), step
+    # What `slice.indices` does, for sizes.
+    step = 1 if item[2] is None else item[2]
+    low, high = (0, length) if step > 0 else (-1, length - 1)
+
+    def inside(bound: Any, default: Any) -> Any:
+        if bound is None:
+            return default
+        if bound < 0:
+            return larger(bound + length, low)
+        return smaller(bound, high)
+
+    start = inside(item[0], low if step > 0 else high)
+    stop = inside(item[1], high if step > 0 else low)
+    over = stop - start if step > 0 else start - stop
+    return start, larger(0, (over + abs(step) - 1) // abs(step)), step
+
+
+def _bound(value: Any) -> Any:
+    """Returns a bound of a slice as a Python int, or the size that it is."""
+    if value is None or type(value) is int or type(value) is Size:
         return value
     try:
         return operator.index(value)
@@ -316,8 +339,7 @@ def _plan(
         else:
             if item[2] == 0:
                 raise ArgumentError(f"{name}: the step of a slice must not be 0")
-            start, stop, step = slice(*item).indices(length)
-            count = len(range(start, stop, step))
+            start, count, step = _range(item, length)
             axes.append(Axis("slice", start, count, step))
             layout.append(axis)
         taken += 1

@@ -13,6 +13,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Shape, as_array, dtypes, typeof
+from fxflow.core.arrays.sizes import is_at_least
 from fxflow.errors import OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.lax.gather_scatter.gather import fill_param, fill_scalar
@@ -122,10 +123,11 @@ def _sliced(x: Any, plan: Plan) -> Array:
             strides.append(1)
         else:
             last = axis.start + (axis.length - 1) * axis.step
-            starts.append(min(axis.start, last))
-            limits.append(max(axis.start, last) + 1)
-            strides.append(abs(axis.step) if axis.length > 1 else 1)
-            if axis.step < 0 and axis.length > 1:
+            ends = (axis.start, last) if axis.step > 0 else (last, axis.start)
+            starts.append(ends[0])
+            limits.append(ends[1] + 1)
+            strides.append(abs(axis.step) if axis.length != 1 else 1)
+            if axis.step < 0 and axis.length != 1:
                 reverse.append(d)
     if any(starts) or tuple(limits) != plan.shape or any(s != 1 for s in strides):
         x = lax.slice(x, starts, limits, None if max(strides) == 1 else strides)
@@ -152,7 +154,7 @@ def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
             value = value.astype(np.int64)
         if wrap and value.dtype.kind == "i":
             value = np.where(value < 0, value + length, value)
-        if value.dtype == np.int64 and length < 2**31:
+        if value.dtype == np.int64 and not is_at_least(length, 2**31):
             # Far outside stays outside.
             value = np.clip(value, -(2**31), 2**31 - 1).astype(np.int32)
         return as_array(value)

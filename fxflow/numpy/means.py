@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.arrays import Array, as_array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.arith import repeated
@@ -44,7 +44,7 @@ def _divided(total: Any, count: Any) -> Any:
     dtype = total.aval.dtype
     if isinstance(count, int | float):
         return lax.div(total, arith.constant(count, dtype))
-    return lax.div(total, convert(count, dtype))
+    return lax.div(total, convert(as_array(count), dtype))
 
 
 @library("axis", "dtype", "out", "keepdims")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import length_of
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
@@ -114,14 +114,14 @@ def _widths(given: Any, ndim: int) -> Pairs:
     out = []
     for before, after in pairs:
         try:
-            pair = operator.index(before), operator.index(after)
+            pair = length_of(before), length_of(after)
         except TypeError as error:
             if isinstance(before, Array) or isinstance(after, Array):
                 raise
             raise ArgumentError(
                 f"pad: widths must be integers, got {given!r}"
             ) from error
-        if min(pair) < 0:
+        if any(n < 0 for n in pair):
             raise ShapeError(f"pad: widths must not be negative, got {given!r}")
         out.append(pair)
     return tuple(out)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays import Array, as_array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
@@ -84,7 +84,7 @@ def _positions(method: str, q: Any, n: Any) -> tuple[Any, Any]:
 def _like(value: Any, x: Any) -> Any:
     if isinstance(value, int | float):
         return lax.full_like(x, value)
-    return repeated(convert(value, x.aval.dtype), x.aval.shape)
+    return repeated(convert(as_array(value), x.aval.dtype), x.aval.shape)
 
 
 def _quantile(

@@ -12,6 +12,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.core.arrays.aval import require_room
 from fxflow.core.arrays.promotion import result_type
+from fxflow.core.arrays.sizes import Size, is_symbolic, larger, length_of
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL, library
@@ -45,7 +46,7 @@ def _concrete(name: str, what: str, value: Any) -> Any:
         if value.ndim:
             raise ArgumentError(f"{name}: {what} must be a number, got {typeof(value)}")
         return np.asarray(value)[()].item()
-    if isinstance(value, int | float | complex):
+    if isinstance(value, int | float | complex | Size):
         return value
     try:
         return operator.index(value)
@@ -103,7 +104,10 @@ def arange(
     given = [a for a in (start, stop, step) if a is not None]
     chosen = dtypes.dtype(dtype) if dtype is not None else _common_dtype(given)
     try:
-        length = max(0, math.ceil((last - first) / by))
+        if is_symbolic((first, last, by)):
+            length = larger(0, -((first - last) // by))
+        else:
+            length = max(0, math.ceil((last - first) / by))
     except (ValueError, OverflowError, TypeError):  # nan, infinite, complex
         raise ArgumentError(
             f"arange: from {first} to {last} by {by} is no finite number of steps"
@@ -113,7 +117,7 @@ def arange(
 
 
 def _common_dtype(numbers: list[Any]) -> Any:
-    if all(type(a) is int for a in numbers):
+    if all(type(a) in (int, Size) for a in numbers):
         return dtypes.default_int()
     known = [a if is_arraylike(a) else int(a) for a in numbers]
     return result_type(*known)
@@ -125,7 +129,7 @@ def _counted(dtype: Any, first: Any, by: Any, length: int) -> Array:
         raise ArgumentError(
             f"arange: a range of bools has 2 numbers at most, this one has {length}"
         )
-    if length and dtypes.is_integer(dtype):
+    if type(length) is int and length and dtypes.is_integer(dtype):
         for bound in (first, first + (length - 1) * by):
             dtypes.of_python(int(bound), dtype)
     if state.trace is EVAL:
@@ -204,7 +208,7 @@ def linspace(
 
     Source: `numpy.linspace`.
     """
-    count = operator.index(num)
+    count = length_of(num)
     if count < 0:
         raise ArgumentError(f"linspace: num must not be negative, got {num}")
     chosen = None if dtype is None else dtypes.dtype(dtype)
@@ -232,7 +236,7 @@ def _linspace(
         else lax.mul(lax.sub(stop, start), math.nan)
     )
     real = dtypes.to_real(inner)
-    ramp = lax.div(lax.iota(real, num), float(max(parts, 1)))
+    ramp = lax.div(lax.iota(real, num), constant(larger(parts, 1), real))
     if inner != real:
         ramp = convert(ramp, inner)
     whole = (num, *shape)

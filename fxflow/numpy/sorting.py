@@ -6,6 +6,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
@@ -317,7 +318,7 @@ def searchsorted(
     if not n or not values.aval.size:
         return lax.full(values.aval.shape, 0, result)
     if method == "default":
-        small = n * values.aval.size <= _COMPARE_ALL
+        small = is_at_least(_COMPARE_ALL, n * values.aval.size)
         method = "compare_all" if small else "scan"
     if method == "compare_all":
         indices = _by_comparing(table, values, side)
@@ -354,7 +355,8 @@ def _by_halving(table: Any, values: Any, side: str, *, unroll: bool) -> Any:
             choose_between(behind, high, middle),
         )
 
-    steps = n.bit_length()
+    # More steps than needed change nothing.
+    steps = n.bit_length() if isinstance(n, int) else 31
     if unroll:
         for i in range(steps):
             low, high = halve(i, (low, high))

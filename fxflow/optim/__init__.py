@@ -10,17 +10,19 @@ where a function stands. Some things have one place here that have several in op
 losses are in `optim.losses`, helpers of states and moments in `optim.tree`
 (`update_moment`, `map_params`), younger optimizers in `optim.contrib`; `partition` is
 `multi_transform`, `inject_hyperparams` takes stateful schedules too, the one state
-without content is `EmptyState`, and `convex_kl_divergence` is
-`losses.generalized_kl_divergence`.
+without content is `EmptyState`, states of the same fields are one class
+(`scale_by_belief` and `scale_by_stddev` have a `ScaleByAdamState`), and
+`convex_kl_divergence` is `losses.generalized_kl_divergence`.
 
-Not here: microbatching (`lax.map` has `batch_size`, `train` accumulates gradients);
-Sophia's printing; CTC's loss is `nn.ctc_loss`, without forward probabilities.
+Not here: Sophia's printing. CTC's losses are `nn.ctc_loss` and
+`nn.ctc_loss_with_forward_probs`.
 """
 
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.optim import (
-    assignment, contrib, losses, perturbations, projections, second_order, tree,
+    assignment, contrib, losses, microbatching, perturbations, projections,
+    second_order, tree,
 )
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
@@ -132,8 +134,9 @@ __all__ = [
     "fromage", "global_norm", "identity", "incremental_update", "inject_hyperparams",
     "join_schedules", "keep_params_nonnegative", "lamb", "lars", "lbfgs",
     "linear_onecycle_schedule", "linear_schedule", "lion", "lookahead", "losses",
-    "masked", "matrix_inverse_pth_root", "measure_with_ema", "momentum", "monitor",
-    "multi_normal", "multi_transform", "nadam", "nadamw", "named_chain", "nesterov",
+    "masked", "matrix_inverse_pth_root", "measure_with_ema", "microbatching",
+    "momentum", "monitor", "multi_normal", "multi_transform", "nadam", "nadamw",
+    "named_chain", "nesterov",
     "nnls", "noisy_sgd", "normalize_by_update_norm", "novograd", "optimistic_adam",
     "optimistic_adam_v2", "optimistic_gradient_descent", "per_example_global_norm_clip",
     "per_example_layer_norm_clip", "periodic_update", "perturbations",

@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,6 +22,8 @@ R = TypeVar("R")
 
 #: Where Perfetto's page may fetch a file from: it refuses other ports of localhost.
 _PERFETTO_PORT = 9001
+# Seconds for which a visitor may neither ask nor read.
+_PATIENCE = 30.0
 
 
 class _Running:
@@ -135,13 +137,17 @@ def _serve_once(path: Path) -> None:
     """Prints a link to Perfetto, and gives it the file when it asks."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
+        timeout = _PATIENCE
+
         def end_headers(self) -> None:
             self.send_header("Access-Control-Allow-Origin", "*")
             super().end_headers()
 
         def do_GET(self) -> None:
-            server.found = True
-            super().do_GET()
+            # Who stops reading or goes away does not have it: the next one gets it.
+            with suppress(OSError):
+                super().do_GET()
+                server.found = True
 
         def log_message(self, *args: object) -> None:
             pass

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 from fxflow.core import tree
@@ -15,20 +16,25 @@ from fxflow.core.arrays import (
     ArrayType,
     Aval,
     Shape,
+    dtypes,
     type_on,
 )
 from fxflow.core.arrays.array import forget, release
 from fxflow.core.arrays.aval import struct_of
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, has_refs, used_inputs
 from fxflow.core.ir.references import Ref
+from fxflow.core.ir.staging import with_literals
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program
-from fxflow.core.spmd.partition import mesh_among
+from fxflow.core.spmd.partition import mesh_among, mesh_in
 from fxflow.devices import buffers
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.errors import ArgumentError, DonationError
+from fxflow.transforms.copies import ArgumentCopy, argument_copies
+from fxflow.transforms.passes.pipeline import optimized
 from fxflow.transforms.ref_calls import RefCall
 
 # XLA's options by name.
@@ -241,6 +247,22 @@ class _Stage:
         return self.traced.out_info
 
 
+# A captured array of so many bytes is written into the program: XLA folds what is
+# computed from it alone, and a call has one buffer less to pass.
+WRITTEN_BYTES = 4096
+
+
+def _is_small(const: Array) -> bool:
+    """Returns whether a captured array becomes a part of the program."""
+    kind = const._type
+    return (
+        const.nbytes <= WRITTEN_BYTES
+        and not kind.committed
+        and kind.placement is buffers.default_placement()
+        and not dtypes.is_key(kind.aval.dtype)
+    )
+
+
 @guard_methods
 class Lowered(_Stage):
     """A program as StableHLO, not yet compiled.
@@ -252,6 +274,7 @@ class Lowered(_Stage):
     """
 
     kept: list[int]
+    constants: list[Array]
     program: LoweredProgram
 
     def __init__(
@@ -276,15 +299,30 @@ class Lowered(_Stage):
                 )
         # Arguments that nothing reads are not sent to the device.
         graph, count = traced.graph, traced.graph.num_consts
+        mesh = mesh_among((*traced.in_shardings, *traced.out_shardings))
+        consts = [as_array(c) for c in traced.consts]
+        # Where the partitioner divides the work, the program stays as it was written.
+        if mesh is None and all(t.placement.is_single for t in arg_types):
+            graph = optimized(graph)
+            small = [_is_small(c) for c in consts]
+            if any(small) and mesh_in(graph) is None:
+                values = dict(compress(zip(graph.inputs, consts, strict=False), small))
+                graph = with_literals(graph, values)
+                count -= len(values)
+                consts = [c for c, gone in zip(consts, small, strict=True) if not gone]
+        self.constants = consts
         used = used_inputs(graph)
-        # A donated argument stays, used or not: a result is to take its memory.
+        # A donated argument stays, used or not: a result is to take its memory. So does
+        # one that says what a size is.
         self.kept = [
             i
-            for i, u in enumerate(used[count:])
-            if u or traced.keep_unused or traced.donated[i]
+            for i, (u, aval) in enumerate(
+                zip(used[count:], traced.in_avals, strict=True)
+            )
+            if u or traced.keep_unused or traced.donated[i] or is_symbolic(aval.shape)
         ]
         inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
-        constants = [as_array(c)._type for c in traced.consts]
+        constants = [c._type for c in consts]
         self.program = LoweredProgram(
             Graph(inputs, graph.nodes, graph.outputs, graph.name, count),
             [*constants, *(arg_types[i] for i in self.kept)],
@@ -292,7 +330,7 @@ class Lowered(_Stage):
             module_name=f"jit_{traced.name}",
             platform=platform,
             out_shardings=out_shardings,
-            mesh=mesh_among((*traced.in_shardings, *traced.out_shardings)),
+            mesh=mesh,
             donated=[False] * count + [traced.donated[i] for i in self.kept],
             labels=[""] * count + [traced.labels[i] for i in self.kept],
         )
@@ -367,7 +405,7 @@ class Compiled(_Stage):
 
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.traced, self.lowered, self.program = lowered.traced, lowered, program
-        self.constants: list[Array] = [as_array(c) for c in self.traced.arrays.consts]
+        self.constants = lowered.constants
 
     @property
     def input_shardings(self) -> Any:
@@ -477,6 +515,37 @@ class Compiled(_Stage):
     def as_text(self) -> str:
         """Returns the optimised HLO."""
         return self.program.executable.hlo_text()
+
+    def copies(self) -> list[ArgumentCopy]:
+        """Returns the copies that the program makes of its arguments.
+
+        A copy costs a pass over the array's memory. The compiler makes one where an
+        argument that it may not change is to be changed, and where a donated one is
+        read after a part of it was written.
+
+        Returns:
+          An `ArgumentCopy` for each: `label`, `nbytes`, `donated`, `in_loop`.
+
+        Example:
+          >>> def f(x):
+          ...     return x.at[0].add(1.0)
+          >>> x = fnp.zeros(1000)
+          >>> fxflow.jit(f).lower(x).compile().copies()
+          [ArgumentCopy(label='x', nbytes=4000, donated=False, in_loop=False)]
+          >>> fxflow.jit(f, donate_argnums=0).lower(x).compile().copies()
+          []
+
+        Source: operations `copy` of XLA's optimised HLO.
+        """
+        lowered, traced = self.lowered, self.traced.arrays
+        count = len(self.constants)
+        labels = [""] * count + [traced.labels[i] for i in lowered.kept]
+        donated = [False] * count + [traced.donated[i] for i in lowered.kept]
+        avals = lowered.program.in_avals
+        return [
+            ArgumentCopy(labels[i], avals[i].nbytes, donated[i], in_loop)
+            for i, in_loop in argument_copies(self.as_text())
+        ]
 
     def cost_analysis(self) -> dict[str, float]:
         """Returns the compiler's estimate of the work, such as `flops`."""

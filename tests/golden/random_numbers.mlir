@@ -1,79 +1,80 @@
 module @f0 {
-func.func public @main(%a0: tensor<2xui32>, %a1: tensor<f32>) -> (tensor<4xf32>, tensor<2xf32>) {
-%0 = stablehlo.slice %a0 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
-%1 = stablehlo.reshape %0 : (tensor<1xui32>) -> tensor<ui32>
-%2 = stablehlo.slice %a0 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
-%3 = stablehlo.reshape %2 : (tensor<1xui32>) -> tensor<ui32>
-%4 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%5 = stablehlo.broadcast_in_dim %3, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%6 = stablehlo.iota dim = 0 : tensor<2xui32>
-%7 = stablehlo.constant dense<0> : tensor<2xui32>
-%8:2 = func.call @f1(%4, %5, %7, %6) {mhlo.frontend_attributes = {inlineable = "false"}} : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
-%9 = stablehlo.reshape %8#0 : (tensor<2xui32>) -> tensor<2x1xui32>
-%10 = stablehlo.reshape %8#1 : (tensor<2xui32>) -> tensor<2x1xui32>
-%11 = stablehlo.concatenate %9, %10, dim = 1 : (tensor<2x1xui32>, tensor<2x1xui32>) -> tensor<2x2xui32>
-%12 = stablehlo.slice %11 [0:1:1, 0:2:1] : (tensor<2x2xui32>) -> tensor<1x2xui32>
-%13 = stablehlo.reshape %12 : (tensor<1x2xui32>) -> tensor<2xui32>
-%14 = stablehlo.slice %11 [1:2:1, 0:2:1] : (tensor<2x2xui32>) -> tensor<1x2xui32>
-%15 = stablehlo.reshape %14 : (tensor<1x2xui32>) -> tensor<2xui32>
-%16 = stablehlo.constant dense<1.0> : tensor<f32>
-%17 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
-%18 = stablehlo.subtract %16, %17 : tensor<f32>
-%19 = stablehlo.slice %13 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
-%20 = stablehlo.reshape %19 : (tensor<1xui32>) -> tensor<ui32>
-%21 = stablehlo.slice %13 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
-%22 = stablehlo.reshape %21 : (tensor<1xui32>) -> tensor<ui32>
-%23 = stablehlo.broadcast_in_dim %20, dims = [] : (tensor<ui32>) -> tensor<4xui32>
-%24 = stablehlo.broadcast_in_dim %22, dims = [] : (tensor<ui32>) -> tensor<4xui32>
-%25 = stablehlo.iota dim = 0 : tensor<4xui32>
-%26 = stablehlo.constant dense<0> : tensor<4xui32>
-%27:2 = func.call @f2(%23, %24, %26, %25) : (tensor<4xui32>, tensor<4xui32>, tensor<4xui32>, tensor<4xui32>) -> (tensor<4xui32>, tensor<4xui32>)
-%28 = stablehlo.xor %27#0, %27#1 : tensor<4xui32>
-%29 = stablehlo.constant dense<9> : tensor<ui32>
-%30 = stablehlo.broadcast_in_dim %29, dims = [] : (tensor<ui32>) -> tensor<4xui32>
-%31 = stablehlo.shift_right_logical %28, %30 : tensor<4xui32>
-%32 = stablehlo.constant dense<1065353216> : tensor<ui32>
-%33 = stablehlo.broadcast_in_dim %32, dims = [] : (tensor<ui32>) -> tensor<4xui32>
-%34 = stablehlo.or %31, %33 : tensor<4xui32>
-%35 = stablehlo.bitcast_convert %34 : (tensor<4xui32>) -> tensor<4xf32>
-%36 = stablehlo.constant dense<1.0> : tensor<f32>
-%37 = stablehlo.broadcast_in_dim %36, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%38 = stablehlo.subtract %35, %37 : tensor<4xf32>
-%39 = stablehlo.broadcast_in_dim %18, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%40 = stablehlo.multiply %38, %39 : tensor<4xf32>
-%41 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
-%42 = stablehlo.broadcast_in_dim %41, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%43 = stablehlo.add %40, %42 : tensor<4xf32>
-%44 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
-%45 = stablehlo.broadcast_in_dim %44, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%46 = stablehlo.maximum %45, %43 : tensor<4xf32>
-%47 = chlo.erf_inv %46 : tensor<4xf32> -> tensor<4xf32>
-%48 = stablehlo.constant dense<1.4142135381698608> : tensor<f32>
-%49 = stablehlo.broadcast_in_dim %48, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%50 = stablehlo.multiply %47, %49 : tensor<4xf32>
-%51 = stablehlo.broadcast_in_dim %a1, dims = [] : (tensor<f32>) -> tensor<4xf32>
-%52 = stablehlo.multiply %50, %51 : tensor<4xf32>
-%53 = stablehlo.slice %15 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
-%54 = stablehlo.reshape %53 : (tensor<1xui32>) -> tensor<ui32>
-%55 = stablehlo.slice %15 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
-%56 = stablehlo.reshape %55 : (tensor<1xui32>) -> tensor<ui32>
-%57 = stablehlo.broadcast_in_dim %54, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%58 = stablehlo.broadcast_in_dim %56, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%59 = stablehlo.iota dim = 0 : tensor<2xui32>
-%60 = stablehlo.constant dense<0> : tensor<2xui32>
-%61:2 = func.call @f1(%57, %58, %60, %59) : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
-%62 = stablehlo.xor %61#0, %61#1 : tensor<2xui32>
-%63 = stablehlo.constant dense<9> : tensor<ui32>
-%64 = stablehlo.broadcast_in_dim %63, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%65 = stablehlo.shift_right_logical %62, %64 : tensor<2xui32>
-%66 = stablehlo.constant dense<1065353216> : tensor<ui32>
-%67 = stablehlo.broadcast_in_dim %66, dims = [] : (tensor<ui32>) -> tensor<2xui32>
-%68 = stablehlo.or %65, %67 : tensor<2xui32>
-%69 = stablehlo.bitcast_convert %68 : (tensor<2xui32>) -> tensor<2xf32>
-%70 = stablehlo.constant dense<1.0> : tensor<f32>
-%71 = stablehlo.broadcast_in_dim %70, dims = [] : (tensor<f32>) -> tensor<2xf32>
-%72 = stablehlo.subtract %69, %71 : tensor<2xf32>
-return %52, %72 : tensor<4xf32>, tensor<2xf32>
+func.func public @main(%a0: tensor<f32>) -> (tensor<4xf32>, tensor<2xf32>) {
+%0 = stablehlo.constant dense<[0, 0]> : tensor<2xui32>
+%1 = stablehlo.slice %0 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
+%2 = stablehlo.reshape %1 : (tensor<1xui32>) -> tensor<ui32>
+%3 = stablehlo.slice %0 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
+%4 = stablehlo.reshape %3 : (tensor<1xui32>) -> tensor<ui32>
+%5 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%6 = stablehlo.broadcast_in_dim %4, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%7 = stablehlo.iota dim = 0 : tensor<2xui32>
+%8 = stablehlo.constant dense<0> : tensor<2xui32>
+%9:2 = func.call @f1(%5, %6, %8, %7) {mhlo.frontend_attributes = {inlineable = "false"}} : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
+%10 = stablehlo.reshape %9#0 : (tensor<2xui32>) -> tensor<2x1xui32>
+%11 = stablehlo.reshape %9#1 : (tensor<2xui32>) -> tensor<2x1xui32>
+%12 = stablehlo.concatenate %10, %11, dim = 1 : (tensor<2x1xui32>, tensor<2x1xui32>) -> tensor<2x2xui32>
+%13 = stablehlo.slice %12 [0:1:1, 0:2:1] : (tensor<2x2xui32>) -> tensor<1x2xui32>
+%14 = stablehlo.reshape %13 : (tensor<1x2xui32>) -> tensor<2xui32>
+%15 = stablehlo.slice %12 [1:2:1, 0:2:1] : (tensor<2x2xui32>) -> tensor<1x2xui32>
+%16 = stablehlo.reshape %15 : (tensor<1x2xui32>) -> tensor<2xui32>
+%17 = stablehlo.constant dense<1.0> : tensor<f32>
+%18 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
+%19 = stablehlo.subtract %17, %18 : tensor<f32>
+%20 = stablehlo.slice %14 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
+%21 = stablehlo.reshape %20 : (tensor<1xui32>) -> tensor<ui32>
+%22 = stablehlo.slice %14 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
+%23 = stablehlo.reshape %22 : (tensor<1xui32>) -> tensor<ui32>
+%24 = stablehlo.broadcast_in_dim %21, dims = [] : (tensor<ui32>) -> tensor<4xui32>
+%25 = stablehlo.broadcast_in_dim %23, dims = [] : (tensor<ui32>) -> tensor<4xui32>
+%26 = stablehlo.iota dim = 0 : tensor<4xui32>
+%27 = stablehlo.constant dense<0> : tensor<4xui32>
+%28:2 = func.call @f2(%24, %25, %27, %26) : (tensor<4xui32>, tensor<4xui32>, tensor<4xui32>, tensor<4xui32>) -> (tensor<4xui32>, tensor<4xui32>)
+%29 = stablehlo.xor %28#0, %28#1 : tensor<4xui32>
+%30 = stablehlo.constant dense<9> : tensor<ui32>
+%31 = stablehlo.broadcast_in_dim %30, dims = [] : (tensor<ui32>) -> tensor<4xui32>
+%32 = stablehlo.shift_right_logical %29, %31 : tensor<4xui32>
+%33 = stablehlo.constant dense<1065353216> : tensor<ui32>
+%34 = stablehlo.broadcast_in_dim %33, dims = [] : (tensor<ui32>) -> tensor<4xui32>
+%35 = stablehlo.or %32, %34 : tensor<4xui32>
+%36 = stablehlo.bitcast_convert %35 : (tensor<4xui32>) -> tensor<4xf32>
+%37 = stablehlo.constant dense<1.0> : tensor<f32>
+%38 = stablehlo.broadcast_in_dim %37, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%39 = stablehlo.subtract %36, %38 : tensor<4xf32>
+%40 = stablehlo.broadcast_in_dim %19, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%41 = stablehlo.multiply %39, %40 : tensor<4xf32>
+%42 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
+%43 = stablehlo.broadcast_in_dim %42, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%44 = stablehlo.add %41, %43 : tensor<4xf32>
+%45 = stablehlo.constant dense<-0.9999999403953552> : tensor<f32>
+%46 = stablehlo.broadcast_in_dim %45, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%47 = stablehlo.maximum %46, %44 : tensor<4xf32>
+%48 = chlo.erf_inv %47 : tensor<4xf32> -> tensor<4xf32>
+%49 = stablehlo.constant dense<1.4142135381698608> : tensor<f32>
+%50 = stablehlo.broadcast_in_dim %49, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%51 = stablehlo.multiply %48, %50 : tensor<4xf32>
+%52 = stablehlo.broadcast_in_dim %a0, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%53 = stablehlo.multiply %51, %52 : tensor<4xf32>
+%54 = stablehlo.slice %16 [0:1] : (tensor<2xui32>) -> tensor<1xui32>
+%55 = stablehlo.reshape %54 : (tensor<1xui32>) -> tensor<ui32>
+%56 = stablehlo.slice %16 [1:2] : (tensor<2xui32>) -> tensor<1xui32>
+%57 = stablehlo.reshape %56 : (tensor<1xui32>) -> tensor<ui32>
+%58 = stablehlo.broadcast_in_dim %55, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%59 = stablehlo.broadcast_in_dim %57, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%60 = stablehlo.iota dim = 0 : tensor<2xui32>
+%61 = stablehlo.constant dense<0> : tensor<2xui32>
+%62:2 = func.call @f1(%58, %59, %61, %60) : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
+%63 = stablehlo.xor %62#0, %62#1 : tensor<2xui32>
+%64 = stablehlo.constant dense<9> : tensor<ui32>
+%65 = stablehlo.broadcast_in_dim %64, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%66 = stablehlo.shift_right_logical %63, %65 : tensor<2xui32>
+%67 = stablehlo.constant dense<1065353216> : tensor<ui32>
+%68 = stablehlo.broadcast_in_dim %67, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+%69 = stablehlo.or %66, %68 : tensor<2xui32>
+%70 = stablehlo.bitcast_convert %69 : (tensor<2xui32>) -> tensor<2xf32>
+%71 = stablehlo.constant dense<1.0> : tensor<f32>
+%72 = stablehlo.broadcast_in_dim %71, dims = [] : (tensor<f32>) -> tensor<2xf32>
+%73 = stablehlo.subtract %70, %72 : tensor<2xf32>
+return %53, %73 : tensor<4xf32>, tensor<2xf32>
 }
 func.func private @f1(%k1: tensor<2xui32>, %k2: tensor<2xui32>, %x: tensor<2xui32>, %y: tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>) {
 %0 = stablehlo.constant dense<466688986> : tensor<2xui32>

@@ -64,6 +64,32 @@ def test_slope() -> None:
         np.testing.assert_allclose((have[row] * way[row]).sum(), want, 1e-3)
 
 
+def test_forward_probabilities() -> None:
+    x = LOGITS.astype("f")
+    given = {"logit_mask": LOGIT_MASK, "label_mask": LABEL_MASK}
+    have, blank, label = nn.ctc_loss_with_forward_probs(x, LABELS, **given)
+    np.testing.assert_array_equal(have, loss(x))
+    assert blank.shape == (TIME, 6, 3) and label.shape == (TIME, 6, 2)
+    log_p = log_softmax(x, -1)
+    for row, (labels, steps) in enumerate(zip(LABELS, STEPS, strict=True)):
+        for t in range(steps):
+            # All paths of t + 1 steps, by what they have said and how they end.
+            ways: dict[Any, list[float]] = {}
+            for path in itertools.product(range(CLASSES), repeat=t + 1):
+                said = tuple(k for k, _ in itertools.groupby(path) if k)
+                p = sum(log_p[row, i, k] for i, k in enumerate(path))
+                ways.setdefault((said, path[-1] == 0), []).append(p)
+            for n in range(3):
+                said = tuple(labels[:n])
+                want = logsumexp(ways.get((said, True), [-np.inf]))
+                np.testing.assert_allclose(blank[t, row, n], want, 1e-4)
+                if n:
+                    want = logsumexp(ways.get((said, False), [-np.inf]))
+                    np.testing.assert_allclose(label[t, row, n - 1], want, 1e-4)
+        for t in range(max(steps, 1), TIME):
+            np.testing.assert_array_equal(blank[t, row], blank[t - 1, row])
+
+
 def test_rows_and_dtypes() -> None:
     x = LOGITS.astype("f")
     rows = fxflow.vmap(lambda x, k, s, t: nn.ctc_loss(x, k, logit_mask=s, label_mask=t))

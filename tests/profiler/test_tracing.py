@@ -80,7 +80,8 @@ def test_a_link_to_perfetto(
         at = f"http://127.0.0.1:{port}/perfetto_trace.json.gz"
         while True:
             try:
-                answers.append(urllib.request.urlopen(at, timeout=10))
+                with urllib.request.urlopen(at, timeout=10) as answer:
+                    answers.append((answer.headers, answer.read()))
                 return
             except OSError:
                 pass
@@ -90,9 +91,33 @@ def test_a_link_to_perfetto(
     with profiler.trace(tmp_path, create_perfetto_link=True):
         pass
     visitor.join()
-    assert answers[0].headers["Access-Control-Allow-Origin"] == "*"
-    assert "traceEvents" in json.loads(gzip.decompress(answers[0].read()))
+    (headers, body), *_ = answers
+    assert headers["Access-Control-Allow-Origin"] == "*"
+    assert "traceEvents" in json.loads(gzip.decompress(body))
     assert f"?url=http://127.0.0.1:{port}/perf" in capsys.readouterr().out
+
+
+def test_a_visitor_that_stops_reading_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "large.json.gz"
+    file.write_bytes(bytes(20_000_000))  # more than sockets hold
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setattr(tracing, "_PERFETTO_PORT", port)
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.2)
+    serving = threading.Thread(target=tracing._serve_once, args=(file,), daemon=True)
+    serving.start()
+    with socket.socket() as silent:
+        while silent.connect_ex(("127.0.0.1", port)):
+            pass
+        silent.sendall(f"GET /{file.name} HTTP/1.0\r\n\r\n".encode())
+        at = f"http://127.0.0.1:{port}/{file.name}"
+        with urllib.request.urlopen(at, timeout=30) as answer:
+            assert len(answer.read()) == 20_000_000
+    serving.join(30)
+    assert not serving.is_alive()
 
 
 def test_annotations() -> None:

@@ -1,11 +1,13 @@
 """trace, lower, compile."""
 
+import math
+
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import ShapeDtypeStruct, jit
+from fxflow import ShapeDtypeStruct, jit, lax, random
 from fxflow.stages import ArgInfo
 
 
@@ -124,3 +126,32 @@ def test_compiler_ir():
     assert "dot(" in lowered.compiler_ir("hlo").as_hlo_text()
     with pytest.raises(TypeError, match="'stablehlo' or 'hlo', got 'mhlo'"):
         lowered.compiler_ir("mhlo")
+
+
+# -- captured arrays -------------------------------------------------------------------
+
+
+def test_small_captured_arrays_are_part_of_the_program() -> None:
+    small, large = fnp.arange(3.0), fnp.ones(2000)
+    keys = random.split(random.key(0))
+    committed = fxflow.device_put(small, fxflow.devices()[0])
+
+    def f(x):
+        kept = random.normal(keys[0], ()) + large.sum() + committed.sum()
+        return lax.cond(x > 0, lambda: small * x, lambda: small), kept
+
+    lowered = fxflow.jit(f).lower(2.0)
+    assert len(lowered.constants) == 3  # a key, a large one, one put on a device
+    compiled = lowered.compile()
+    for x in (2.0, -2.0):
+        for out, want in zip(compiled(x), f(x), strict=True):
+            np.testing.assert_allclose(np.asarray(out), np.asarray(want), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int4", "int8", "bfloat16", "complex64"])
+def test_captured_dtypes(dtype: str) -> None:
+    for shape in ((3,), (0, 2), (5, 7)):
+        const = fnp.asarray(np.arange(math.prod(shape)).reshape(shape) % 2, dtype)
+        out = fxflow.jit(lambda x, const=const: (const, x))(1.0)[0]
+        assert out.aval == const.aval
+        np.testing.assert_array_equal(np.asarray(out), np.asarray(const))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fxflow import process_count, process_index
 from fxflow.compat.jax._api import (
+    copy_to_host_async,
     device_put,
     eval_shape,
     host_count,
@@ -17,8 +18,10 @@ from fxflow.compat.jax._api import (
     io_callback,
     jit,
     print_environment_info,
+    process_indices,
     pure_callback,
     shard_map,
+    smap,
 )
 from fxflow.compat.jax._attributes import add_attributes as _add_attributes
 from fxflow.compat.jax._config import CONTEXTS as _CONTEXTS
@@ -30,6 +33,7 @@ from fxflow.compat.jax.version import __version__, __version_info__
 from fxflow.core.arrays.array import Shard
 from fxflow.core.arrays.protocol import accept as _accept
 from fxflow.devices.clients import devices
+from fxflow.lax.references import empty_ref, free_ref
 from fxflow.transforms.axis_types import reshard
 
 _accept("__jax_array__")
@@ -46,6 +50,7 @@ __all__ = [
     *_CONTEXTS,
     "Shard",
     "config",
+    "copy_to_host_async",
     "device_put",
     "devices",
     "eval_shape",
@@ -64,7 +69,11 @@ __all__ = [
     "pure_callback",
     "reshard",
     "process_index",
+    "process_indices",
+    "empty_ref",
+    "free_ref",
     "shard_map",
+    "smap",
 ]
 __all__ = list(dict.fromkeys(__all__))
 for _name, _option in _CONTEXTS.items():

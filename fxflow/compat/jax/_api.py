@@ -18,6 +18,7 @@ from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, typeof
 from fxflow.core.arrays.convert import like_type
 from fxflow.core.ir import arith
 from fxflow.devices import RuntimeFailure, clients
+from fxflow.devices.meshes import PartitionSpec
 from fxflow.lax import callbacks, pytree_transfer
 from fxflow.transforms import inspection
 from fxflow.transforms import shard_map as _shard_map
@@ -194,6 +195,67 @@ def host_ids(backend: str | None = None) -> list[int]:
       A list of Python integers.
     """
     return list(range(clients.process_count(backend)))
+
+
+process_indices = host_ids
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Begins to copy arrays to the host, so that reading them later waits less.
+
+    Args:
+      x: a pytree; what is no array is passed over.
+
+    Returns:
+      The pytree.
+    """
+    for leaf in tree.leaves(x):
+        if begin := getattr(leaf, "copy_to_host_async", None):
+            begin()
+    return x
+
+
+def smap(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any,
+    axis_name: Any,
+) -> Any:
+    """Runs a function on every device along one axis of the current mesh.
+
+    Args:
+      f: the function. Left out, a decorator is returned.
+      in_axes: which axis of each argument is divided; an integer, None, or a tuple with
+        one of them, or a pytree, for each argument.
+      out_axes: which axis of each result is put together.
+      axis_name: of the mesh.
+
+    Returns:
+      A function of whole arrays.
+    """
+
+    def specs(axes: Any) -> Any:
+        def spec(axis: int | None) -> PartitionSpec:
+            if axis is None:
+                return PartitionSpec()
+            if axis < 0:
+                raise ValueError(
+                    f"smap: an axis counted from the end ({axis}) names none here: "
+                    "the arrays' ranks are not known yet"
+                )
+            return PartitionSpec(*[None] * axis, axis_name)
+
+        return tree.map(spec, axes, is_leaf=lambda x: x is None)
+
+    if f is None:
+        return functools.partial(
+            smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
+        )
+    return _shard_map.shard_map(
+        f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names={axis_name}
+    )
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

@@ -82,6 +82,49 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
     return [f(*values) for values in zip(*map(list, args), strict=True)]
 
 
+def donation_vector(
+    donate_argnums: Sequence[int],
+    donate_argnames: Sequence[str],
+    in_tree: Any,
+    kws: bool = True,
+) -> tuple[bool, ...]:
+    """Returns for each leaf of the arguments whether it is donated.
+
+    Args:
+      donate_argnums: positions.
+      donate_argnames: names.
+      in_tree: structure of `(args, kwargs)`, or of the positional ones.
+      kws: whether it has both.
+    """
+    children = in_tree.children()
+    args, kwargs = children if kws else (in_tree, None)
+    given = [
+        (i in tuple(donate_argnums), part.num_leaves)
+        for i, part in enumerate(args.children())
+    ]
+    if kwargs is not None:
+        names = sorted(kwargs.unflatten([0] * kwargs.num_leaves))
+        given += [
+            (name in tuple(donate_argnames), part.num_leaves)
+            for name, part in zip(names, kwargs.children(), strict=True)
+        ]
+    return tuple(donated for donated, count in given for _ in range(count))
+
+
+def rebase_donate_argnums(
+    donate_argnums: Sequence[int], static_argnums: Sequence[int]
+) -> tuple[int, ...]:
+    """Returns positions counted without the static arguments.
+
+    Raises:
+      ValueError: an argument is static and donated.
+    """
+    static = sorted(set(static_argnums))
+    if both := sorted(set(donate_argnums) & set(static)):
+        raise ValueError(f"static_argnums and donate_argnums cannot intersect: {both}")
+    return tuple(sorted({i - sum(s < i for s in static) for i in donate_argnums}))
+
+
 def shaped_abstractify(x: Any) -> Any:
     """Returns the type of a value."""
     return typeof(x)
@@ -90,9 +133,11 @@ def shaped_abstractify(x: Any) -> Any:
 __all__ = [
     "argnums_partial",
     "debug_info",
+    "donation_vector",
     "flatten_axes",
     "flatten_fun",
     "flatten_fun_nokwargs",
+    "rebase_donate_argnums",
     "safe_map",
     "shaped_abstractify",
 ]

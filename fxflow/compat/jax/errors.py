@@ -19,6 +19,9 @@ from fxflow.errors import (
 )
 from fxflow.errors import GraphError as JaxprTypeError
 from fxflow.errors import (
+    InconclusiveSizeError as InconclusiveDimensionOperation,
+)
+from fxflow.errors import (
     LeakedTracerError as UnexpectedTracerError,
 )
 from fxflow.errors import (
@@ -28,10 +31,6 @@ from fxflow.errors import (
 
 class KeyReuseError(RuntimeError):
     """A key was used twice; fxflow does not look for that, and never raises it."""
-
-
-class InconclusiveDimensionOperation(Exception):
-    """A symbolic length cannot be decided; fxflow has none, and never raises it."""
 
 
 JAXTypeError = ArgumentError

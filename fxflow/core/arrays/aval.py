@@ -11,13 +11,13 @@ by. It is interned likewise, so that the key of a call is a tuple of object iden
 from __future__ import annotations
 
 import math
-import operator
 import threading
 import weakref
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.sizes import length_of
 from fxflow.core.source import at_fault
 from fxflow.devices import OutOfMemoryError, buffers, memory
 from fxflow.devices.meshes import (
@@ -45,7 +45,7 @@ class Aval:
     divided: `f32[8@x,4]`.
 
     Attributes:
-      shape: lengths of the axes.
+      shape: lengths of the axes: integers, and sizes that only a call says (`sizes`).
       dtype: a NumPy dtype (`ml_dtypes` included) or a key dtype.
       weak_type: whether the dtype yields to others in promotion.
       vma: "varying manual axes", see `core/spmd/varying`; nearly always none.
@@ -83,7 +83,7 @@ class Aval:
         """Returns the one object of this type.
 
         Args:
-          shape: a tuple of Python ints.
+          shape: a tuple of Python ints and `Size`s.
           dtype: a canonical dtype (`dtypes.dtype` makes one).
           weak_type: see the class.
           vma: see the class.
@@ -101,7 +101,8 @@ class Aval:
                 return known
         # XLA ends the process where the number of bytes does not fit 63 bits, and
         # multiplies the other lengths even if one is 0.
-        if math.prod(n or 1 for n in shape) * (dtype.itemsize or 1) > MOST_BYTES:
+        elements: Any = math.prod([n or 1 for n in shape])
+        if type(elements) is int and elements * (dtype.itemsize or 1) > MOST_BYTES:
             dims = ",".join(map(str, shape))
             raise ShapeError(
                 f"{at_fault()}an array {dtypes.short_name(dtype)}[{dims}] is larger "
@@ -159,7 +160,8 @@ class Aval:
             return self._mlir
         except AttributeError:
             body = self.physical
-            dims = "".join(f"{n}x" for n in body.shape)
+            # `d`: as programs have sizes, where they are not numbers.
+            dims = "".join(f"{n:d}x" for n in body.shape)
             self._mlir = f"tensor<{dims}{dtypes.mlir_name(body.dtype)}>"
             return self._mlir
 
@@ -327,7 +329,7 @@ class ShapeDtypeStruct(_Typed):
     ) -> None:
         self.sharding = sharding
         try:
-            lengths = tuple(map(operator.index, shape))
+            lengths = tuple(map(length_of, shape))
         except TypeError:
             raise ArgumentError(
                 f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}"
@@ -402,7 +404,8 @@ class ArrayType:
     _of_ref: RefType
 
     def __init__(self, aval: Aval, placement: Any, committed: bool) -> None:
-        if placement.is_host and 0 < memory.host_memory() < aval.nbytes:
+        known = type(aval.nbytes) is int
+        if known and placement.is_host and 0 < memory.host_memory() < aval.nbytes:
             # The system would lend the memory, and end the process when it is written.
             raise OutOfMemoryError(
                 f"{at_fault()}{aval} takes {aval.nbytes:,} bytes, more than the "

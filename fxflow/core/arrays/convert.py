@@ -12,6 +12,7 @@ from fxflow.core.arrays.abstract_ref import AbstractRef
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.protocol import array_method
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.source import at_fault
 from fxflow.devices import transfers
 from fxflow.errors import ArgumentError
@@ -150,7 +151,8 @@ def like_type(value: Any) -> Aval:
     if shape is None or dtype is None:
         return typeof(value)
     weak = getattr(value, "weak_type", False) is True
-    return Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak)
+    lengths = tuple(n if is_symbolic((n,)) else int(n) for n in shape)
+    return Aval(lengths, dtypes.dtype(dtype), weak)
 
 
 def unwrapped(value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, as_array, dtypes, put_host, typeof
+from fxflow.core.arrays.sizes import Size
 from fxflow.core.caches import Cache
 from fxflow.core.ir.primitive import Zero, table
 from fxflow.core.source import at_fault
@@ -42,7 +43,9 @@ def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
     except TypeError:  # an array cannot be a key
         return _made(value, dtype, weak_type)
     if known is None or known._type.placement is not buffers.default_placement():
-        known = _constants.keep(key, _made(value, dtype, weak_type))
+        made = _made(value, dtype, weak_type)
+        # A size is an array of the program that is being traced, and of no other.
+        known = made if type(value) is Size else _constants.keep(key, made)
     return known
 
 
@@ -55,6 +58,11 @@ def _made(value: Any, dtype: Any, weak_type: bool) -> Array:
     if dtypes.is_key(dtype):
         name = dtypes.short_name(dtype)
         raise DtypeError(f"{at_fault()}numbers do not become {name}")
+    if type(value) is Size:
+        array: Array = table["convert_element_type"].bind(
+            as_array(value), new_dtype=dtype, weak_type=weak_type
+        )
+        return array
     if isinstance(value, int):
         dtypes.of_python(value, dtype)
     scalar = np.asarray(value).astype(dtype)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from fxflow.core.arrays import Array, Aval, Axes, dtypes
 from fxflow.core.arrays.aval import NOWHERE, _Typed
@@ -65,6 +65,22 @@ DEBUG = "debug"
 CHECK = "check"
 
 
+class HostCall(NamedTuple):
+    """A call of NumPy in a plan.
+
+    Attributes:
+      function: takes the operands, then `constants`.
+      noisy: whether NumPy may warn of infinities and NaN.
+      constants: what else it takes.
+      order: positions of the operands as the function takes them; None: as they are.
+    """
+
+    function: Callable[..., Any]
+    noisy: bool
+    constants: tuple[Any, ...] = ()
+    order: tuple[int, ...] | None = None
+
+
 class HostRules:
     """How NumPy runs the operation when it is eager; see `core/runtime/eager.py`.
 
@@ -106,6 +122,12 @@ class HostRules:
             return evaluate(*values, **params)
 
         return call
+
+    def host_call(self, node: Node) -> HostCall:
+        """Returns how a plan calls NumPy for a node, whose types are known by then."""
+        atoms = (*node.inputs, *node.outputs)
+        noisy = any(dtypes.is_inexact(atom.aval.dtype) for atom in atoms)
+        return HostCall(self.host_function(**node.params), noisy and not self.is_view)
 
     def plan(
         self, arg_types: Sequence[Any], params: dict[str, Any]

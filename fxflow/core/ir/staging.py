@@ -8,7 +8,7 @@ inputs, which the user of the graph passes along.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fxflow._config import config
@@ -283,16 +283,27 @@ def closed(graph: Graph, consts: Sequence[Any]) -> Graph:
                 f"a rule that {graph.name} applies captures a reference {value.aval}, "
                 "which it cannot here: pass the reference as an argument"
             )
+    return with_literals(graph, dict(zip(graph.inputs, consts, strict=False)))
+
+
+def with_literals(graph: Graph, values: Mapping[Var, Array]) -> Graph:
+    """Returns a graph with literals in place of some of its inputs.
+
+    Args:
+      graph: of any operations.
+      values: of the inputs that go.
+    """
     literals: dict[Any, Literal] = {
-        var: Literal(host_of(value), value.aval)
-        for var, value in zip(graph.inputs, consts, strict=False)
+        var: Literal(host_of(value), value.aval) for var, value in values.items()
     }
     nodes = [
-        node.replace(inputs=[literals.get(a, a) for a in node.inputs])
+        node
+        if literals.keys().isdisjoint(node.inputs)
+        else node.replace(inputs=[literals.get(a, a) for a in node.inputs])
         for node in graph.nodes
     ]
     outputs = [literals.get(a, a) for a in graph.outputs]
-    inputs = graph.inputs[len(consts) :]
+    inputs = [var for var in graph.inputs if var not in literals]
     return graph.replace(inputs=inputs, nodes=nodes, outputs=outputs)
 
 

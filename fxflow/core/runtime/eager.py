@@ -33,16 +33,16 @@ from fxflow.core.arrays import (
     type_on,
     unwrapped,
 )
-from fxflow.core.arrays.array import host_of, put_host
-from fxflow.core.arrays.protocol import array_method
+from fxflow.core.arrays.array import host_of
+from fxflow.core.arrays.sizes import Size
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
 from fxflow.core.runtime.execute import Program, check_finite, compile_graph
+from fxflow.core.runtime.operands import classify, wide_kinds, with_all_bits
 from fxflow.core.spmd.partition import common_placement, mesh_in
-from fxflow.devices.buffers import default_placement
 from fxflow.devices.meshes import explicit
 from fxflow.devices.process import forked_error, on_fork
 from fxflow.errors import NonFiniteError
@@ -54,8 +54,6 @@ HOST_BYTES = 1 << 18
 MAX_PROGRAMS = 1024
 
 Plan = Callable[..., Any]
-_new = object.__new__
-_SCALARS: tuple[type, ...] = (bool, int, float, complex)
 
 
 class EvalTrace(Trace):
@@ -124,6 +122,7 @@ _OPTIONS = (
     "disable_jit",
     "debug_nans",
     "debug_infs",
+    "passes",
 )
 _in_force = [options()]
 _overriding: dict[tuple[Any, ...], EvalTrace] = {}
@@ -423,13 +422,14 @@ def host_plan(
     views: set[Var] = set()
     for n, node in enumerate(graph.nodes):
         primitive = node.primitive
-        scope[f"f{n}"] = primitive.host_function(**node.params)
-        operands = ", ".join(map(read, node.inputs))
-        atoms = (*node.inputs, *node.outputs)
-        noisy = any(dtypes.is_inexact(a.aval.dtype) for a in atoms)
-        call = f"f{n}({operands})"
-        if noisy and not primitive.is_view:
-            call = f"quiet.run(f{n}{', ' if operands else ''}{operands})"
+        scope[f"f{n}"], noisy, constants, order = primitive.host_call(node)
+        operands = [read(node.inputs[i]) for i in order or range(len(node.inputs))]
+        for i, constant in enumerate(constants):
+            scope[f"k{n}_{i}"] = constant
+            operands.append(f"k{n}_{i}")
+        call = f"f{n}({', '.join(operands)})"
+        if noisy:
+            call = f"quiet.run({', '.join([f'f{n}', *operands])})"
         targets = [f"v{n}_{i}" for i in range(len(node.outputs))]
         names.update(zip(node.outputs, targets, strict=True))
         left = ", ".join(targets) + ("," if primitive.multi else "")
@@ -505,16 +505,22 @@ def library(*static: str) -> Callable[[F], F]:
                 if state.trace is not EVAL:
                     if state.trace is OVERRIDDEN:
                         return _overridden(function, args, kwargs)
-                    kinds = _wide_kinds((*args, *kwargs.values()))
+                    kinds = wide_kinds((*args, *kwargs.values()))
                     if kinds:
                         args = tuple(
-                            a if i in fixed_positions else _with_all_bits(a, kinds)
+                            a if i in fixed_positions else with_all_bits(a, kinds)
                             for i, a in enumerate(args)
                         )
                         kwargs = {
-                            name: a if name in fixed else _with_all_bits(a, kinds)
+                            name: a if name in fixed else with_all_bits(a, kinds)
                             for name, a in kwargs.items()
                         }
+                    if Size in map(type, args):
+                        args = tuple(
+                            a if i in fixed_positions else unwrapped(a)
+                            for i, a in enumerate(args)
+                        )
+                        return function(*args, **kwargs)
                     return function(*map(unwrapped, args), **kwargs)
                 # Of arrays alone the key is what the loop below makes of them.
                 if not kwargs:
@@ -538,14 +544,14 @@ def library(*static: str) -> Callable[[F], F]:
                         add(type(a))
                         add(a)
                     else:
-                        _classify(a, key, arrays, beside)
+                        classify(a, key, arrays, beside)
                 for name, a in kwargs.items():
                     add(name)
                     if name in fixed:
                         add(type(a))
                         add(a)
                     else:
-                        _classify(a, key, arrays, beside)
+                        classify(a, key, arrays, beside)
                 frozen = tuple(key)
                 try:
                     plan = plans.get(frozen)
@@ -597,124 +603,6 @@ def _overridden(
     return out
 
 
-def _classify(
-    value: Any, key: list[Any], arrays: list[Any], beside: Sequence[Any]
-) -> None:
-    """Adds an argument to the key of a plan, and its arrays to the plan's arguments.
-
-    Args:
-      value: the argument.
-      key: of the plan.
-      arrays: the plan's arguments.
-      beside: all arguments. Beside an array of 64 bits, numbers and NumPy data keep
-        all of theirs.
-    """
-    kind = type(value)
-    if kind is Array:
-        key.append(value._type)
-        arrays.append(value)
-    elif kind in _SCALARS:
-        array = _number(value, kind, bool(_wide_kinds(beside)))
-        key.append(array._type)
-        if kind is int:
-            # Whether it fits a narrow dtype is found out when the plan is made.
-            key.append(_size_class(value))
-        arrays.append(array)
-    elif kind is list or kind is tuple:
-        key.append((kind, len(value)))
-        for item in value:
-            _classify(item, key, arrays, beside)
-    elif value is None or kind is str or isinstance(value, type | np.dtype):
-        key.append(kind)
-        key.append(value)
-    elif isinstance(value, Tracer):
-        raise leaked(value)
-    elif isinstance(value, np.ndarray | np.generic) or array_method(value):
-        array = _host_data(value, _wide_kinds(beside))
-        key.append(array._type)
-        arrays.append(array)
-    else:
-        key.append(kind)
-        key.append(value)
-
-
-def _size_class(value: int) -> int:
-    """Returns a number that is equal for integers that the same dtypes hold."""
-    if value < 0:
-        return ~_SIZES[min((~value).bit_length(), 64)]
-    return _SIZES[min(value.bit_length(), 64)]
-
-
-# For each number of bits, the least number of value bits of a dtype that has them.
-_SIZES = tuple(
-    next(n for n in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64) if bits <= n)
-    for bits in range(65)
-)
-
-_numbers: Cache[Any, ArrayType] = Cache("types of Python numbers")
-
-
-def _wide_kinds(values: Sequence[Any]) -> str:
-    """Returns the kinds, f (inexact) and i (integer), of 64-bit arrays and dtypes."""
-    found = ""
-    for value in values:
-        if isinstance(value, Array):
-            dtype = value.aval.dtype
-            if dtypes.is_wide(dtype):
-                found += "f" if dtypes.is_inexact(dtype) else "i"
-        elif type(value) is list or type(value) is tuple:
-            found += _wide_kinds(value)
-        elif isinstance(value, str | type | np.dtype) and value in _WIDE_NAMES:
-            found += "f" if np.dtype(value).kind in "fc" else "i"
-    return found
-
-
-_WIDE = tuple(d for d in dtypes.ALL if dtypes.is_wide(d))
-# What a user may write for a dtype of 64 bits.
-_WIDE_NAMES = {*_WIDE, *(d.type for d in _WIDE), *(d.name for d in _WIDE)}
-
-
-def _with_all_bits(value: Any, kinds: str) -> Any:
-    """Returns an argument beside 64-bit arrays of some kinds, under a trace."""
-    if type(value) is float or type(value) is complex:
-        return _number(value, type(value), True)
-    if isinstance(value, np.ndarray | np.generic):
-        return _host_data(value, kinds)
-    return value
-
-
-def _host_data(value: Any, kinds: str) -> Array:
-    """Returns NumPy data as an array, of 64 bits beside 64-bit arrays of its kind."""
-    if not (isinstance(value, np.ndarray | np.generic) and dtypes.is_wide(value.dtype)):
-        return as_array(value)
-    if ("f" if value.dtype.kind in "fc" else "i") not in kinds:
-        return as_array(value)
-    host = np.array(value)
-    return put_host(host, Aval(host.shape, dtypes.dtype(host.dtype)))
-
-
-def _number(value: Any, kind: type, wide: bool) -> Array:
-    """Returns a Python number as a weak 0-d array; `as_array` without its questions."""
-    where = default_placement()
-    array_type = _numbers.get((kind, where, wide))
-    try:
-        if array_type is None or not where.is_host:
-            dtype = dtypes.default(kind, wide=wide or None)
-            dtypes.of_python(value, dtype)
-            aval = Aval((), dtype, kind is not bool)
-            array = put_host(np.array(value, dtype), aval)
-            _numbers[kind, where, wide] = array._type
-            return array
-        host = np.array(value, array_type.aval.dtype)
-    except OverflowError:
-        dtypes.of_python(value)  # says it in words
-        raise
-    made: Array = _new(Array)
-    made._host = host
-    made._type = array_type
-    return made
-
-
 def _library_plan(
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -737,7 +625,7 @@ def _library_plan(
             if hasattr(value, "_fields"):
                 return lambda traced: kind(*(part(traced) for part in parts))
             return lambda traced: kind(part(traced) for part in parts)
-        _classify(value, key, found, beside)
+        classify(value, key, found, beside)
         if not found:
             return lambda traced: value
         position = len(arrays)

@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core.arrays import Array, ArrayType, buffer_of, dtypes, host_of, type_on
+from fxflow.core.arrays import (
+    Array,
+    ArrayType,
+    Aval,
+    buffer_of,
+    dtypes,
+    host_of,
+    type_on,
+)
 from fxflow.core.arrays.array import require_alive
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
@@ -34,7 +43,7 @@ from fxflow.devices.shardings import (
     SingleDeviceSharding,
     describe,
 )
-from fxflow.errors import DonationError, NonFiniteError
+from fxflow.errors import CompileError, DonationError, NonFiniteError
 
 _get_buffer = attrgetter("_buffer")
 
@@ -269,9 +278,15 @@ class LoweredProgram:
             shardings=[p.sharding for p in self._placements] if several else (),
             out_shardings=out_shardings if several else (),
             memories=(kinds, out_kinds) if out_kinds else None,
+            labels=labels,
         )
         if config.log_compiles:
             log_step("lowered", self._name, start)
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """Types of the arguments."""
+        return self._graph.in_avals
 
     def compile(self, options: Mapping[str, Any] | None = None) -> Program:
         """Compiles the module.
@@ -283,6 +298,12 @@ class LoweredProgram:
           CompileError: the compiler rejects the program or an option.
         """
         placement, module, avals = self.placement, self._module, self._graph.out_avals
+        for aval in self.in_avals:
+            if is_symbolic(aval.shape):
+                raise CompileError(
+                    f"{self._name} cannot be compiled for {aval}: its sizes are known "
+                    "only in a call. Export it, and call what export gives"
+                )
         several = not placement.is_single
         wanted = list(module.out_shardings) or [None] * len(avals)
         executable = compile_text(

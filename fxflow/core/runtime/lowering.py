@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
+from fxflow.core.arrays.sizes import OPEN, Size, scope_of, spelled_for_programs
 from fxflow.core.caches import clear_caches
 from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.primitive import ORDERED, Primitive
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.open_sizes import opened
 from fxflow.core.spmd import partition
 from fxflow.devices.meshes import explicit
 from fxflow.errors import ArgumentError
@@ -250,6 +252,9 @@ class Context:
           value: a NumPy array or scalar.
           aval: its type; if of more axes than a 0-d value, the value is repeated.
         """
+        if type(value) is Size:
+            kind = Aval((), np.dtype(np.int32)) if aval is None else aval
+            return self.emit(f"stablehlo.constant dense<{value:d}> : {kind.mlir}")
         array = np.asarray(value)
         if aval is None:
             aval = Aval(array.shape, array.dtype)
@@ -553,6 +558,7 @@ def lower_graph(
     shardings: Sequence[Any] = (),
     out_shardings: Sequence[Any] = (),
     memories: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    labels: Sequence[str] = (),
 ) -> tuple[str, Module]:
     """Writes a graph as a module whose public function is `main`.
 
@@ -566,6 +572,7 @@ def lower_graph(
       out_shardings: of each result, or None where the compiler decides.
       memories: kinds of the memories of arguments and results, if there are others than
         the devices' own (see `core/spmd/memories`).
+      labels: what messages call the arguments.
 
     Returns:
       The module's text, and the module for its callbacks.
@@ -585,16 +592,20 @@ def lower_graph(
             strict=True,
         )
     ]
-    main = function_text(
-        module,
-        graph,
-        "public @main",
-        attributes=attributes,
-        out_shardings=out_shardings,
-        scope=name,
-    )
+    with spelled_for_programs():
+        main = function_text(
+            module,
+            graph,
+            "public @main",
+            attributes=attributes,
+            out_shardings=out_shardings,
+            scope=name,
+        )
     label = "".join(c if c.isalnum() else "_" for c in name)
     text = "".join(
         (f"module @{label} {{\n", *module.meshes(), main, *module.functions, "}\n")
     )
+    # No other character of a program is outside ASCII.
+    if not text.isascii() and OPEN in text:
+        text = opened(text, labels, scope_of(graph.in_avals))
     return text, module

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 from fxflow.core import tree
 from fxflow.core.arrays import Array, typeof
 from fxflow.core.arrays.convert import ArrayOrNumber
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import boundary
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -111,6 +112,11 @@ class _Combine:
     def prefixes(self, elems: list[Any]) -> list[Any]:
         """Returns the combinations of the first k elements."""
         count = typeof(elems[0]).shape[self.axes[0]]
+        if is_symbolic((count,)):
+            raise ShapeError(
+                f"associative_scan: its steps are as many as the logarithm of {count} "
+                "says, which is known only in a call: use scan, or cumsum and its like"
+            )
         if count < 2:
             return elems
         # Scanning the combined neighbours gives the results at odd indices; one more

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval
+from fxflow.core.arrays.sizes import is_at_least, is_symbolic
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import split_at
 from fxflow.core.runtime.lowering import TOKEN, Context
@@ -45,7 +46,7 @@ class ScanLowering:
         _, self.carry_avals, self.x_avals = split_at(physical, num_consts, num_carry)
         self.y_avals = [a.physical for a in graph.out_avals[num_carry:]]
         # 64 bits only where 32 would overflow.
-        wide = length >= 1 << 31
+        wide = is_at_least(length, 1 << 31)
         self.counter = Aval((), np.dtype(np.int64 if wide else np.int32))
         self.copies = 1
 
@@ -59,17 +60,19 @@ class ScanLowering:
         if not length:
             ys = [self.zeros(self.stacked(a)) for a in self.y_avals]
             return [*self.carry, *ys]
-        if length == 1 or length < 2 * unroll:
+        if is_symbolic((length,)):
+            # Of rounds that only a call counts, none is left over.
+            unroll = 1
+        elif length == 1 or length < 2 * unroll:
             self.copies = length
             return self.written_out()
         # Steps that do not fill a round follow the loop.
         rounds, rest = divmod(length, unroll)
         self.copies = unroll + rest
         carry, ys = self.loop(rounds * unroll, unroll)
-        for step in range(rounds * unroll, length):
-            index = self.ctx.constant(
-                np.asarray(self.position(step), self.counter.dtype)
-            )
+        for step in range(rest):
+            position = self.position(rounds * unroll + step)
+            index = self.ctx.constant(position, self.counter)
             carry, ys = self.step(self.ctx, index, carry, ys)
         return [*carry, *ys]
 
@@ -126,7 +129,7 @@ class ScanLowering:
         count = len(self.carry)
 
         def condition(inner: Context, names: list[str]) -> list[str]:
-            limit = inner.constant(np.asarray(stop, counter.dtype))
+            limit = inner.constant(stop, counter)
             return [
                 inner.emit(
                     f"stablehlo.compare LT, {names[0]}, {limit} : ({counter.mlir}, "
@@ -140,7 +143,7 @@ class ScanLowering:
             for _ in range(unroll):
                 index = position
                 if self.reverse:
-                    last = inner.constant(np.asarray(self.length - 1, counter.dtype))
+                    last = inner.constant(self.length - 1, counter)
                     index = inner.emit(
                         f"stablehlo.subtract {last}, {position} : {counter.mlir}"
                     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
+from fxflow.core.arrays.sizes import smaller
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import (
     Batched,
@@ -233,7 +234,7 @@ class Gather(Primitive):
         sizes = params["slice_sizes"]
         if mapped[0]:
             # Where both are mapped each index looks at one element of the new axis.
-            sizes = (min(size, 1) if mapped[1] else size, *sizes)
+            sizes = (smaller(size, 1) if mapped[1] else size, *sizes)
         params |= {"dimension_numbers": numbers, "slice_sizes": sizes}
         if mapped[1]:
             params["indices_are_sorted"] = False
@@ -408,7 +409,7 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
             operand_batching_dims=others,
             start_indices_batching_dims=others,
         ),
-        slice_sizes=tuple(min(n, 1) for n in aval.shape),
+        slice_sizes=tuple(smaller(n, 1) for n in aval.shape),
         indices_are_sorted=False,
         # An index may come twice only where the caller wants it to: never in a sort.
         unique_indices=True,

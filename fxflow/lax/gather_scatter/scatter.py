@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import is_at_least, larger
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -44,6 +45,8 @@ from fxflow.lax.reshaping import reshape
 from fxflow.lax.sort import Sort
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: Elements that are counted from 1 in 32 bits.
+_MOST = 2**31 - 2
 
 
 @register
@@ -127,7 +130,7 @@ class Scatter(Scattering):
         # Number the elements, write the numbers, and see which are read back.
         shape = typeof(updates).shape
         count = typeof(updates).size
-        wide = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+        wide = np.dtype(np.int32 if is_at_least(_MOST, count) else np.int64)
         numbers = add(iota(wide, count), arith.constant(1, wide))
         numbers = reshape(numbers, shape)
         blank = arith.zeros(Aval(typeof(x).shape, wide))
@@ -197,7 +200,8 @@ def _others(params: dict[str, Any], x: Any, indices: Any, updates: Any) -> Any:
     if params["unique_indices"] or not count:
         return there
     aval = typeof(x)
-    wide = np.dtype(np.int32 if max(count, aval.size) < 2**31 - 1 else np.int64)
+    most = larger(count, aval.size)
+    wide = np.dtype(np.int32 if is_at_least(_MOST, most) else np.int64)
     # Counted from 1: what is left out reads 0.
     numbers = add(iota(wide, aval.size), arith.constant(1, wide))
     targets = read_back(params, reshape(numbers, aval.shape), indices, shape)

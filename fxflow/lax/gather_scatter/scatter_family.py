@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays.sizes import smaller
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values
@@ -277,7 +278,7 @@ def read_back(params: dict[str, Any], x: Any, indices: Any, updates_shape: Any) 
         dimension_numbers=numbers.gather(),
         slice_sizes=tuple(
             # An empty axis has no slice of length 1.
-            min(k, n) if d in gone else k
+            smaller(k, n) if d in gone else k
             for d, (k, n) in enumerate(zip(sizes, aval.shape, strict=True))
         ),
         indices_are_sorted=params["indices_are_sorted"],

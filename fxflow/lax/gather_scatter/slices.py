@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, Shape, dtypes
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.gather_scatter.dimension_numbers import DimensionNumbers
 
@@ -25,22 +26,35 @@ def wide_indices(ctx: Context, name: str, aval: Aval) -> tuple[str, Aval]:
     return ctx.emit(f"stablehlo.convert {name} : ({aval.mlir}) -> {wide.mlir}"), wide
 
 
+def _row(ctx: Context, values: Sequence[Any], row: Aval) -> str:
+    """Writes a vector of integers and sizes."""
+    if not is_symbolic(values):
+        return ctx.constant(np.asarray(values, row.dtype), row)
+    one = row.update(shape=(1,))
+    names = [ctx.constant(value, one) for value in values]
+    if len(names) == 1:
+        return names[0]
+    types = ", ".join([one.mlir] * len(names))
+    return ctx.emit(
+        f"stablehlo.concatenate {', '.join(names)}, dim = 0 : ({types}) -> {row.mlir}"
+    )
+
+
 def bounds_text(ctx: Context, aval: Aval, upper: Sequence[int]) -> tuple[str, str]:
     """Writes 0 and the largest start of each component, as large as the indices."""
     most = int(dtypes.iinfo(aval.dtype).max)
     row = Aval((len(upper),), aval.dtype)
     # A bound that the dtype cannot hold cannot be exceeded by such an index either.
-    values = np.asarray([min(n, most) for n in upper], aval.dtype)
-    names = []
-    for value in (np.zeros_like(values), values):
-        name = ctx.constant(value, row)
-        names.append(
-            ctx.emit(
-                f"stablehlo.broadcast_in_dim {name}, dims = [{aval.ndim - 1}] : "
-                f"({row.mlir}) -> {aval.mlir}"
-            )
+    values = [n if is_symbolic((n,)) else min(n, most) for n in upper]
+
+    def repeated(name: str) -> str:
+        return ctx.emit(
+            f"stablehlo.broadcast_in_dim {name}, dims = [{aval.ndim - 1}] : "
+            f"({row.mlir}) -> {aval.mlir}"
         )
-    return names[0], names[1]
+
+    low = repeated(_row(ctx, [0] * len(values), row))
+    return low, repeated(_row(ctx, values, row))
 
 
 def in_bounds_text(ctx: Context, indices: str, aval: Aval, upper: Sequence[int]) -> str:

@@ -25,4 +25,9 @@ def iota(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-SAMPLES: dict[str, Samples] = {"iota": iota}
+def dimension_size(rng: np.random.Generator) -> list[Sample]:
+    # Sizes that a program does not know are in tests/export/test_symbolic.py.
+    return [Sample((), {"size": size}) for size in (0, 3)]
+
+
+SAMPLES: dict[str, Samples] = {"iota": iota, "dimension_size": dimension_size}

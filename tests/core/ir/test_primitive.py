@@ -139,6 +139,28 @@ def test_host_functions_hold_their_parameters():
     assert Scaled().host_function(factor=3)(2) == 6
 
 
+def test_plans_call_numpy_itself_where_types_say_enough():
+    def call(fun, *args):
+        (node, *_) = make_graph(fun)(*args).graph.nodes
+        return node.primitive.host_call(node)
+
+    x = np.ones((2, 3), "f4")
+    assert call(lambda x: lax.reduce_sum(x, (0,)), x)[:3] == (
+        np.add.reduce,
+        True,
+        ((0,), np.dtype("f4")),
+    )
+    assert call(lambda x: lax.reduce_sum(x, (0, 1)), x).constants[0] is None
+    # NumPy has no sum of 16-bit floats as XLA's, and none of no elements in their kind.
+    for other in (x.astype(fnp.bfloat16), x[:0]):
+        assert not call(lambda x: lax.reduce_sum(x, (0,)), other).constants
+    assert call(lax.reduce_max, x, ())[0] is not np.maximum.reduce
+    chosen = call(lax.select_n, x > 0, x, x)
+    assert chosen == (np.where, False, (), (0, 2, 1))
+    assert call(lax.select_n, np.zeros((2, 3), "i4"), x, x).function is not np.where
+    assert call(lambda x: lax.reshape(x, (6,)), x).noisy is False
+
+
 def test_numpy_runs_what_it_computes_alike():
     graph = make_graph(lambda x: fnp.sin(x) + 1)
     (sin, *_) = graph(np.float32(1.0)).nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-import time
+import sys
 
 import numpy as np
 import pytest
@@ -166,23 +166,33 @@ def test_collector_is_paused_and_comes_back():
         gc.enable()
 
 
-def chain(length):
+def calls_to_trace(length):
+    """How many functions are called while a chain of operations is traced."""
+
     def fun(x):
         for _ in range(length):
             x = lax.sin(x)
         return [x]
 
-    start = time.perf_counter()
-    trace_flat(fun, [SCALAR])
-    return time.perf_counter() - start
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        trace_flat(fun, [SCALAR])
+    finally:
+        sys.setprofile(before)
+    return calls
 
 
 def test_tracing_grows_linearly():
-    chain(100)
-    short = min(chain(500) for _ in range(3))
-    long = min(chain(5000) for _ in range(2))
-    # Twelve times at most is the promise; the slack is for a busy machine.
-    assert long < 25 * short
+    calls_to_trace(100)
+    short, long = calls_to_trace(300), calls_to_trace(3000)
+    assert 300 < short < long < 12 * short
 
 
 def test_weak_types_survive():

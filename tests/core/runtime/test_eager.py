@@ -106,6 +106,22 @@ def test_numpy_does_not_warn():
         assert np.isinf(np.asarray(1 / x))[0]
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u1", "bool"])
+def test_reductions_and_choices_are_those_of_programs(dtype):
+    x = np.arange(-3, 9).reshape(3, 4).astype(dtype)
+    for run in (
+        lambda x: lax.reduce_sum(x, (0, 1)) if dtype != "bool" else x.all(),
+        lambda x: fnp.sum(x, axis=1),
+        lambda x: fnp.prod(x[:0], axis=0),
+        lambda x: fnp.where(x > 1, x, x[::-1]),
+        lambda x: fnp.where(x > 1, x, 1),
+        lambda x: fnp.where(fnp.asarray(True), x, x * 0),
+    ):
+        eager, compiled = run(fnp.asarray(x)), fxflow.jit(run)(x)
+        assert eager.aval == compiled.aval
+        np.testing.assert_array_equal(eager, compiled)
+
+
 def test_operations_in_several_threads():
     failures = []
 

@@ -121,6 +121,9 @@ CALLS = [
     call("nn.unigram_candidates", KEY, CLASS, 4, floating(9, low=0.5), random=True),
     *each(N, "nce_loss sampled_softmax_loss", ROWS, floating(2, 3), CLASS, DRAWN),
     call("nn.ctc_loss", floating(2, 5, 4), SAID, label_mask=mask(2, 2)),
+    call(
+        "nn.ctc_loss_with_forward_probs", floating(2, 5, 4), SAID, label_mask=mask(2, 2)
+    ),
     call("nn.linear_init", KEY, 3, 4, random=True),
     call("nn.conv_init", KEY, 2, 4, (3, 3), random=True),
     call("nn.embedding_init", KEY, 5, 3, random=True),

@@ -114,6 +114,32 @@ def inverse_time_decay(
     return lambda i: step_size / (1 + decay_rate * i / decay_steps)
 
 
+def polynomial_decay(
+    step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0
+) -> Schedule:
+    """Returns a schedule from `step_size` to `final_step_size` in `decay_steps`."""
+
+    def schedule(i: Any) -> Any:
+        left = 1 - fnp.minimum(i, decay_steps) / decay_steps
+        return left**power * (step_size - final_step_size) + final_step_size
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """Returns a schedule that is `values[k]` from step `boundaries[k - 1]` on.
+
+    Raises:
+      ValueError: there is not one value more than boundaries, which have one axis.
+    """
+    edges, steps = fnp.asarray(boundaries), fnp.asarray(values)
+    if not edges.ndim == steps.ndim == 1:
+        raise ValueError("boundaries and values must be sequences")
+    if edges.shape[0] != steps.shape[0] - 1:
+        raise ValueError("boundaries length must be one shorter than values length")
+    return lambda i: steps[fnp.sum(i > edges)]
+
+
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
     """Returns a schedule of a number or a schedule.
 
@@ -234,6 +260,26 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 
 @optimizer
+def adamax(
+    step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> Any:
+    """AdaMax (Kingma, Ba 2014)."""
+    rate = make_schedule(step_size)
+
+    def init(x: Any) -> Any:
+        return x, fnp.zeros_like(x), fnp.zeros_like(x)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, top = state
+        mean = (1 - b1) * g + b1 * mean
+        top = fnp.maximum(b2 * top, fnp.abs(g))
+        x = x - rate(i) / (1 - b1 ** (i + 1)) * mean / (top + eps)
+        return x, mean, top
+
+    return init, update, (lambda state: state[0])
+
+
+@optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
     """SM3 (Anil, Gupta, Koren, Singer 2019) with momentum."""
     rate = make_schedule(step_size)
@@ -279,11 +325,38 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     )
 
 
+@dataclass(frozen=True)
+class JoinPoint:
+    """Marks where the state of one parameter begins, in a state that is unpacked."""
+
+    subtree: Any
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """Returns a state as a pytree in the structure of the parameters, for saving."""
+    pairs = zip(opt_state.subtree_defs, opt_state.packed_state, strict=True)
+    points = [JoinPoint(structure.unflatten(leaves)) for structure, leaves in pairs]
+    return opt_state.tree_def.unflatten(points)
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """Returns the state of which `unpack_optimizer_state` made a pytree."""
+    points, treedef = tree.flatten(marked_pytree)
+    flat = [tree.flatten(point.subtree) for point in points]
+    return OptimizerState(
+        tuple(tuple(leaves) for leaves, _ in flat),
+        treedef,
+        tuple(structure for _, structure in flat),
+    )
+
+
 __all__ = [
+    "JoinPoint",
     "Optimizer",
     "OptimizerState",
     "adagrad",
     "adam",
+    "adamax",
     "clip_grads",
     "constant",
     "exponential_decay",
@@ -293,10 +366,14 @@ __all__ = [
     "momentum",
     "nesterov",
     "optimizer",
+    "pack_optimizer_state",
+    "piecewise_constant",
+    "polynomial_decay",
     "rmsprop",
     "rmsprop_momentum",
     "sgd",
     "sm3",
+    "unpack_optimizer_state",
 ]
 
 listen(globals())

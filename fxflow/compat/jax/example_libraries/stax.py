@@ -14,9 +14,19 @@ from typing import Any
 from fxflow import ShapeDtypeStruct, eval_shape, lax, nn, random
 from fxflow import numpy as fnp
 from fxflow.compat.jax._mirror import listen
-from fxflow.nn.initializers import glorot_normal as glorot
-from fxflow.nn.initializers import normal as randn
-from fxflow.nn.initializers import ones, zeros
+from fxflow.nn import elu as elu
+from fxflow.nn import gelu as gelu
+from fxflow.nn import leaky_relu as leaky_relu
+from fxflow.nn import log_softmax
+from fxflow.nn import relu as relu
+from fxflow.nn import selu as selu
+from fxflow.nn import sigmoid as sigmoid
+from fxflow.nn import softmax as softmax
+from fxflow.nn import softplus as softplus
+from fxflow.nn import standardize as standardize
+from fxflow.nn.initializers import glorot_normal, normal, ones, zeros
+
+glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 

@@ -97,6 +97,34 @@ def _linear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
     primitive_transposes[primitive] = transpose
 
 
+def defbilinear(
+    primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]
+) -> None:
+    """Says that a primitive is linear in each of two operands, with its transposes.
+
+    Args:
+      primitive: of two operands.
+      lhs_rule: `(cotangent, x, y, **params)`, by the first operand.
+      rhs_rule: the same by the second.
+    """
+    defjvp(
+        primitive,
+        lambda t, x, y, **params: primitive.bind(t, y, **params),
+        lambda t, x, y, **params: primitive.bind(x, t, **params),
+    )
+
+    def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> Any:
+        first = is_undefined_primal(x)
+        if type(cotangent) is Zero:
+            zero = Zero((x if first else y).aval)
+            return (zero, None) if first else (None, zero)
+        if first:
+            return lhs_rule(cotangent, x, y, **params), None
+        return None, rhs_rule(cotangent, x, y, **params)
+
+    primitive_transposes[primitive] = transpose
+
+
 def get_primitive_transpose(primitive: Primitive) -> Callable[..., Any]:
     """Returns the transpose rule of a primitive.
 
@@ -119,6 +147,7 @@ __all__ = [
     "Zero",
     "add_jaxvals",
     "add_tangents",
+    "defbilinear",
     "defjvp",
     "defjvp2",
     "deflinear",

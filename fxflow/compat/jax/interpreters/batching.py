@@ -62,6 +62,18 @@ def defbroadcasting(primitive: Primitive) -> None:
     primitive_batchers[primitive] = rule
 
 
+def defreducer(primitive: Primitive) -> None:
+    """Says that a primitive of one operand reduces the axes of its parameter `axes`."""
+
+    def rule(args: Any, dims: Any, *, axes: Any, **params: Any) -> Any:
+        (operand,), (dim,) = args, dims
+        moved = tuple(axis + (axis >= dim) for axis in axes)
+        left = dim - sum(axis < dim for axis in moved)
+        return primitive.bind(operand, axes=moved, **params), left
+
+    primitive_batchers[primitive] = rule
+
+
 vmappables: dict[type, tuple[Any, ...]] = {}
 
 
@@ -86,6 +98,11 @@ def register_vmappable(
     vmappables[data_type] = (spec_type, axis_size_type, to_elt, from_elt, make_iota)
 
 
+def unregister_vmappable(data_type: type) -> None:
+    """Forgets what `register_vmappable` noted of a class."""
+    del vmappables[data_type]
+
+
 __all__ = [
     "AxisData",
     "BatchTrace",
@@ -95,12 +112,14 @@ __all__ = [
     "bdim_at_front",
     "broadcast",
     "defbroadcasting",
+    "defreducer",
     "defvectorized",
     "fancy_primitive_batchers",
     "moveaxis",
     "not_mapped",
     "primitive_batchers",
     "register_vmappable",
+    "unregister_vmappable",
 ]
 
 listen(globals())

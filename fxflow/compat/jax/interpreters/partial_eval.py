@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from fxflow.compat.jax._jaxprs import Jaxpr, jaxpr_of
 from fxflow.compat.jax._mirror import listen
 from fxflow.compat.jax.extend.linear_util import WrappedFun
 from fxflow.core.arrays import typeof
-from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.graph import Graph, Literal
 from fxflow.core.ir.staging import GraphTrace, GraphTracer, recording, trace_flat
 from fxflow.core.ir.trace import Trace, state
 
@@ -122,12 +123,43 @@ def trace_to_jaxpr_dynamic(
     return jaxpr_of(graph), graph.out_avals, consts
 
 
+def dce_jaxpr(
+    jaxpr: Jaxpr,
+    used_outputs: bool | Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
+) -> tuple[Jaxpr, list[bool]]:
+    """Returns a jaxpr of some of its results only, and which arguments it takes.
+
+    Args:
+      jaxpr: a jaxpr.
+      used_outputs: which results are wanted.
+      instantiate: which arguments it takes whether they are needed or not.
+    """
+
+    def each(value: bool | Sequence[bool], count: int) -> list[bool]:
+        return [value] * count if isinstance(value, bool) else list(value)
+
+    wanted = each(used_outputs, len(jaxpr.outvars))
+    outvars = list(compress(jaxpr.outvars, wanted))
+    needed = {v for v in outvars if not isinstance(v, Literal)}
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not needed.isdisjoint(eqn.outvars):
+            eqns.append(eqn)
+            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
+    kept = each(instantiate, len(jaxpr.invars))
+    kept = [keep or v in needed for keep, v in zip(kept, jaxpr.invars, strict=True)]
+    invars = list(compress(jaxpr.invars, kept))
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), kept
+
+
 JaxprTracer = DynamicJaxprTracer = GraphTracer
 
 __all__ = [
     "DynamicJaxprTracer",
     "JaxprTracer",
     "PartialVal",
+    "dce_jaxpr",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]

@@ -132,6 +132,10 @@ def platform_dependent(
 
 __all__ = mirror(globals(), "fxflow.lax")
 __all__ += ["dtype", "platform_dependent"]
+
+# Not fxflow's, which has the same name.
+import fxflow.compat.jax.lax.linalg as linalg  # noqa: E402, F401
+
 _absent: Any = globals()["__getattr__"]
 
 

@@ -35,8 +35,8 @@ class Slerp:
     Example:
       >>> ends = Rotation.from_euler("z", np.array([[0.0], [90.0]]), degrees=True)
       >>> between = Slerp(np.array([0.0, 1.0]), ends)
-      >>> between(0.5).as_euler("xyz", degrees=True).round(3)
-      Array([ 0.,  0., 45.], dtype=float32)
+      >>> between(0.5).magnitude().round(4)
+      Array(0.7854, dtype=float32)
 
     Source: `scipy.spatial.transform.Slerp`; K. Shoemake, Animating Rotation with
     Quaternion Curves, 1985.

@@ -1,0 +1,523 @@
+"""Functions of large batches, part by part, in the memory of one part.
+
+A batch of n·m rows is cut into n microbatches of m rows: the i-th has the rows i,
+n + i, 2n + i, …, so that rows which lie on several devices stay where they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes, typeof
+from fxflow.core.arrays.aval import ShapeDtypeStruct
+from fxflow.core.boundary import public as _public
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import natural
+from fxflow.transforms.grad import value_and_grad
+from fxflow.transforms.inspection import eval_shape
+from fxflow.transforms.vmap import vmap
+
+__all__ = [
+    "AccumulationType",
+    "Accumulator",
+    "Aux",
+    "micro_grad",
+    "micro_vmap",
+    "microbatch",
+    "reshape_batch_axis",
+]
+
+
+class AccumulationType(enum.Enum):
+    """What becomes of the results of microbatches.
+
+    Attributes:
+      MEAN: their sum, divided by their number; by all of them where
+        `num_real_microbatches` leaves some out.
+      SUM: their sum.
+      RUNNING_MEAN: the mean of those that were computed, without a large sum.
+      CONCAT: their rows, in the order of the batch's; zeros for those left out.
+    """
+
+    MEAN = 1
+    SUM = 2
+    RUNNING_MEAN = 3
+    CONCAT = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Accumulator:
+    """What becomes of the results of microbatches, by functions of one's own.
+
+    Attributes:
+      init: from types (a pytree of `ShapeDtypeStruct`) of one result to the carry.
+      update: `update(carry, result, i)` gives the next carry; i is an i32[].
+      finalize: from the last carry to the result of the whole batch.
+      aggregate: from results of rows, along axis 0, to a microbatch's result; used by
+        `micro_vmap`.
+    """
+
+    init: Callable[[Any], Any]
+    update: Callable[[Any, Any, Any], Any]
+    finalize: Callable[[Any], Any]
+    aggregate: Callable[[Any], Any]
+
+
+class Aux(NamedTuple):
+    """What `micro_grad` gives besides gradients, for each row of the batch.
+
+    Attributes:
+      values: of the function.
+      metrics: of the gradients, by `metrics_fn`.
+      aux: what the function gives besides its value; None without `has_aux`.
+    """
+
+    values: Any
+    metrics: Any
+    aux: Any
+
+
+def reshape_batch_axis(tree_: Any, microbatch_size: int, axis: int = 0) -> Any:
+    """Cuts an axis of all leaves into microbatches.
+
+    Args:
+      tree_: pytree of arrays with an axis of n·m rows.
+      microbatch_size: m, the rows of a microbatch.
+      axis: which axis that is.
+
+    Returns:
+      The pytree with the two axes `[n, m]` in its place: row j of microbatch i is row
+      i + j·n of the batch.
+
+    Raises:
+      ArgumentError: `microbatch_size` is no integer of 1 or more.
+      ShapeError: a leaf has no such axis, or its length is no multiple of the size.
+
+    Example:
+      >>> optim.microbatching.reshape_batch_axis(fnp.arange(6), 2).tolist()
+      [[0, 3], [1, 4], [2, 5]]
+
+    Source: optax's function of this name.
+    """
+    size = _size("reshape_batch_axis", microbatch_size)
+
+    def cut(leaf: Any) -> Any:
+        place, count = _place("reshape_batch_axis", leaf, axis, size)
+        shape = typeof(leaf).shape
+        split = fnp.reshape(leaf, (*shape[:place], size, count, *shape[place + 1 :]))
+        return fnp.swapaxes(split, place, place + 1)
+
+    return tree.map(cut, tree_)
+
+
+def microbatch(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    microbatch_size: int | None,
+    accumulator: Any = AccumulationType.SUM,
+    *,
+    argnames: str | Sequence[str] = (),
+    in_axes: int | Sequence[int] = 0,
+    num_real_microbatches: Any = None,
+) -> Callable[..., Any]:
+    """Makes a function that is computed for one microbatch after the other.
+
+    Memory is needed for one microbatch at a time, and for what is accumulated.
+
+    Args:
+      fun: the function, from and to pytrees of arrays.
+      argnums: which positional arguments have an axis of rows.
+      microbatch_size: the rows of a microbatch; None: all, the function itself.
+      accumulator: what becomes of the results: an `AccumulationType`, an `Accumulator`,
+        or a pytree of these that the result's structure begins with.
+      argnames: which keyword arguments have an axis of rows.
+      in_axes: which axis that is: one for all, or one for each of `argnums` and then
+        each of `argnames`.
+      num_real_microbatches: how many are computed, an integer or an i32[] array: a
+        short batch that was filled up needs no other program. None means all.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      ArgumentError: the size is below 1, an argument is not there, `in_axes` has
+        another length, or more real microbatches are asked for than there are.
+      ShapeError: (in use) rows are no multiple of the size, or arguments differ in
+        their number.
+
+    Special cases:
+      MEAN and RUNNING_MEAN of integers are floats.
+
+    Example:
+      >>> f = optim.microbatching.microbatch(fnp.sum, 0, 2)
+      >>> float(f(fnp.arange(6.0)))
+      15.0
+
+    Source: optax's function of this name.
+    """
+    positions = _each(argnums)
+    names = _each(argnames)
+    if isinstance(in_axes, int):
+        axes = [in_axes] * (len(positions) + len(names))
+    else:
+        axes = list(in_axes)
+    if len(axes) != len(positions) + len(names) or not axes:
+        raise ArgumentError(
+            f"microbatch: {len(positions)} argnums and {len(names)} argnames need as "
+            f"many in_axes, and one of them at least; got {in_axes!r}"
+        )
+    if microbatch_size is None:
+        return fun
+    size = _size("microbatch", microbatch_size)
+
+    def microbatched(*args: Any, **kwargs: Any) -> Any:
+        """Computes a function for one microbatch after the other."""
+        keys = [*positions, *names]
+        for key in positions:
+            if not -len(args) <= key < len(args):
+                raise ArgumentError(
+                    f"microbatch: argnums has {key}, but {len(args)} positional "
+                    "arguments were given"
+                )
+        for key in names:
+            if key not in kwargs:
+                raise ArgumentError(f"microbatch: no argument {key!r} was given")
+        given = [args[k] if isinstance(k, int) else kwargs[k] for k in keys]
+        count = _count("microbatch", given, axes, size)
+        parts = [
+            reshape_batch_axis(one, size, axis)
+            for one, axis in zip(given, axes, strict=True)
+        ]
+
+        def of_part(i: Any) -> Any:
+            own, named = list(args), dict(kwargs)
+            for key, part, axis in zip(keys, parts, axes, strict=True):
+                taken = tree.map(functools.partial(_taken, i, axis), part)
+                if isinstance(key, int):
+                    own[key] = taken
+                else:
+                    named[key] = taken
+            return fun(*own, **named)
+
+        result = eval_shape(of_part, 0)
+        rules = tree.map(lambda rule: _accumulator(rule, count), accumulator)
+        carry = tree.map(lambda rule, like: rule.init(like), rules, result)
+
+        def step(i: Any, carry: Any) -> Any:
+            return tree.map(
+                lambda rule, c, v: rule.update(c, v, i), rules, carry, of_part(i)
+            )
+
+        real = _real(num_real_microbatches, count)
+        carry = lax.fori_loop(0, real, step, carry)
+        return tree.map(lambda rule, c: rule.finalize(c), rules, carry)
+
+    return microbatched
+
+
+def micro_vmap(
+    fun: Callable[..., Any],
+    in_axes: int | Sequence[int | None] = 0,
+    out_axes: int = 0,
+    *,
+    microbatch_size: int | None = None,
+    vmap_fn: Callable[..., Callable[..., Any]] = vmap,
+    accumulator: Any = AccumulationType.CONCAT,
+    num_real_microbatches: Any = None,
+) -> Callable[..., Any]:
+    """Makes a function of rows one of batches: `vmap` in the memory of a microbatch.
+
+    Args:
+      fun: a function of single rows.
+      in_axes: which axis of the arguments the rows lie along, 0 or more; None: an
+        argument has none. One for all, or one for each.
+      out_axes: 0: results lie along their first axis.
+      microbatch_size: how many rows are computed at once; None: all.
+      vmap_fn: of `vmap`'s arguments `(fun, in_axes, out_axes)`.
+      accumulator: what becomes of the results of rows, see `microbatch`: CONCAT gives
+        them as `vmap` does, the others reduce them.
+      num_real_microbatches: see `microbatch`.
+
+    Returns:
+      A function of batches; results have rows along axis 0, unless they are reduced.
+
+    Raises:
+      ArgumentError: an axis is not one of these.
+      ShapeError: (in use) see `microbatch`.
+
+    Example:
+      >>> square = lambda x: x**2
+      >>> f = optim.microbatching.micro_vmap(square, microbatch_size=2)
+      >>> f(fnp.arange(6)).tolist()
+      [0, 1, 4, 9, 16, 25]
+
+    Source: optax's function of this name.
+    """
+    if out_axes != 0:
+        raise ArgumentError(f"micro_vmap: out_axes must be 0, got {out_axes!r}")
+    listed = [in_axes] if in_axes is None or isinstance(in_axes, int) else [*in_axes]
+    if any(axis is not None and axis < 0 for axis in listed):
+        raise ArgumentError(
+            f"micro_vmap: in_axes must be 0 or more, or None, got {in_axes!r}"
+        )
+
+    def mapped(*args: Any) -> Any:
+        """Computes a function for each row of a batch."""
+        axes = listed * len(args) if isinstance(in_axes, int) else listed
+        if len(axes) != len(args):
+            raise ArgumentError(
+                f"micro_vmap: in_axes has {len(axes)} entries for {len(args)} arguments"
+            )
+        inner = vmap_fn(fun, tuple(axes), 0)
+
+        def aggregated(*parts: Any) -> Any:
+            rows = inner(*parts)
+            return tree.map(
+                lambda rule, value: _accumulator(rule, 1).aggregate(value),
+                accumulator,
+                rows,
+            )
+
+        batched = [i for i, axis in enumerate(axes) if axis is not None]
+        return microbatch(
+            aggregated,
+            batched,
+            microbatch_size,
+            accumulator,
+            in_axes=[axis for axis in axes if axis is not None],
+            num_real_microbatches=num_real_microbatches,
+        )(*args)
+
+    return mapped
+
+
+def micro_grad(
+    fun: Callable[..., Any],
+    has_aux: bool = False,
+    argnums: int | Sequence[int] = 0,
+    *,
+    batch_argnums: int | Sequence[int] = 1,
+    keep_batch_dim: bool = True,
+    microbatch_size: int | None = None,
+    accumulator: Any = AccumulationType.SUM,
+    transform_fn: Callable[[Any], Any] = lambda gradient: gradient,
+    metrics_fn: Callable[[Any], Any] = lambda gradient: None,
+    num_real_microbatches: Any = None,
+) -> Callable[..., Any]:
+    """Makes a function that gives gradients by rows: changed, measured and added up.
+
+    Gradients of single rows can be clipped, or their squares taken, before they are
+    added; there are never more of them than rows of a microbatch.
+
+    Args:
+      fun: a function whose value is a scalar.
+      has_aux: whether it gives something besides.
+      argnums: which arguments it is differentiated by.
+      batch_argnums: which arguments have rows, along axis 0.
+      keep_batch_dim: whether `fun` is given batches of one row, or rows without axis.
+      microbatch_size: how many rows are computed at once; None: all.
+      accumulator: what becomes of the transformed gradients, see `microbatch`.
+      transform_fn: of a row's gradient, before it is added up.
+      metrics_fn: of a row's gradient, before it is transformed: something small.
+      num_real_microbatches: see `microbatch`.
+
+    Returns:
+      A function of `fun`'s arguments that gives the transformed gradients, accumulated,
+      and an `Aux` of values for each row.
+
+    Raises:
+      ArgumentError, ShapeError: (in use) see `microbatch`.
+
+    Example:
+      >>> loss = lambda w, x: fnp.mean((w - x) ** 2)
+      >>> f = optim.microbatching.micro_grad(loss, transform_fn=fnp.sign)
+      >>> gradient, aux = f(1.5, fnp.arange(4.0))
+      >>> float(gradient), aux.values.tolist()
+      (0.0, [2.25, 0.25, 0.25, 2.25])
+
+    Source: optax's function of this name.
+    """
+    batched = set(_each(batch_argnums))
+    slope = value_and_grad(fun, argnums, has_aux=has_aux)
+
+    def of_row(*args: Any) -> Any:
+        if keep_batch_dim:
+            args = tuple(
+                tree.map(lambda x: fnp.expand_dims(x, 0), arg) if i in batched else arg
+                for i, arg in enumerate(args)
+            )
+        found, gradient = slope(*args)
+        value, aux = found if has_aux else (found, None)
+        return transform_fn(gradient), Aux(value, metrics_fn(gradient), aux)
+
+    def gradients(*args: Any) -> Any:
+        """Computes gradients by rows, and adds them up."""
+        mapped = micro_vmap(
+            of_row,
+            [0 if i in batched else None for i in range(len(args))],
+            microbatch_size=microbatch_size,
+            accumulator=(accumulator, AccumulationType.CONCAT),
+            num_real_microbatches=num_real_microbatches,
+        )
+        return mapped(*args)
+
+    return gradients
+
+
+# -- parts of a batch ------------------------------------------------------------------
+
+
+def _each(given: Any) -> list[Any]:
+    return [given] if isinstance(given, int | str) else list(given)
+
+
+def _size(name: str, size: Any) -> int:
+    return natural(name, "microbatch_size", size)
+
+
+def _place(name: str, leaf: Any, axis: int, size: int) -> tuple[int, int]:
+    """Returns where the axis of rows is, and how many microbatches it has."""
+    aval = typeof(leaf)
+    if not -aval.ndim <= axis < aval.ndim:
+        raise ShapeError(f"{name}: {aval} has no axis {axis} of rows")
+    place = axis % aval.ndim
+    count, rest = divmod(aval.shape[place], size)
+    if rest:
+        raise ShapeError(
+            f"{name}: the {aval.shape[place]} rows of {aval} (axis {axis}) cannot be "
+            f"cut into microbatches of {size}"
+        )
+    return place, count
+
+
+def _count(name: str, given: Sequence[Any], axes: Sequence[int], size: int) -> int:
+    """Returns how many microbatches all arguments have."""
+    counts = {
+        _place(name, leaf, axis, size)[1]: f"{typeof(leaf)} (axis {axis})"
+        for arg, axis in zip(given, axes, strict=True)
+        for leaf in tree.leaves(arg)
+    }
+    if len(counts) > 1:
+        raise ShapeError(
+            f"{name}: arguments differ in their rows: {', '.join(counts.values())}"
+        )
+    if not counts:
+        raise ShapeError(f"{name}: the arguments with rows hold no array")
+    return next(iter(counts))
+
+
+def _taken(i: Any, axis: int, parts: Any) -> Any:
+    """Returns microbatch i; the axes of parts and of rows follow one another."""
+    place = axis if axis >= 0 else typeof(parts).ndim + axis - 1
+    return lax.dynamic_index_in_dim(parts, i, place, keepdims=False)
+
+
+def _real(real: Any, count: int) -> Any:
+    """Returns how many microbatches are computed."""
+    if real is None:
+        return count
+    if isinstance(real, int) and not 0 <= real <= count:
+        raise ArgumentError(
+            f"microbatch: num_real_microbatches must be 0 to {count}, got {real}"
+        )
+    return real if isinstance(real, int) else fnp.clip(real, 0, count)
+
+
+# -- accumulators ----------------------------------------------------------------------
+
+
+def _accumulator(rule: Any, count: int) -> Accumulator:
+    """Returns what an `AccumulationType` says, for so many microbatches."""
+    if isinstance(rule, Accumulator):
+        return rule
+    if not isinstance(rule, AccumulationType):
+        raise ArgumentError(
+            "microbatch: accumulator must hold AccumulationType or Accumulator, got "
+            f"{rule!r}"
+        )
+    return _MAKERS[rule](count)
+
+
+def _leafwise(
+    zero: Callable[[Any], Any],
+    update: Callable[[Any, Any, Any], Any],
+    finalize: Callable[[Any], Any],
+    aggregate: Callable[[Any], Any],
+) -> Accumulator:
+    """Returns the accumulator that does so with each leaf."""
+    return Accumulator(
+        lambda likes: tree.map(zero, likes),
+        lambda carry, values, i: tree.map(lambda c, v: update(c, v, i), carry, values),
+        lambda carry: tree.map(finalize, carry),
+        lambda values: tree.map(aggregate, values),
+    )
+
+
+def _zeros(like: ShapeDtypeStruct) -> Any:
+    return fnp.zeros(like.shape, like.dtype)
+
+
+def _inexact_zeros(like: ShapeDtypeStruct) -> Any:
+    return fnp.zeros(like.shape, dtypes.to_inexact(like.dtype))
+
+
+def _sum(count: int) -> Accumulator:
+    return _leafwise(
+        _zeros,
+        lambda carry, value, i: fnp.add(carry, value),
+        lambda carry: carry,
+        lambda rows: fnp.sum(rows, 0, dtype=typeof(rows).dtype),
+    )
+
+
+def _mean(count: int) -> Accumulator:
+    return _leafwise(
+        _inexact_zeros,
+        lambda carry, value, i: fnp.add(carry, value),
+        lambda carry: fnp.divide(carry, count),
+        lambda rows: fnp.mean(rows, 0),
+    )
+
+
+def _running_mean(count: int) -> Accumulator:
+    def update(carry: Any, value: Any, i: Any) -> Any:
+        number = fnp.astype(fnp.add(i, 1), dtypes.to_real(typeof(carry).dtype))
+        return fnp.add(carry, fnp.divide(fnp.subtract(value, carry), number))
+
+    return _leafwise(
+        _inexact_zeros, update, lambda carry: carry, lambda rows: fnp.mean(rows, 0)
+    )
+
+
+def _concat(count: int) -> Accumulator:
+    def zero(like: ShapeDtypeStruct) -> Any:
+        if not like.shape:
+            raise ShapeError(
+                "microbatch: AccumulationType.CONCAT needs results with rows, and one "
+                f"is a scalar {typeof(like)}"
+            )
+        return fnp.zeros((like.shape[0], count, *like.shape[1:]), like.dtype)
+
+    return _leafwise(
+        zero,
+        lambda carry, value, i: lax.dynamic_update_index_in_dim(carry, value, i, 1),
+        lambda carry: fnp.reshape(carry, (-1, *typeof(carry).shape[2:])),
+        lambda rows: rows,
+    )
+
+
+_MAKERS = {
+    AccumulationType.SUM: _sum,
+    AccumulationType.MEAN: _mean,
+    AccumulationType.RUNNING_MEAN: _running_mean,
+    AccumulationType.CONCAT: _concat,
+}
+
+_public(globals(), __all__)

@@ -1,0 +1,1 @@
+"""Graph passes: a traced graph is rewritten before XLA gets it (`pipeline`)."""

@@ -1,0 +1,121 @@
+"""Graph passes: what is rewritten between tracing and lowering, and in which order.
+
+Each pass is a function from graph to graph that computes the same. It sees a graph that
+is about to be compiled: derivatives, vectorization and what a user prints are those of
+the program as it was written. `config.passes` says which run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fxflow._config import config
+from fxflow.core.ir.discharge import discharge
+from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
+from fxflow.core.ir.higher_order import HigherOrder
+from fxflow.core.spmd.partition import mesh_in
+from fxflow.lax.control_flow.scan import Scan
+from fxflow.lax.remat import Checkpoint
+from fxflow.transforms.passes.loops import split_loops
+from fxflow.transforms.passes.scatters import COMMUTING, join_scatters
+
+#: In the order in which they run. In graphs inside before the one around them.
+PASSES: dict[str, Callable[[Graph], Graph]] = {
+    "join_scatters": join_scatters,
+    "split_loops": split_loops,
+}
+# Passes that may keep more in memory: never in what `checkpoint` computes again.
+_STORING = frozenset({"split_loops"})
+
+
+def chosen_passes() -> tuple[str, ...]:
+    """Returns the names of the passes that `config.passes` lets run, in order."""
+    named = config.passes
+    if named == "all":
+        return tuple(PASSES)
+    return tuple(name for name in PASSES if name in named.split(","))
+
+
+def optimized(graph: Graph, passes: tuple[str, ...] | None = None) -> Graph:
+    """Returns a graph that computes the same, faster.
+
+    Args:
+      graph: of arrays on one device; one that names a mesh is left as it is.
+      passes: names, in order; None: those of `config.passes`.
+
+    Returns:
+      A graph with the same inputs, and outputs of the same types; `graph` itself where
+      there was nothing to do.
+    """
+    passes = chosen_passes() if passes is None else passes
+    if not passes or not _has_work(graph):
+        return graph
+    # Its operations are divided over devices, which concatenating may undo.
+    if mesh_in(graph) is not None:
+        return graph
+    return _optimized(discharge(graph).graph, passes)
+
+
+def _has_work(graph: Graph) -> bool:
+    """Returns whether a pass may find something, here or in a graph inside.
+
+    Every program that is compiled is asked: one quick walk.
+    """
+    known: bool | None = graph.memo.get("passes")
+    if known is None:
+        known = graph.memo["passes"] = _finds_work(graph)
+    return known
+
+
+def _finds_work(graph: Graph) -> bool:
+    scatters = 0
+    for node in graph.nodes:
+        primitive = node.primitive
+        if primitive.name in COMMUTING:
+            scatters += 1
+            if scatters > 1:
+                return True
+        elif isinstance(primitive, HigherOrder) and (
+            primitive.name == Scan.name or _work_inside(node)
+        ):
+            return True
+    return False
+
+
+def _work_inside(node: Node) -> bool:
+    return any(_has_work(inner) for _, inner in subgraphs(node.params))
+
+
+def _optimized(graph: Graph, passes: tuple[str, ...]) -> Graph:
+    if not passes or not _has_work(graph):
+        return graph
+    return graph.remembered(("passes", passes), lambda: _run(graph, passes))
+
+
+def _run(graph: Graph, passes: tuple[str, ...]) -> Graph:
+    nodes = [_inside(node, passes) for node in graph.nodes]
+    changed = graph
+    if any(a is not b for a, b in zip(nodes, graph.nodes, strict=True)):
+        changed = graph.replace(nodes=nodes)
+    for name in passes:
+        changed = PASSES[name](changed)
+    if changed is graph:
+        return graph
+    # A pass may not change a type, not even whether it is weak: callers rely on it.
+    if changed.out_avals != graph.out_avals:
+        return graph
+    changed.num_consts = graph.num_consts
+    return changed
+
+
+def _inside(node: Node, passes: tuple[str, ...]) -> Node:
+    """Returns the node with the graphs of its parameters rewritten."""
+    if not (isinstance(node.primitive, HigherOrder) and _work_inside(node)):
+        return node
+    if node.primitive.name == Checkpoint.name:
+        passes = tuple(name for name in passes if name not in _STORING)
+    with node.primitive.inside(node.params):
+        params = with_graphs(node.params, lambda inner: _optimized(inner, passes))
+    if all(a is b for a, b in zip(params.values(), node.params.values(), strict=True)):
+        return node
+    return node.replace(params=params)

@@ -1,0 +1,52 @@
+"""What graph passes share: new nodes, and copies of nodes under other names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fxflow.core.ir.graph import Graph, Node, Var, renamed
+
+
+def made(
+    like: Node, primitive: Any, inputs: Sequence[Any], params: dict[str, Any]
+) -> Node:
+    """Returns a node whose types are derived, with the line and scope of another.
+
+    Args:
+      like: the node that it stands for.
+      primitive: what is done.
+      inputs: variables and literals.
+      params: as bound.
+    """
+    avals = primitive.out_avals([a.aval for a in inputs], params)
+    outputs = [Var(aval) for aval in avals]
+    return Node(primitive, inputs, outputs, params, like.source, like.scope)
+
+
+def uses(nodes: Iterable[Node], outputs: Iterable[Any]) -> Counter[Any]:
+    """Returns how often each variable is read by nodes and outputs."""
+    found: Counter[Any] = Counter(a for a in outputs if type(a) is Var)
+    for node in nodes:
+        found.update(a for a in node.inputs if type(a) is Var)
+    return found
+
+
+def written_out(graph: Graph, operands: Sequence[Any]) -> tuple[list[Node], list[Any]]:
+    """Copies the nodes of a graph into another.
+
+    Args:
+      graph: whose nodes to copy.
+      operands: variables and literals of the other graph, one for each input.
+
+    Returns:
+      The nodes, with variables of their own, and what the outputs are called.
+    """
+    names: dict[Var, Any] = dict(zip(graph.inputs, operands, strict=True))
+    nodes = []
+    for node in graph.nodes:
+        outputs = [Var(v.aval) for v in node.outputs]
+        nodes.append(node.replace(inputs=renamed(node.inputs, names), outputs=outputs))
+        names.update(zip(node.outputs, outputs, strict=True))
+    return nodes, renamed(graph.outputs, names)

@@ -1,0 +1,70 @@
+"""Operands of plans: one key for arguments that one plan serves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fxflow import config, jit
+from fxflow.core.arrays import as_array
+from fxflow.core.runtime.operands import classify, number, wide_kinds, with_all_bits
+from fxflow.errors import LeakedTracerError
+
+
+def key_of(*values):
+    key, arrays = [], []
+    for value in values:
+        classify(value, key, arrays, values)
+    return tuple(key), arrays
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        (5, 7, True),
+        (3, 300, False),  # another dtype may hold one and not the other
+        (-129, -200, True),
+        (1.0, 2.5, True),
+        (1, 1.0, False),
+        (True, 1, False),
+        (np.zeros(3, np.float32), as_array(np.ones(3, np.float32)), True),
+        (np.zeros(3, np.float32), np.zeros(4, np.float32), False),
+        ([1.0, (2.0,)], [3.0, (4.0,)], True),
+        ([1.0, 2.0], (1.0, 2.0), False),
+        ("sum", "mean", False),
+        (None, "None", False),
+    ],
+)
+def test_keys(one, other, alike):
+    assert (key_of(one)[0] == key_of(other)[0]) is alike
+
+
+def test_arrays_are_in_order():
+    _, arrays = key_of(1, [np.float32(2), (3.0,)], "axis", np.arange(2))
+    assert [a.tolist() for a in arrays] == [1, 2.0, 3.0, [0, 1]]
+
+
+def test_numbers_are_weak():
+    assert str(number(1.5, float, False).aval) == "f32[]~"
+    assert str(number(True, bool, False).aval) == "bool[]"
+    with pytest.raises(OverflowError, match="int32"):
+        number(2**40, int, False)
+
+
+def test_64_bits_beside_arrays_that_have_them():
+    with config.override(x64=True):
+        wide = as_array(np.arange(2.0))
+    assert wide_kinds([1, [wide], None]) == "f"
+    assert wide_kinds(["int64", np.float64]) == "if"
+    assert wide_kinds([np.float64(1), 1.0]) == ""
+    assert with_all_bits(1e-300, "f").tolist() == 1e-300
+    assert with_all_bits(np.float64(1e-300), "f").tolist() == 1e-300
+    assert with_all_bits(np.float64(1e-300), "i").tolist() == 0.0
+    assert with_all_bits("axis", "f") == "axis"
+
+
+def test_leaked_values_are_refused():
+    kept = []
+    jit(lambda x: kept.append(x) or x)(1.0)
+    with pytest.raises(LeakedTracerError):
+        key_of(kept[0])

@@ -1,0 +1,84 @@
+"""Digits are trained, exported, served and asked; a page on which they are drawn."""
+
+import importlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from fxflow import random
+from tests.serve.browser import Browser
+
+for name in ("tqdm", "uvicorn", "starlette", "prometheus_client"):
+    pytest.importorskip(name, reason="pip install 'fxflow[examples,serve]'")
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.fixture(scope="module")
+def example() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLES)
+        patch.setenv("PYTHONPATH", str(EXAMPLES.parent))
+        yield importlib.import_module("serve_mnist")
+
+
+@pytest.mark.slow
+def test_what_is_served_is_what_was_trained(
+    example: ModuleType, tmp_path: Path
+) -> None:
+    """Without a training: random weights, and labels that are what they say."""
+    model = example.mnist.MODELS["mlp"]
+    params = model.init(random.key(0))
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (200, 28, 28)).astype(np.uint8)
+    told = np.asarray(model.apply(params, images.astype(np.float32) / 255)).argmax(-1)
+    data = example.mnist.Mnist(images, told, images, told)
+    example.write(tmp_path, model, params)
+    assert len(list(tmp_path.glob("*.fx"))) == len(example.SIZES)
+    with example.served(tmp_path, "--port=0") as port:
+        assert example.query(port, data) == 1.0
+        with pytest.raises(RuntimeError, match="400: input 'image' must have shape"):
+            example.ask(port, "digits", [[1, 2]])
+
+
+def around(x: float, y: float, rx: float, ry: float, start: float, turn: float) -> list:
+    """Points on a part of an ellipse; 0 is on the right, 0.25 below."""
+    angles = [2 * math.pi * (start + turn * k / 12) for k in range(13)]
+    return [(x + rx * math.cos(a), y + ry * math.sin(a)) for a in angles]
+
+
+#: Digits as people draw them, in 280 × 280 pixels.
+DRAWN = {
+    0: [around(140, 140, 55, 85, 0.7, 1.0)],
+    1: [[(145, 60), (135, 220)]],
+    3: [around(130, 95, 50, 40, 0.6, 0.65) + around(130, 180, 55, 45, 0.75, 0.65)],
+    7: [[(85, 75), (195, 75), (130, 225)]],
+}
+
+
+@pytest.mark.slow
+def test_digits_are_drawn_and_told(example: ModuleType, tmp_path: Path) -> None:
+    """By a mouse, in a real browser, to a model that has seen MNIST for seconds."""
+    with Browser() as browser:
+        given = example.mnist.options("").parse_args(["--model=mlp", "--epochs=2"])
+        data = example.mnist.load_mnist()
+        params, _ = example.mnist.train(given, data, progress=False)
+        example.write(tmp_path, example.mnist.MODELS["mlp"], params)
+        with example.served(tmp_path, "--port=0") as port:
+            browser.go(f"http://127.0.0.1:{port}/app/")
+            browser.until("document.readyState == 'complete'")
+            box = "document.getElementById('paper').getBoundingClientRect()"
+            left, top = browser.value(f"{box}.left"), browser.value(f"{box}.top")
+            for digit, lines in DRAWN.items():
+                browser.value("document.getElementById('clear').click()")
+                for line in lines:
+                    browser.draw([(left + x, top + y) for x, y in line])
+                found = browser.until("document.getElementById('told').dataset.digit")
+                browser.screenshot(tmp_path / f"{digit}.png")
+                assert found == str(digit)
+            shown = browser.value("document.querySelector('.best').innerText")
+            assert shown.startswith("7") and "%" in shown
+            assert not browser.errors

@@ -1,0 +1,100 @@
+"""The pipeline: which passes run, on which graphs, and what it leaves alone."""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import config, make_graph
+from fxflow.sharding import Mesh, NamedSharding, PartitionSpec
+from fxflow.transforms.passes.pipeline import PASSES, chosen_passes, optimized
+
+X = np.ones((6, 2), np.float32)
+
+
+def twice(x):
+    return x.at[np.array([1, 2])].add(1.0).at[np.array([2, 3])].add(2.0)
+
+
+def scatters(text):
+    return text.count('"stablehlo.scatter"(')
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("all", tuple(PASSES)),
+        ("none", ()),
+        ("", ()),
+        ("split_loops", ("split_loops",)),
+        ("split_loops, join_scatters", tuple(PASSES)),
+    ],
+)
+def test_option(given, names):
+    with config.override(passes=given):
+        assert chosen_passes() == names
+
+
+def test_unknown_pass():
+    with pytest.raises(
+        ValueError, match=r"expected all, none, or some of join_sc.*'x'"
+    ):
+        config.override(passes="x")
+
+
+def test_switch():
+    jitted = fxflow.jit(twice)
+    assert scatters(jitted.lower(X).as_text()) == 1
+    with config.override(passes="none"):
+        assert scatters(jitted.lower(X).as_text()) == 2
+        assert scatters(jitted.trace(X).lower().as_text()) == 2
+    assert scatters(jitted.lower(X).as_text()) == 1
+
+
+def test_what_is_traced_is_as_written():
+    graph = fxflow.jit(twice).trace(X).graph
+    assert str(graph).count("scatter_add") == 2
+
+
+def test_nothing_to_do_is_the_same_graph():
+    graph = make_graph(lambda x: fnp.sin(x) * 2)(X).graph
+    assert optimized(graph) is graph
+    once = make_graph(lambda x: x.at[0].add(1.0))(X).graph
+    assert optimized(once) is once
+
+
+def test_captured_values_stay_captured():
+    captured = fnp.asarray(X[:2])
+    jitted = fxflow.jit(
+        lambda x: x.at[fnp.array([1, 2])].add(captured).at[fnp.array([0, 1])].add(1.0)
+    )
+    expected = X.copy()
+    np.add.at(expected, [1, 2], 1.0)
+    np.add.at(expected, [0, 1], 1.0)
+    np.testing.assert_array_equal(np.asarray(jitted(X)), expected)
+
+
+def test_references():
+    ref = fxflow.new_ref(fnp.asarray(X))
+
+    @fxflow.jit
+    def f(x):
+        ref[...] = twice(ref[...])
+        inner = fxflow.new_ref(x)
+        inner[...] = twice(inner[...])
+        return inner[...]
+
+    expected = np.asarray(twice(fnp.asarray(X)))
+    np.testing.assert_array_equal(np.asarray(f(X)), expected)
+    np.testing.assert_array_equal(np.asarray(ref[...]), expected)
+
+
+def test_several_devices_get_the_program_as_written():
+    mesh = Mesh(np.array(fxflow.devices()[:2]), ("x",))
+    where = NamedSharding(mesh, PartitionSpec("x"))
+    assert scatters(fxflow.jit(twice, in_shardings=where).lower(X).as_text()) == 2
+    assert scatters(fxflow.jit(twice, out_shardings=where).lower(X).as_text()) == 2
+    inside = fxflow.jit(lambda x: fxflow.lax.with_sharding_constraint(twice(x), where))
+    assert scatters(inside.lower(X).as_text()) == 2
+    put = fxflow.device_put(X, where)
+    assert scatters(fxflow.jit(twice).lower(put).as_text()) == 2
