@@ -161,10 +161,10 @@ def pretrained(folder: str, texts: Sequence[Sequence[str]], known: Vocabulary) -
 # -- training --------------------------------------------------------------------------
 
 
-def fit(
+def learn(
     data: Sentences, taken: np.ndarray, tables: Any, size: int, settings: Settings
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Trains on some sentences; gives the function that tells labels of others."""
+) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
+    """Trains on some sentences; gives the weights, and what tells others' labels."""
     learnt, frozen = tables
     key = random.key(settings.seed)
     optimizer = optim.adam(settings.rate)
@@ -211,7 +211,14 @@ def fit(
         right = float(np.mean(told(state[0], held) == data.labels[held]))
         if right > best:
             best, kept = right, state[0]
-    return lambda places: told(kept, places)
+    return kept, lambda places: told(kept, places)
+
+
+def fit(
+    data: Sentences, taken: np.ndarray, tables: Any, size: int, settings: Settings
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Trains on some sentences; gives the function that tells labels of others."""
+    return learn(data, taken, tables, size, settings)[1]
 
 
 def accuracies(

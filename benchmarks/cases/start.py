@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from .library import Case, Cases
 
@@ -20,6 +21,19 @@ y = x + x
 f = fxflow.jit(lambda x: (np.sin(x) * x).sum())
 float(f(x))
 fxflow.grad(lambda x: (np.cos(x) * x).sum())(x).block_until_ready()
+"""
+# A training script that ran before, until its first step is done.
+TRAINING = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from cases.library import load
+from cases.tracing import put
+from cases.training import MODELS, step_of
+library = load({{library!r}})
+model = MODELS[{{model!r}}](library)
+params, batch = put(library, model.params), put(library, model.batch)
+params, loss = step_of(library, model)(params, *batch)
+float(loss)
 """
 # Resident now, not at the peak: what stays is what a process costs.
 RESIDENT = """
@@ -67,6 +81,11 @@ def resident(code: str) -> float:
     return float(run(code + RESIDENT, dict(os.environ)))
 
 
+def training(library: str, model: str) -> Case:
+    code = TRAINING.format(library=library, model=model)
+    return Case("s", lambda: with_cache(code), 0.65, 0.35)
+
+
 def cases(library: str) -> Cases:
     code = IMPORT[library]
     found = {
@@ -79,4 +98,6 @@ def cases(library: str) -> Cases:
         found["start: import, first eager, jit, grad"] = Case(
             "s", lambda: with_cache(code + FIRST), 0.40, 0.30
         )
+        for model in ("MLP", "LSTM", "transformer"):
+            found[f"start: second run, first step, {model}"] = training(library, model)
     return found

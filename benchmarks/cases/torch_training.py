@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from . import convnets
+from . import convnets, torch_loads
 from .library import Case, Cases, timed
 from .training import RATE
 
@@ -154,12 +154,24 @@ BUILDERS = {
     "LSTM": lstm,
     "transformer": transformer,
     "word2vec": word2vec,
+    **torch_loads.MODELS,
     **{name: convnet(name) for name in convnets.NETS},
 }
 
 
+def stepping_itself(build: Callable[[Any], Callable[[], Any]]) -> Any:
+    """Measures a step that is no gradient descent of a module."""
+    import torch
+
+    torch.manual_seed(0)
+    return timed(build(torch), lambda value: value.item())
+
+
 def cases() -> Cases:
-    return {
+    found = {
         f"step {name}": Case("ms", lambda build=build: stepping(build))
         for name, build in BUILDERS.items()
     }
+    for name, own in torch_loads.STEPS.items():
+        found[f"step {name}"] = Case("ms", lambda own=own: stepping_itself(own))
+    return found

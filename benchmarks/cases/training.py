@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from . import convnets, models
+from . import convnets, loads, models
 from .library import Case, Cases, Library, once, timed
 from .tracing import put
 
@@ -52,7 +52,17 @@ def compiling(library: Library, maker: Callable[..., models.Model]) -> Any:
 def stepping(library: Library, maker: Callable[..., models.Model]) -> Any:
     model = maker(library)
     params, batch = put(library, model.params), put(library, model.batch)
-    step = step_of(library, model)
+    return running(library, step_of(library, model), params, batch)
+
+
+def stepping_itself(library: Library, maker: Callable[..., loads.Step]) -> Any:
+    state, step, batch = maker(library)
+    jitted = library.root.jit(step, donate_argnums=0)
+    return running(library, jitted, put(library, state), put(library, batch))
+
+
+def running(library: Library, step: Any, params: Any, batch: Any) -> Any:
+    """Measures a step that gives the next step's parameters."""
     held = [params]
 
     def call() -> Any:
@@ -68,11 +78,15 @@ def cases(library: Library) -> Cases:
         found[f"compile {name}"] = Case(
             "ms", lambda maker=maker: compiling(library, maker), 1.0, most_rounds=5
         )
-    for name, maker in (MODELS | convnets.MODELS).items():
+    for name, maker in (MODELS | loads.MODELS | convnets.MODELS).items():
         found[f"step {name}"] = Case(
             "ms",
             lambda maker=maker: stepping(library, maker),
             1.0,
             most_rounds=3 if name in convnets.MODELS else 1000,
+        )
+    for name, own in loads.STEPS.items():
+        found[f"step {name}"] = Case(
+            "ms", lambda own=own: stepping_itself(library, own), 1.0
         )
     return found

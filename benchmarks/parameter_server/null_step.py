@@ -6,7 +6,9 @@
 One server and some workers, each a process (`fxflow launch --ps 1 --workers n`);
 `asynchronous()`, plain SGD, parameters of one tensor. The gradient is a constant, so a
 step is what the server and the wire cost. A plain socket echoes as many bytes both ways
-beside it. Times are of a worker's steps: median, and the tenth from below.
+beside it. Times are of a worker's steps: median, and the tenth from below; and CPU
+time of all threads of a worker and of the server for each step, which other work on the
+machine changes less.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-STEPS = 200
+STEPS = 1000
 
 
 def work(size: int) -> None:
@@ -35,17 +37,31 @@ def work(size: int) -> None:
     state = server.init(np.zeros(max(1, size // 4), np.float32))
     one = np.float32(1)
     count = max(10, min(STEPS, 2_000_000_000 // max(size, 1)))
-    times = []
-    for _ in range(count + 5):
+    for _ in range(5):
+        state, _ = server.step(state, one)
+    client, _, _ = server._connected
+    pid = client.ask(0, "hello", shard=0).fields["pid"]
+    times, cpu = [], [-time.process_time(), -processor_time(pid)]
+    for _ in range(count):
         start = time.perf_counter()
         state, _ = server.step(state, one)
         times.append(time.perf_counter() - start)
+    cpu = [cpu[0] + time.process_time(), cpu[1] + processor_time(pid)]
     server.close()
-    print(json.dumps(sorted(times[5:])), flush=True)
+    print(json.dumps([times, [seconds / count for seconds in cpu]]), flush=True)
 
 
-def launched(workers: int, size: int) -> list[float]:
-    """Returns the times of all workers' steps, in seconds."""
+def processor_time(pid: int) -> float:
+    """Returns the CPU seconds of a process of this machine."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def launched(workers: int, size: int) -> tuple[list[float], float, float]:
+    """Returns the times of all workers' steps, in seconds, and CPU seconds of a step.
+
+    Those are the worker's and the server's; workers are assumed to run side by side.
+    """
     command = [
         *(sys.executable, "-m", "fxflow", "launch", "--ps", "1"),
         *("--workers", str(workers), "--timeout", "300"),
@@ -55,7 +71,9 @@ def launched(workers: int, size: int) -> list[float]:
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
     lines = [line.partition("] ")[2] for line in done.stdout.splitlines()]
-    return sorted(t for line in lines for t in json.loads(line))
+    found = [json.loads(line) for line in lines]
+    worker, server = np.mean([cpu for _, cpu in found], axis=0)
+    return sorted(t for times, _ in found for t in times), worker, server / workers
 
 
 def echoed(size: int) -> list[float]:
@@ -108,18 +126,23 @@ def main() -> None:
         return
     root = str(Path(__file__).resolve().parents[2])
     os.environ["PYTHONPATH"] = root
-    print("| bytes | workers | a step, ms | tenth | plain socket, ms | of it |")
-    print("| --: | --: | --: | --: | --: | --: |")
+    print(
+        "| bytes | workers | a step, ms | tenth | plain socket, ms | of it | "
+        "worker CPU, ms | server CPU, ms |"
+    )
+    print("| --: | --: | --: | --: | --: | --: | --: | --: |")
     for size in given.sizes:
         plain = echoed(size)
         socket_ms = plain[len(plain) // 2] * 1e3
         for workers in given.workers:
-            times = [t * 1e3 for t in launched(workers, size)]
+            found, worker, server = launched(workers, size)
+            times = [t * 1e3 for t in found]
             median, tenth = times[len(times) // 2], times[len(times) // 10]
             share = socket_ms / median
             print(
                 f"| {size:,} | {workers} | {median:.3g} | {tenth:.3g} | "
-                f"{socket_ms:.3g} | {share:.2f} |",
+                f"{socket_ms:.3g} | {share:.2f} | {worker * 1e3:.3g} | "
+                f"{server * 1e3:.3g} |",
                 flush=True,
             )
 

@@ -1,0 +1,193 @@
+"""Handwritten digits: a model trained, exported, served and asked; a page to draw on.
+
+    python examples/serve_mnist.py                  # a perceptron, trained for seconds
+    python examples/serve_mnist.py --model cnn --epochs 8    # the whole training
+    python examples/serve_mnist.py --export models  # only writes what is served
+    cd models && fxflow serve serving.toml          # then serves that
+
+    pip install 'fxflow[examples,serve]'
+
+What is served needs none of this source: programs of StableHLO for batches of 1, 8 and
+64 images, which share one file of parameters. The page is at /app/, and what the server
+is doing at /status.
+"""
+
+import contextlib
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mnist
+import numpy as np
+
+import fxflow
+from fxflow import export, nn
+
+PAGE = Path(__file__).parent / "serving" / "digits.html"
+SIZES = (1, 8, 64)
+SERVING = """\
+slo = "20ms"
+static = "page"
+
+[models.digits]
+source = "digits-*.fx"
+inputs = {image = "f32[batch,28,28]"}
+outputs = ["probabilities"]
+cache = "4MiB"
+"""
+
+
+def write(folder: Path, model: mnist.Model, params: mnist.Params) -> None:
+    """Writes what `fxflow serve` needs: programs, parameters, page, configuration.
+
+    Args:
+      folder: is made.
+      model: what was trained.
+      params: what it learnt.
+    """
+
+    @fxflow.jit
+    def probabilities(params: mnist.Params, images: fxflow.Array) -> fxflow.Array:
+        return nn.softmax(model.apply(params, images))
+
+    (folder / "page").mkdir(parents=True, exist_ok=True)
+    for size in SIZES:
+        images = fxflow.ShapeDtypeStruct((size, 28, 28), np.float32)
+        export.save(
+            folder / f"digits-{size}.fx",
+            export.export(probabilities)(params, images),
+            params=params,
+            beside="digits.safetensors",
+        )
+    shutil.copyfile(PAGE, folder / "page" / "index.html")
+    (folder / "serving.toml").write_text(SERVING)
+
+
+@contextlib.contextmanager
+def served(folder: Path, *options: str) -> Iterator[int]:
+    """Runs `fxflow serve` for a folder.
+
+    Args:
+      folder: with `serving.toml`.
+      options: of the command.
+
+    Yields:
+      The port, once all models can be asked.
+    """
+    command = [sys.executable, "-m", "fxflow", "serve", "serving.toml", *options]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    rest: threading.Thread | None = None
+    try:
+        seen = []
+        for line in process.stderr:
+            seen.append(line)
+            if found := re.search(r" at https?://[^ ]*:(\d+)$", line):
+                break
+        else:
+            sys.exit("".join(seen))
+        # What is not read would fill the pipe, and hold the server up.
+        rest = threading.Thread(target=lambda: [*process.stderr])
+        rest.start()
+        yield int(found[1])
+    finally:
+        process.terminate()
+        process.wait()
+        if rest is not None:
+            rest.join()
+        process.stderr.close()
+
+
+def ask(port: int, model: str, value: Any) -> Any:
+    """Asks by the plain route: lists in, lists out."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    with contextlib.closing(connection):
+        connection.request("POST", f"/predict/{model}", json.dumps(value))
+        reply = connection.getresponse()
+        found = json.loads(reply.read())
+    if reply.status != 200:
+        raise RuntimeError(f"{reply.status}: {found['error']}")
+    return found
+
+
+def binary(port: int, model: str, name: str, array: np.ndarray) -> np.ndarray:
+    """Asks by the Open Inference Protocol: tensors as bytes behind the JSON."""
+    tensor = {"name": name, "datatype": "FP32", "shape": array.shape}
+    tensor["parameters"] = {"binary_data_size": array.nbytes}
+    head = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
+    text = json.dumps(head).encode()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    with contextlib.closing(connection):
+        connection.request(
+            "POST",
+            f"/v2/models/{model}/infer",
+            text + array.astype("<f4").tobytes(),
+            {"Inference-Header-Content-Length": str(len(text))},
+        )
+        reply = connection.getresponse()
+        body = reply.read()
+    if reply.status != 200:
+        raise RuntimeError(f"{reply.status}: {body.decode()}")
+    size = int(reply.headers["Inference-Header-Content-Length"])
+    (output,) = json.loads(body[:size])["outputs"]
+    return np.frombuffer(body[size:], "<f4").reshape(output["shape"])
+
+
+def query(port: int, data: mnist.Mnist) -> float:
+    """Asks for all test images, and for some alone; gives the share told right."""
+    images = data.test_images.astype(np.float32) / 255
+    right = 0
+    for start in range(0, len(images), SIZES[-1]):
+        part = slice(start, start + SIZES[-1])
+        found = binary(port, "digits", "image", images[part])
+        right += int(np.sum(found.argmax(-1) == data.test_labels[part]))
+    times = []
+    for image in images[:100]:
+        begun = time.perf_counter()
+        ask(port, "digits", [image.tolist()])
+        times.append(time.perf_counter() - begun)
+    accuracy = right / len(images)
+    middle, late = np.percentile(times, [50, 99]) * 1e3
+    print(
+        f"served accuracy: {accuracy:.2%} of {len(images):,} images; one image takes "
+        f"{middle:.1f} ms (99 %: {late:.1f} ms), its JSON and connection included",
+        flush=True,
+    )
+    return accuracy
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Trains, exports, serves and asks; then serves on until Ctrl-C."""
+    parser = mnist.options(__doc__.splitlines()[0], model="mlp")
+    parser.set_defaults(epochs=2)
+    parser.add_argument("--export", metavar="FOLDER", help="write there, and end")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--once", action="store_true", help="end when it was asked")
+    given = parser.parse_args(arguments)
+    data = mnist.load_mnist()
+    params, _ = mnist.train(given, data)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(given.export or made)
+        write(folder, mnist.MODELS[given.model], params)
+        print(f"written: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+        if given.export:
+            return
+        with served(folder, "--port", str(given.port)) as port:
+            query(port, data)
+            print(f"draw at http://127.0.0.1:{port}/app/", flush=True)
+            with contextlib.suppress(KeyboardInterrupt):
+                while not given.once:
+                    time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main()
