@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).parent.resolve()
 RESULTS = HERE / "RESULTS.md"
 REQUIREMENTS = {
-    "fxflow": ["--editable", str(HERE.parent)],
+    "fxflow": ["--editable", f"{HERE.parent}[kernels]"],
     "jax": [
         "jax==0.10.2",
         "jaxlib==0.10.2",

@@ -303,7 +303,9 @@ class Lowered(_Stage):
         consts = [as_array(c) for c in traced.consts]
         # Where the partitioner divides the work, the program stays as it was written.
         if mesh is None and all(t.placement.is_single for t in arg_types):
-            graph = optimized(graph)
+            where = [t.placement for t in arg_types] or [buffers.default_placement()]
+            native = platform is None and all(p.platform == "cpu" for p in where)
+            graph = optimized(graph, native=native)
             small = [_is_small(c) for c in consts]
             if any(small) and mesh_in(graph) is None:
                 values = dict(compress(zip(graph.inputs, consts, strict=False), small))

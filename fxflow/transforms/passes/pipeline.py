@@ -17,15 +17,19 @@ from fxflow.core.spmd.partition import mesh_in
 from fxflow.lax.control_flow.scan import Scan
 from fxflow.lax.remat import Checkpoint
 from fxflow.transforms.passes.loops import split_loops
+from fxflow.transforms.passes.packing import pack_products
 from fxflow.transforms.passes.scatters import COMMUTING, join_scatters
 
 #: In the order in which they run. In graphs inside before the one around them.
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     "join_scatters": join_scatters,
     "split_loops": split_loops,
+    "pack_products": pack_products,
 }
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
+# Passes that make a program for this process alone, on its CPU.
+_NATIVE = frozenset({"pack_products"})
 
 
 def chosen_passes() -> tuple[str, ...]:
@@ -36,18 +40,23 @@ def chosen_passes() -> tuple[str, ...]:
     return tuple(name for name in PASSES if name in named.split(","))
 
 
-def optimized(graph: Graph, passes: tuple[str, ...] | None = None) -> Graph:
+def optimized(
+    graph: Graph, passes: tuple[str, ...] | None = None, *, native: bool = False
+) -> Graph:
     """Returns a graph that computes the same, faster.
 
     Args:
       graph: of arrays on one device; one that names a mesh is left as it is.
       passes: names, in order; None: those of `config.passes`.
+      native: whether the program is for the CPU of this process, and no other.
 
     Returns:
       A graph with the same inputs, and outputs of the same types; `graph` itself where
       there was nothing to do.
     """
     passes = chosen_passes() if passes is None else passes
+    if not native:
+        passes = tuple(name for name in passes if name not in _NATIVE)
     if not passes or not _has_work(graph):
         return graph
     # Its operations are divided over devices, which concatenating may undo.

@@ -27,7 +27,8 @@ def scatters(text):
         ("none", ()),
         ("", ()),
         ("split_loops", ("split_loops",)),
-        ("split_loops, join_scatters", tuple(PASSES)),
+        ("split_loops, join_scatters", ("join_scatters", "split_loops")),
+        ("pack_products,split_loops, join_scatters", tuple(PASSES)),
     ],
 )
 def test_option(given, names):

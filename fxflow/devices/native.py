@@ -1,0 +1,66 @@
+"""Kernels of our own for XLA:CPU, compiled by LLVM (extra `kernels`).
+
+`llvmlite` makes machine code of LLVM's IR for this processor; its functions are
+registered with XLA as handlers of the typed FFI. Without `llvmlite`, on a processor or
+a system that no kernel was written for, programs are left to XLA as they are.
+
+The machine code is kept beside the compiled programs of XLA, by the same rules.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import threading
+
+from fxflow._config import config
+from fxflow.devices import cache, packed_products
+from fxflow.devices.ffi import register_ffi_target
+
+_lock = threading.Lock()
+_columns: int | None = None
+
+
+def panel_columns() -> int:
+    """Returns the columns of a panel of `packed_products`, or 0 if they cannot be had.
+
+    The first call compiles and registers the kernel.
+    """
+    global _columns
+    if _columns is None:
+        with _lock:
+            if _columns is None:
+                _columns = _registered()
+    return _columns
+
+
+def _registered() -> int:
+    if os.name != "posix" or importlib.util.find_spec("llvmlite") is None:
+        return 0
+    import llvmlite
+    from llvmlite import binding as llvm
+
+    triple = llvm.get_process_triple()
+    features = llvm.get_host_cpu_features()
+    tile = packed_products.tile_for(dict(features), triple)
+    if tile is None:
+        return 0
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    processor = llvm.get_host_cpu_name(), features.flatten()
+    machine = llvm.Target.from_triple(triple).create_target_machine(*processor, opt=3)
+    text = packed_products.ir(tile)
+    known = " ".join(("llvmlite", llvmlite.__version__, triple, *processor, text))
+    key = cache.sha256(known.encode()).digest()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    if config.cache:
+        engine.set_object_cache(
+            lambda module, code: cache.store(key, code), lambda module: cache.load(key)
+        )
+    engine.finalize_object()
+    handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    address = engine.get_function_address(packed_products.TARGET)
+    register_ffi_target(packed_products.TARGET, handler(address))
+    engine.detach()  # XLA has the address for as long as the process lives
+    return tile.columns
