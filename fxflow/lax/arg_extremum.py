@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import (
     Batched,
@@ -17,18 +19,45 @@ from fxflow.core.ir.primitive import (
     Values,
     Zero,
     register,
+    table,
 )
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, without
+from fxflow.lax.bitwise import bitwise_or
+from fxflow.lax.broadcasting import broadcast_in_dim
+from fxflow.lax.comparison import eq, ne
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ORDERED, require_kind
 from fxflow.lax.reduction import NATIVE, Maximum, Minimum
+from fxflow.lax.select import select
+
+_NEVER = np.int32(np.iinfo(np.int32).max)
+
+
+def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
+    """Returns whether the extremum is found first, then where it is.
+
+    XLA:CPU does not vectorize a reduction of values with their indices. Of 10,000 rows
+    of 100 float32 it takes 2.5 ms, and the two reductions one after the other 0.3 to
+    0.8; of 32 numbers 0.87 and 0.40, of 16 0.12 and 0.45; of int32 it is as quick.
+    """
+    return (
+        ctx.platform == "cpu"
+        and not ctx.module.partitioned
+        and dtypes.is_floating(operand.dtype)
+        and dtypes.bits(operand.dtype) >= 16
+        and not is_symbolic(operand.shape)
+        and 20 <= operand.shape[axis] < _NEVER
+    )
 
 
 class ArgExtremum(Primitive):
     """Index of an extremum along one axis."""
 
+    extremum: ClassVar[Primitive]
     better: ClassVar[str]
     identity: ClassVar[Any]  # gives a value of a dtype that is never better
     layout: Callable[..., Any] = layouts.reduction
@@ -49,8 +78,11 @@ class ArgExtremum(Primitive):
         return Aval(without(operand.shape, (axis,)), index_dtype)
 
     def lower(self, ctx: Context, *operands: str, axis: int, index_dtype: Any) -> str:
-        """`reduce` of values and their indices."""
+        """`reduce` of values and their indices; on a CPU one after the other."""
         (operand,) = ctx.avals_in
+        if _in_turns(ctx, operand, axis):
+            named = functools.partial(self._first, axis=axis, index_dtype=index_dtype)
+            return ctx.compose(named, operands)[0]
         (out,) = ctx.avals_out
         indices = Aval(operand.shape, index_dtype)
         value, index = Aval((), operand.dtype), Aval((), index_dtype)
@@ -73,6 +105,16 @@ class ArgExtremum(Primitive):
             f"({best.mlir}, {out.mlir})",
         )
         return names[1]
+
+    def _first(self, x: Any, *, axis: int, index_dtype: Any) -> Any:
+        """The least index of what is the extremum, or of what is NaN."""
+        best = self.extremum.bind(x, axes=(axis,))
+        best = broadcast_in_dim(best, x.shape, without(tuple(range(x.ndim)), (axis,)))
+        # Only NaN differs from itself.
+        found = bitwise_or(eq(x, best), ne(x, x))
+        indices = select(found, broadcasted_iota(np.int32, x.shape, axis), _NEVER)
+        first = table["reduce_min"].bind(indices, axes=(axis,))
+        return convert_element_type(first, index_dtype)
 
     def _pick(
         self, ctx: Context, names: list[str], value: Aval, index: Aval
@@ -136,6 +178,7 @@ class ArgMax(ArgExtremum):
     """
 
     name = "argmax"
+    extremum = table["reduce_max"]
     better = "GT"
     identity = Maximum.identity
 
@@ -148,6 +191,7 @@ class ArgMin(ArgExtremum):
     """
 
     name = "argmin"
+    extremum = table["reduce_min"]
     better = "LT"
     identity = Minimum.identity
 
