@@ -50,7 +50,7 @@ def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
         and dtypes.is_floating(operand.dtype)
         and dtypes.bits(operand.dtype) >= 16
         and not is_symbolic(operand.shape)
-        and 20 <= operand.shape[axis] < _NEVER
+        and 20 <= int(operand.shape[axis]) < _NEVER
     )
 
 
