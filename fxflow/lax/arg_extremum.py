@@ -34,7 +34,7 @@ from fxflow.lax.families import ORDERED, require_kind
 from fxflow.lax.reduction import NATIVE, Maximum, Minimum
 from fxflow.lax.select import select
 
-_NEVER = np.int32(np.iinfo(np.int32).max)
+_NEVER = np.iinfo(np.int32).max
 
 
 def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
@@ -50,7 +50,7 @@ def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
         and dtypes.is_floating(operand.dtype)
         and dtypes.bits(operand.dtype) >= 16
         and not is_symbolic(operand.shape)
-        and 20 <= int(operand.shape[axis]) < _NEVER
+        and 20 <= operand.shape[axis] < _NEVER
     )
 
 
@@ -112,7 +112,9 @@ class ArgExtremum(Primitive):
         best = broadcast_in_dim(best, x.shape, without(tuple(range(x.ndim)), (axis,)))
         # Only NaN differs from itself.
         found = bitwise_or(eq(x, best), ne(x, x))
-        indices = select(found, broadcasted_iota(np.int32, x.shape, axis), _NEVER)
+        indices = select(
+            found, broadcasted_iota(np.int32, x.shape, axis), np.int32(_NEVER)
+        )
         first = table["reduce_min"].bind(indices, axes=(axis,))
         return convert_element_type(first, index_dtype)
 
