@@ -19,9 +19,11 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent.resolve()
@@ -114,6 +116,7 @@ class Row(NamedTuple):
     case: dict[str, Any]
     samples: dict[str, list[float]]
     errors: dict[str, str]
+    work: Mapping[str, float] = MappingProxyType({})  # of a call, as far as known
 
     def ratio(self, reduce: Any, other: str = "jax") -> float | None:
         """The figure of fxflow over the other library's."""
@@ -127,11 +130,14 @@ def measure(workers: dict[str, Worker], case: dict[str, Any], rounds: int) -> Ro
     """Prepares a case in each worker that has it, then lets them take turns."""
     samples: dict[str, list[float]] = {}
     errors: dict[str, str] = {}
+    work: dict[str, float] = {}
     able = [w for w in workers.values() if case["name"] in w.about["cases"]]
     for worker in able:
         answer = worker.ask(action="prepare", case=case["name"])
         if "error" in answer:
             errors[worker.library] = answer["error"]
+        elif worker.library == "fxflow":
+            work = answer
     for turn in range(min(rounds, case["most_rounds"])):
         # Each round begins with another library: none always follows the same one.
         start = turn % len(able)
@@ -145,7 +151,7 @@ def measure(workers: dict[str, Worker], case: dict[str, Any], rounds: int) -> Ro
                 samples.setdefault(worker.library, []).append(answer["value"])
     for worker in able:
         worker.ask(action="drop", case=case["name"])
-    return Row(case, samples, errors)
+    return Row(case, samples, errors, work)
 
 
 def number(value: float) -> str:
@@ -210,6 +216,30 @@ def growth(rows: list[Row], libraries: list[str]) -> list[str]:
     return lines
 
 
+def roofline(rows: list[Row], peaks: dict[str, float]) -> list[str]:
+    """What bounds each step: arithmetic or memory, at the rates of this machine."""
+    lines = [
+        "| case | GFLOP | at peak, ms | MB | at peak, ms | fxflow, ms | of the bound |",
+        "| --- | --: | --: | --: | --: | --: | --- |",
+    ]
+    for row in rows:
+        if not (row.work.get("flops") and row.samples.get("fxflow")):
+            continue
+        flops, nbytes = row.work["flops"], row.work["nbytes"]
+        bounds = {
+            "arithmetic": flops / peaks["flops"],
+            "memory": nbytes / peaks["bytes"],
+        }
+        what = max(bounds, key=lambda name: bounds[name])
+        taken = min(row.samples["fxflow"])
+        cells = [row.case["name"], number(flops / 1e9)]
+        cells += [number(bounds["arithmetic"] * 1e3), number(nbytes / 1e6)]
+        cells += [number(bounds["memory"] * 1e3), number(taken * 1e3)]
+        cells.append(f"{bounds[what] / taken:.0%}, {what}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines if len(lines) > 2 else []
+
+
 def machine_lines() -> list[str]:
     """The machine, without anything that names a person or host."""
     model = platform.processor() or platform.machine()
@@ -249,6 +279,18 @@ def report(rows: list[Row], workers: dict[str, Worker], rounds: int) -> str:
         "",
         *table(rows, libraries),
     ]
+    peaks = workers["fxflow"].ask(action="peaks") if "fxflow" in workers else {}
+    if "flops" in peaks and (bounded := roofline(rows, peaks)):
+        lines += [
+            "",
+            f"What bounds the steps. fxflow reaches {peaks['flops'] / 1e9:.0f} GFLOP/s "
+            f"(2048³) and {peaks['bytes'] / 1e9:.1f} GB/s (x + 1 in place, 256 MB) "
+            "here; GFLOP are those of the program as it is written, MB what it must "
+            "read and write. What a step takes beyond its bound are intermediate "
+            "results that go through memory, and operations too small for all cores.",
+            "",
+            *bounded,
+        ]
     if grown := growth(rows, libraries):
         lines += ["", "Ten times the operations cost:", "", *grown]
     failures = [

@@ -25,6 +25,23 @@ class Case(NamedTuple):
 Cases = dict[str, Case]
 
 
+class Timed(NamedTuple):
+    """A measurement that knows what it does at least.
+
+    Attributes:
+      measure: gives seconds for one call.
+      flops: of one call.
+      nbytes: of what a call reads and writes: arguments and results, once each.
+    """
+
+    measure: Callable[[], float]
+    flops: float
+    nbytes: float
+
+    def __call__(self) -> float:
+        return self.measure()
+
+
 class Library(NamedTuple):
     """The parts of fxflow or JAX that the cases use."""
 
@@ -75,6 +92,30 @@ def timed(call: Callable[[], Any], finish: Callable[[Any], Any]) -> Callable[[],
         count *= 4
     count = max(1, round(count * ROUND_SECONDS / taken))
     return lambda: loop(count) / count
+
+
+def peaks(library: Library) -> dict[str, float]:
+    """The most that programs reach here: `flops` and `bytes` a second.
+
+    By a large product of matrices, and by adding to an array in place that is larger
+    than a cache.
+    """
+    np, root = library.np, library.root
+
+    def best(step: Callable[[Any], Any], x: Any) -> float:
+        times = []
+        for _ in range(10):
+            started = time.perf_counter()
+            x = root.block_until_ready(step(x))
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    square, long = np.ones((2048, 2048)) / 2048, np.ones(1 << 26)
+    nbytes = 2 * long.nbytes
+    return {
+        "flops": 2 * 2048**3 / best(root.jit(lambda x: x @ x), square),
+        "bytes": nbytes / best(root.jit(lambda x: x + 1, donate_argnums=0), long),
+    }
 
 
 def once(call: Callable[[], Any]) -> float:

@@ -16,9 +16,19 @@ WORDS, DRAWN = 10_000, 64
 
 
 class Step(NamedTuple):
+    """A step that follows no gradient of a model.
+
+    Attributes:
+      state: of which each step makes the next.
+      step: the function.
+      batch: its other arguments.
+      nbytes: of the state that a step reads and writes.
+    """
+
     state: Tree
     step: Callable[..., Any]
     batch: tuple[Any, ...]
+    nbytes: int
 
 
 def softmax(library: Library, batch: int = 128) -> Model:
@@ -138,7 +148,9 @@ def word2vec_rows(
         return {"centre": centre, "context": context}, value
 
     ids = integers(words, batch), integers(words, batch)[::-1].copy()
-    return Step(tables, step, (*ids, integers(words, DRAWN)))
+    rows = 2 * batch + DRAWN
+    nbytes = 2 * rows * size * 4
+    return Step(tables, step, (*ids, integers(words, DRAWN)), nbytes)
 
 
 def k_means(
@@ -156,7 +168,7 @@ def k_means(
         return np.where(counts[:, None] > 0, means, centres), np.sum(np.min(far, 1))
 
     x = weights(points, size) * numpy.float32(size**0.5)
-    return Step(x[:count].copy(), step, (x,))
+    return Step(x[:count].copy(), step, (x,), 2 * count * size * 4)
 
 
 MODELS = {

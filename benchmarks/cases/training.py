@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import convnets, loads, models
-from .library import Case, Cases, Library, once, timed
+from .library import Case, Cases, Library, Timed, once, timed
 from .tracing import put
 
 MODELS = {
@@ -52,24 +52,30 @@ def compiling(library: Library, maker: Callable[..., models.Model]) -> Any:
 def stepping(library: Library, maker: Callable[..., models.Model]) -> Any:
     model = maker(library)
     params, batch = put(library, model.params), put(library, model.batch)
-    return running(library, step_of(library, model), params, batch)
+    nbytes = 2 * sum(x.nbytes for x in library.root.tree.leaves(params))
+    return running(library, step_of(library, model), params, batch, nbytes)
 
 
 def stepping_itself(library: Library, maker: Callable[..., loads.Step]) -> Any:
-    state, step, batch = maker(library)
+    state, step, batch, nbytes = maker(library)
     jitted = library.root.jit(step, donate_argnums=0)
-    return running(library, jitted, put(library, state), put(library, batch))
+    return running(library, jitted, put(library, state), put(library, batch), nbytes)
 
 
-def running(library: Library, step: Any, params: Any, batch: Any) -> Any:
+def running(library: Library, step: Any, params: Any, batch: Any, nbytes: int) -> Any:
     """Measures a step that gives the next step's parameters."""
     held = [params]
+    work = {"flops": 0.0}
+    if library.name == "fxflow":  # JAX counts otherwise; the work is the same
+        work = step.lower(params, *batch).cost_analysis()
+    nbytes += sum(x.nbytes for x in library.root.tree.leaves(batch))
 
     def call() -> Any:
         held[0], value = step(held[0], *batch)
         return value
 
-    return timed(call, library.root.block_until_ready)
+    measure = timed(call, library.root.block_until_ready)
+    return Timed(measure, work["flops"], nbytes)
 
 
 def cases(library: Library) -> Cases:

@@ -8,6 +8,7 @@ a node: to the user's scope and line.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import re
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fxflow.core import source, tree
-from fxflow.core.ir.graph import Graph, Node, with_graphs
+from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.errors import ArgumentError
 from fxflow.transforms.jit import jit
 from fxflow.transforms.stages import Compiled, Traced
@@ -175,10 +176,12 @@ _CONTROL = {"while", "conditional", "call", "async-start", "async-done"}
 
 def _operation(node: Node, scope: tuple[str, ...]) -> Operation:
     primitive = node.primitive
-    try:
-        cost = primitive.cost(*[a.aval for a in node.inputs], **node.params)
-    except Exception:  # a primitive of a user's need not have one
-        cost = {}
+    cost: dict[str, float] = {}
+    # The work of what is inside is that of the operations there.
+    if not subgraphs(node.params):
+        # A primitive of a user's need not have one.
+        with contextlib.suppress(Exception):
+            cost = primitive.cost(*[a.aval for a in node.inputs], **node.params)
     return Operation(
         primitive.name,
         scope,

@@ -25,6 +25,7 @@ from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, has_refs, used_inputs
+from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.ir.trace import Tracer
@@ -373,13 +374,12 @@ class Lowered(_Stage):
         )
 
     def cost_analysis(self) -> dict[str, float]:
-        """Returns an estimate of the work before compiling: `flops` and `bytes`."""
-        total: dict[str, float] = {"flops": 0.0, "bytes": 0.0}
-        for node in self.traced.graph.nodes:
-            cost = node.primitive.cost(*[a.aval for a in node.inputs], **node.params)
-            for key, value in cost.items():
-                total[key] = total.get(key, 0.0) + value
-        return total
+        """Returns an estimate of the work before compiling: `flops` and `bytes`.
+
+        A `while_loop` counts as one round; `scan` as all of its steps. `bytes` is what
+        goes in and out of each operation, as if none were fused.
+        """
+        return graph_cost(self.traced.graph)
 
     def compile(self, compiler_options: CompilerOptions | None = None) -> Compiled:
         """Compiles the program.

@@ -47,6 +47,21 @@ def test_missing_library_leaves_the_ratio_out(driver: ModuleType) -> None:
     assert line.count("|") == driver.table([], ["fxflow", "jax", "torch"])[0].count("|")
 
 
+def test_roofline_names_the_larger_bound(driver: ModuleType) -> None:
+    case = {"name": "step x", "unit": "ms"}
+    peaks = {"flops": 2e11, "bytes": 1e10}
+    rows = [
+        driver.Row(case, {"fxflow": [0.02]}, {}, {"flops": 2e9, "nbytes": 1e6}),
+        driver.Row(case, {"fxflow": [0.02]}, {}, {"flops": 2e6, "nbytes": 5e7}),
+        driver.Row(case, {"fxflow": [0.02]}, {}, {"flops": 0, "nbytes": 5e7}),
+        driver.Row(case, {}, {}, {"flops": 2e6, "nbytes": 5e7}),
+    ]
+    *_, first, second = driver.roofline(rows, peaks)
+    assert first == "| step x | 2 | 10 | 1 | 0.1 | 20 | 50%, arithmetic |"
+    assert second == "| step x | 0.002 | 0.01 | 50 | 5 | 20 | 25%, memory |"
+    assert driver.roofline(rows[2:], peaks) == []
+
+
 def test_growth_is_per_library(driver: ModuleType) -> None:
     rows = [
         row(driver, "trace chain of 1000", fxflow=[1.0]),

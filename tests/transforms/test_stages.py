@@ -155,3 +155,25 @@ def test_captured_dtypes(dtype: str) -> None:
         out = fxflow.jit(lambda x, const=const: (const, x))(1.0)[0]
         assert out.aval == const.aval
         np.testing.assert_array_equal(np.asarray(out), np.asarray(const))
+
+
+def test_cost_before_compiling():
+    x = np.ones((8, 8), np.float32)
+
+    def cost(f):
+        return fxflow.jit(f).lower(x).cost_analysis()["flops"]
+
+    def power(x, length):
+        return lax.scan(lambda c, _: (c @ x, None), x, None, length=length)[0]
+
+    once = 2 * 8**3
+    assert cost(lambda x: x @ x) == once
+    assert cost(lambda x: fxflow.jit(lambda y: y @ y)(x)) == once
+    assert cost(lambda x: power(x, 5)) == 5 * once
+    assert cost(
+        lambda x: lax.scan(lambda c, _: (power(c, 2), None), x, None, 3)[0]
+    ) == (6 * once)
+    which = cost(lambda x: lax.cond(x[0, 0] > 0, lambda: x @ x @ x, lambda: x + 1))
+    assert 2 * once <= which < 2.1 * once
+    until = cost(lambda x: lax.while_loop(lambda c: c[0, 0] > 0, lambda c: c @ x, x))
+    assert once <= until < 1.1 * once

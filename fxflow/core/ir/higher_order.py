@@ -72,6 +72,10 @@ class HigherOrder(MultipleResults):
         """Those of the graphs."""
         return frozenset().union(*(graph.effects for _, graph in subgraphs(params)))
 
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """Those of the graphs together, each run once."""
+        return _sums(graph_cost(graph) for _, graph in subgraphs(params))
+
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
         """Whether any operation inside names the axis."""
         return any(uses_axis(graph, axis_name) for _, graph in subgraphs(params))
@@ -118,6 +122,29 @@ def uses_axis(graph: Graph, axis_name: Any) -> bool:
 
 
 # -- graphs ----------------------------------------------------------------------------
+
+
+def graph_cost(graph: Graph) -> dict[str, float]:
+    """Returns an estimate of the work of a graph: `flops` and `bytes`.
+
+    Loops that end on a condition count as one round.
+    """
+
+    def total() -> dict[str, float]:
+        return _sums(
+            n.primitive.cost(*[a.aval for a in n.inputs], **n.params)
+            for n in graph.nodes
+        )
+
+    return dict(graph.remembered("cost", total))
+
+
+def _sums(costs: Iterable[dict[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {"flops": 0.0, "bytes": 0.0}
+    for cost in costs:
+        for key, value in cost.items():
+            total[key] = total.get(key, 0.0) + value
+    return total
 
 
 def with_consts(graph: Graph, consts: Values, wanted: Values) -> Graph:

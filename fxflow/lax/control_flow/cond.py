@@ -33,6 +33,7 @@ from fxflow.core.ir.higher_order import (
     HigherOrder,
     append_zeros,
     chosen,
+    graph_cost,
     live_flags,
     run_host,
     spread,
@@ -72,6 +73,10 @@ class Branching(HigherOrder):
         """Types of the branches' outputs, which differ along all their axes."""
         every = zip(*(b.out_avals for b in branches), strict=True)
         return [a.update(vma=a.vma.union(*(b.vma for b in rest))) for a, *rest in every]
+
+    def cost(self, *avals: Aval, branches: Graphs, **which: Any) -> dict[str, float]:
+        """That of the branch with the most work."""
+        return max(map(graph_cost, branches), key=lambda found: found["flops"])
 
     def lower(self, ctx: Context, *operands: str, branches: Graphs) -> list[str]:
         """`case`, whose regions use the operands from outside."""

@@ -121,6 +121,11 @@ class Scan(HigherOrder):
         """Types of the carry, then of the stacked outputs."""
         return ScanParams(**params).out_avals()
 
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """That of the body in all steps."""
+        each = super().cost(*avals, **params)
+        return {key: value * params["length"] for key, value in each.items()}
+
     # -- values ------------------------------------------------------------------------
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
