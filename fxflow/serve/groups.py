@@ -47,6 +47,13 @@ def check_alike(name: str, signatures: Mapping[str, Signature]) -> None:
     Raises:
       ServeError: status 400; two differ in inputs, outputs or batches.
     """
+    for model, signature in signatures.items():
+        if signature.streamed:
+            raise ServeError(
+                f"{name!r}: model {model!r} answers by streams, which are neither "
+                "chosen nor combined: ask it by its own name",
+                400,
+            )
     for first, other in itertools.pairwise(signatures):
         for part in ("inputs", "outputs", "batched"):
             ours, theirs = (

@@ -18,6 +18,7 @@ _GAUGES = {
     "batch_limit": "The most rows of the next batch.",
     "replicas_ready": "Processes that can be called.",
     "starts": "Processes that were started.",
+    "streams": "Streams of results that are open.",
     "cache_hits": "Answers that were known.",
     "cache_misses": "Requests whose answer was not known.",
     "cache_bytes": "Bytes of the answers that are kept.",
@@ -80,6 +81,16 @@ class Metrics(Meter):
         self._rows = prometheus_client.Histogram(
             "batch_rows", "Rows of batches.", ["model"], buckets=ROWS, **common
         )
+        self._results = prometheus_client.Counter(
+            "results", "Results of streams.", ["model"], **common
+        )
+        self._first, self._next = (
+            prometheus_client.Histogram(name, words, ["model"], buckets=SECONDS, **common)
+            for name, words in (
+                ("first_result_seconds", "Seconds until a stream's first result."),
+                ("next_result_seconds", "Seconds between results of a stream."),
+            )
+        )
         # Looking up labels takes longer than counting.
         self._of_batches = functools.cache(
             lambda model: (self._rows.labels(model), self._batch_seconds.labels(model))
@@ -116,6 +127,11 @@ class Metrics(Meter):
         count, of_seconds = self._of_requests(model, status)
         count.inc()
         of_seconds.observe(seconds)
+
+    def result(self, model: str, number: int, seconds: float) -> None:
+        """A stream has one more result, so long after the one or the request before."""
+        self._results.labels(model).inc()
+        (self._next if number else self._first).labels(model).observe(seconds)
 
     def event(self, kind: str, group: str, what: str, amount: float = 1.0) -> None:
         """Something happened in a group of models."""

@@ -125,6 +125,12 @@ class _Remote:
 
     async def start(self) -> None:
         self.signature = Signature.from_json(await self._handle.signature.remote())
+        if self.signature.streamed:
+            raise ServeError(
+                f"model {self.config.name!r} answers by streams, which are not there "
+                "on Ray",
+                400,
+            )
         self.ready = True
 
     async def drain(self) -> None:

@@ -2,7 +2,8 @@
 
 It runs in one event loop and does no I/O of its own: `pump` is called when a request
 comes, when a process becomes free, and when a delay is over, and asks the queue what
-each free process is to do. A request's future gets an answer or words by its deadline.
+each free process is to do. A request's future gets an answer or words by its deadline;
+of a generator it gets the stream of its results.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from fxflow.serve.batching.waiting import Queue, Waiting
 from fxflow.serve.cache import PredictionCache, key_of
 from fxflow.serve.containers.placement import placement_of
 from fxflow.serve.containers.replica import Replica, Source
+from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import Signature
 
 #: Share of the objective that a batch may take: who comes just after one has left
@@ -41,7 +43,9 @@ class ModelConfig:
       replicas: processes.
       devices: on which they run, in turn (`placement`); empty: where the server does.
       slo: seconds within which answers are wanted; batches are as large as that allows.
-      deadline: seconds after which an answer is of no use; 0: five times the `slo`.
+      deadline: seconds after which an answer is of no use; 0: five times the `slo`. Of
+        a stream, seconds until its first result, and from each to the next.
+      duration: seconds after which a stream is ended.
       batching: ``aimd``, ``quantile``, ``fixed`` or ``none``.
       delay: seconds for which a batch that is not full waits for more.
       capacity: the most rows that may wait.
@@ -59,6 +63,7 @@ class ModelConfig:
     devices: tuple[str, ...] = ()
     slo: float = 0.1
     deadline: float = 0.0
+    duration: float = 600.0
     batching: str = "aimd"
     delay: float = 0.0
     capacity: int = 1024
@@ -106,8 +111,8 @@ class Answer(NamedTuple):
 
     Attributes:
       outputs: by name.
-      queued: seconds until its batch left.
-      ran: seconds of the batch.
+      queued: seconds until its batch left, or its stream began.
+      ran: seconds of the batch, or of the stream until here.
       rows: of the batch; 0 if the answer was known.
       provenance: of a group's answer, which models it is from.
     """
@@ -128,13 +133,39 @@ class Meter:
     def request(self, model: str, status: int, seconds: float) -> None:
         """A request was answered."""
 
+    def result(self, model: str, number: int, seconds: float) -> None:
+        """A stream has one more result, so long after the one or the request before."""
+
     def event(self, kind: str, group: str, what: str, amount: float = 1.0) -> None:
         """Something happened in a group of models."""
 
 
 class _Request(NamedTuple):
     inputs: list[np.ndarray[Any, Any]]
-    future: asyncio.Future[Answer]
+    #: Of an answer, or of the replica and the stream of a generator's results.
+    future: asyncio.Future[Any]
+
+
+def answers(
+    served: Any, inputs: Mapping[str, np.ndarray[Any, Any]], rows: int, **options: Any
+) -> AsyncGenerator[Answer, None]:
+    """Returns all results for a request: those of a generator, or the one of others.
+
+    Args:
+      served: a model's service, or a group of models.
+      inputs, rows, **options: as of `Service.submit`.
+
+    Returns:
+      Results, to be closed if it is ended before the last.
+    """
+
+    async def one() -> AsyncGenerator[Answer, None]:
+        yield await served.submit(inputs, rows, **options)
+
+    if served.signature.streamed:
+        streamed: AsyncGenerator[Answer, None] = served.stream(inputs, rows, **options)
+        return streamed
+    return one()
 
 
 class Service:
@@ -189,6 +220,7 @@ class Service:
                 if len(failed) == len(self._replicas):
                     raise ServeError(f"model {self.config.name!r}: {failed[0]}", 400)
                 await asyncio.sleep(0.01)
+            self._check()
         except BaseException:  # who waited for it may have given up
             await self.close()
             raise
@@ -201,7 +233,9 @@ class Service:
         """
         self._draining = True
         end = self._now() + timeout
-        while (len(self._queue) or self._busy) and self._now() < end:
+        while self._now() < end and (
+            len(self._queue) or self._busy or any(r.streams for r in self._replicas)
+        ):
             await asyncio.sleep(0.005)
         await self.close()
 
@@ -214,6 +248,15 @@ class Service:
             self._refuse(entry, ServeError("the server ends", 503, 1.0))
         await asyncio.gather(*(replica.close() for replica in self._replicas))
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _check(self) -> None:
+        wrong = ""
+        if not self.signature.streamed and self.config.source.streams != 1:
+            wrong = "streams are for generators, and its function is none"
+        elif self.signature.streamed and self.config.cache:
+            wrong = "cache: the results of a generator are not kept"
+        if wrong:
+            raise ServeError(f"model {self.config.name!r}: {wrong}", 400)
 
     # -- what it is --------------------------------------------------------------------
 
@@ -250,6 +293,7 @@ class Service:
             "batch_limit": self._policy.limit,
             "replicas_ready": sum(replica.ready for replica in self._replicas),
             "starts": sum(replica.starts for replica in self._replicas),
+            "streams": sum(replica.streams for replica in self._replicas),
             "cache_hits": self._cache.hits,
             "cache_misses": self._cache.misses,
             "cache_bytes": self._cache.nbytes,
@@ -288,14 +332,16 @@ class Service:
 
         Raises:
           ServeError: 503 if it would be late, 504 if it is, 500 if the model failed,
-            413 if it is larger than a batch.
+            413 if it is larger than a batch, 400 if it is a generator.
         """
-        most = self._most
-        if rows > most:
-            raise ServeError(f"a request may have {most} rows, got {rows}", 413)
         signature = self.signature
-        now = self._now()
-        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        if signature.streamed:
+            raise ServeError(
+                "the model answers by a stream of results: ask by "
+                f"/v2/models/{self.config.name}/generate_stream, "
+                f"/predict/{self.config.name} or ModelStreamInfer",
+                400,
+            )
         arrays = [inputs[spec.name] for spec in signature.inputs]
         key = b""
         if self.config.cache and not self._draining:
@@ -303,21 +349,95 @@ class Service:
             known = self._cache.get(key)
             if known is not None:
                 return Answer(known, 0.0, 0.0, 0)
+        entry = self._entered(arrays, rows, priority, timeout)
+        answer: Answer = await self._turn(entry)
+        if key:
+            self._cache.put(key, answer.outputs)
+        return answer
+
+    async def stream(
+        self,
+        inputs: Mapping[str, np.ndarray[Any, Any]],
+        rows: int,
+        *,
+        priority: int = 0,
+        timeout: float = 0.0,
+        origin: Origin | None = None,
+    ) -> AsyncGenerator[Answer, None]:
+        """Answers one request by the results of a generator; `answers` has any model.
+
+        Args:
+          inputs, rows, priority, origin: as of `submit`.
+          timeout: seconds until the first result, if fewer than the deadline.
+
+        Yields:
+          One result after the other. To end it before the last, close it (`aclosing`):
+          the generator is closed too.
+
+        Raises:
+          ServeError: 503 if it does not begin in time, 504 if the next result is late,
+            500 if the model failed, 413 if the inputs are too large.
+        """
+        signature = self.signature
+        arrays = [inputs[spec.name] for spec in signature.inputs]
+        entry = self._entered(arrays, rows, priority, timeout)
+        replica, stream = await self._turn(entry)
+        begun = last = self._now()
+        try:
+            end, count, deadline = begun + self.config.duration, 0, entry.deadline
+            while True:
+                now = self._now()
+                if now > end:
+                    most = self.config.duration
+                    raise ServeError(f"the stream took more than {most:g} s", 504)
+                outputs = await stream.next(max(0.0, min(deadline, end) - now))
+                if outputs is None:
+                    return
+                now = self._now()
+                named = {
+                    spec.name: value
+                    for spec, value in zip(signature.outputs, outputs, strict=True)
+                }
+                since = last if count else entry.arrived
+                self._meter.result(self.config.name, count, now - since)
+                yield Answer(named, begun - entry.arrived, now - begun, rows)
+                # From when the client has taken it: its slowness is not the model's.
+                last = self._now()
+                count, deadline = count + 1, last + self.deadline
+        finally:
+            self._spawn(self._end(replica, stream))
+
+    async def _end(self, replica: Replica, stream: Stream) -> None:
+        await replica.end(stream, self._hang)
+        self.pump()
+
+    def _entered(
+        self,
+        arrays: list[np.ndarray[Any, Any]],
+        rows: int,
+        priority: int,
+        timeout: float,
+    ) -> Waiting:
+        """A request that waits now, or an error that says why it does not."""
+        most = self._most
+        if rows > most:
+            raise ServeError(f"a request may have {most} rows, got {rows}", 413)
+        signature = self.signature
+        now = self._now()
+        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
         # Arrays of one batch agree in all sizes but the first.
         group = tuple(a.shape[1:] for a in arrays) if signature.batched else None
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
+        future = asyncio.get_running_loop().create_future()
         entry = Waiting(
             _Request(arrays, future), rows, now, now + limit, priority, group
         )
         running = [r for r in self._replicas if r.ready]
-        free = sum(replica not in self._busy for replica in running)
         refused = self._queue.offer(
             entry,
             now + self._lag,
             self._limit,
             self._pace,
-            free=free,
+            free=sum(map(self._free, running)),
             replicas=0 if self._draining else len(running),
         )
         if refused is not None:
@@ -326,16 +446,35 @@ class Service:
                 503,
                 refused.retry_after,
             )
-        timer = loop.call_later(limit, self._expire, entry)
+        return entry
+
+    async def _turn(self, entry: Waiting) -> Any:
+        """What the future of a request that waits is given, by its deadline."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(entry.deadline - entry.arrived, self._expire, entry)
+        future = entry.item.future
         try:
             self.pump()
-            answer = await future
-            if key:
-                self._cache.put(key, answer.outputs)
-            return answer
+            return await future
+        except asyncio.CancelledError:
+            # Its stream may have been opened in the same turn of the loop.
+            opened = future.done() and not (future.cancelled() or future.exception())
+            if opened and self.signature.streamed:
+                self._spawn(self._end(*future.result()))
+            raise
         finally:
             timer.cancel()
             self._queue.withdraw(entry)  # if the client is gone
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _free(self, replica: Replica) -> bool:
+        if self.signature.streamed:
+            return replica.room > 0
+        return replica.ready and replica not in self._busy
 
     @property
     def _most(self) -> int:
@@ -343,7 +482,9 @@ class Service:
 
     @property
     def _limit(self) -> int:
-        return min(self._policy.limit, self._most) if self.signature.batched else 1
+        signature = self.signature
+        one = signature.streamed or not signature.batched
+        return 1 if one else min(self._policy.limit, self._most)
 
     def pump(self) -> None:
         """Gives each free process a batch, if there is one."""
@@ -351,28 +492,35 @@ class Service:
             self._timer.cancel()
             self._timer = None
         for replica in self._replicas:
-            if not replica.ready or replica in self._busy:
-                continue
-            now = self._now()
-            decision = self._queue.take(now, self._limit, self._pace)
-            for entry, why in decision.shed:
-                words = f"it cannot be answered in time: {why.reason}"
-                self._refuse(entry, ServeError(words, 503, why.retry_after))
-            if decision.batch:
-                self._busy.add(replica)
-                task = asyncio.get_running_loop().create_task(
-                    self._run(replica, decision.batch)
-                )
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-            elif decision.wake < float("inf"):
+            while replica.ready and self._free(replica):
+                if not self._begin(replica):
+                    return
+
+    def _begin(self, replica: Replica) -> bool:
+        """Gives a free process what is next; False if there is nothing yet."""
+        now = self._now()
+        decision = self._queue.take(now, self._limit, self._pace)
+        for entry, why in decision.shed:
+            words = f"it cannot be answered in time: {why.reason}"
+            self._refuse(entry, ServeError(words, 503, why.retry_after))
+        if not decision.batch:
+            if decision.wake < float("inf"):
                 # Loops may count in milliseconds: rather late than again and again.
                 wait = math.ceil((decision.wake - now) * 1e3) / 1e3
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(wait, self.pump)
-                break
-            else:
-                break
+            return False
+        if self.signature.streamed:
+            (entry,) = decision.batch
+            try:
+                stream = replica.open(entry.item.inputs, entry.rows)
+                entry.item.future.set_result((replica, stream))
+            except ServeError as error:
+                self._refuse(entry, error)
+        else:
+            self._busy.add(replica)
+            self._spawn(self._run(replica, decision.batch))
+        return True
 
     async def _run(self, replica: Replica, batch: list[Waiting]) -> None:
         try:

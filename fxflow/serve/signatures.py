@@ -108,12 +108,14 @@ class Signature:
       inputs, outputs: in order.
       batched: whether the first axis of each is that of the batch.
       sizes: the batches that it is compiled for; empty: any will do.
+      streamed: whether it answers a request by several results, one after the other.
     """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     batched: bool
     sizes: tuple[int, ...] = ()
+    streamed: bool = False
 
     @cached_property
     def _known(self) -> dict[str, TensorSpec]:
@@ -126,6 +128,7 @@ class Signature:
             "outputs": [[s.name, s.datatype, list(s.shape)] for s in self.outputs],
             "batched": self.batched,
             "sizes": list(self.sizes),
+            "streamed": self.streamed,
         }
 
     @classmethod
@@ -142,7 +145,8 @@ class Signature:
             tuple(TensorSpec(name, kind, tuple(shape)) for name, kind, shape in specs)
             for specs in (value["inputs"], value["outputs"])
         )
-        return cls(inputs, outputs, value["batched"], tuple(value["sizes"]))
+        sizes, streamed = tuple(value["sizes"]), value["streamed"]
+        return cls(inputs, outputs, value["batched"], sizes, streamed)
 
     def check_types(self, given: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
         """Checks the inputs of a request, before there are arrays.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, closing
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,9 @@ from fxflow.transforms.jit import jit as _jit
 Arrays = list[np.ndarray[Any, Any]]
 #: NumPy's dtype → datatype of the protocol.
 DATATYPE_OF = {dtype: name for name, (_, dtype) in DATATYPES.items()}
+#: Results of a generator that it is tried with: its first steps may differ, as a
+#: language model's reading does from its writing, and each is compiled.
+_TRIED = 4
 
 
 class Model:
@@ -23,7 +29,8 @@ class Model:
 
     Args:
       function: takes the inputs in order, after the parameters if there are any;
-        returns an array, a tuple of them, or a dict by name.
+        returns an array, a tuple of them, or a dict by name. A generator, or an
+        asynchronous one, yields such results, and answers each request by a stream.
       params: a pytree for the first argument; None: there is no such argument.
       inputs: type of each input, such as ``{"x": "f32[batch,784]"}``.
       outputs: names of what comes out, unless the function returns a dict.
@@ -81,6 +88,14 @@ class Model:
                 )
             if jit and spec.datatype == "BYTES":
                 raise ServeError(f"input {spec.name!r}: strings need jit=False")
+        if jit and (
+            inspect.isgeneratorfunction(function)
+            or inspect.isasyncgenfunction(function)
+        ):
+            raise ServeError(
+                "a generator is called as it is: say jit=False, and jit what it does in "
+                "a step"
+            )
         self._names = tuple(outputs)
         self._batched, self._jit = batched, jit
         self._function = _jit(function) if jit else function
@@ -91,11 +106,14 @@ class Model:
         self._sizes = tuple(sorted(set(sizes)))
         self._outputs: tuple[TensorSpec, ...] = ()
 
-    def prepare(self, max_batch: int) -> Signature:
+    def prepare(
+        self, max_batch: int, run: Callable[[Any], Any] = asyncio.run
+    ) -> Signature:
         """Runs the model once for each size of a batch that it will be given.
 
         Args:
           max_batch: the most rows of a batch.
+          run: runs a coroutine, in the event loop in which streams will be.
 
         Returns:
           What it takes and gives.
@@ -108,10 +126,15 @@ class Model:
         if self._jit:  # once, and not with each batch
             self._params = device_put(self._params)
         trials = self._sizes or (1, min(2, max_batch)) if self._batched else (1,)
+        streamed = False
         for rows in trials:
-            found = self._call([self._sample(spec, rows) for spec in self._inputs])
+            sample = [self._sample(spec, rows) for spec in self._inputs]
+            found = self._function(*self._params, *sample)
+            streamed = inspect.isgenerator(found) or inspect.isasyncgen(found)
+            if streamed:
+                found = run(_first(found))
             specs = []
-            for name, value in found.items():
+            for name, value in self._arrays(found).items():
                 if value.dtype not in DATATYPE_OF:
                     raise ServeError(f"output {name!r} has dtype {value.dtype}")
                 shape: tuple[int | str, ...] = value.shape
@@ -124,7 +147,9 @@ class Model:
                     shape = (self._inputs[0].shape[0], *shape[1:])
                 specs.append(TensorSpec(name, DATATYPE_OF[value.dtype], shape))
             self._outputs = tuple(specs)
-        return Signature(self._inputs, self._outputs, self._batched, self._sizes)
+        return Signature(
+            self._inputs, self._outputs, self._batched, self._sizes, streamed
+        )
 
     def run(self, inputs: Arrays, rows: int) -> Arrays:
         """Returns the outputs for a batch, which is padded to a size compiled for.
@@ -146,7 +171,28 @@ class Model:
                 np.concatenate([x, np.repeat(x[-1:], size - rows, axis=0)])
                 for x in inputs
             ]
-        found = self._call(inputs)
+        return self._checked(self._function(*self._params, *inputs), size, rows)
+
+    async def stream(self, inputs: Arrays, rows: int) -> AsyncGenerator[Arrays, None]:
+        """Yields one result of a generator after the other.
+
+        Args:
+          inputs: arrays, in order.
+          rows: how many rows they have.
+
+        Yields:
+          Arrays with so many rows, in order.
+
+        Raises:
+          ServeError: the model gave other outputs than when it was loaded.
+        """
+        async with _asynchronous(self._function(*self._params, *inputs)) as results:
+            async for found in results:
+                yield self._checked(found, rows, rows)
+
+    def _checked(self, result: Any, size: int, rows: int) -> Arrays:
+        """The outputs of a result that has `size` rows, of which `rows` are asked."""
+        found = self._arrays(result)
         outputs = []
         for spec in self._outputs:
             value = found.get(spec.name)
@@ -171,8 +217,8 @@ class Model:
             value = np.zeros(shape, spec.dtype)
         return np.repeat(value, rows, axis=0) if self._batched else value
 
-    def _call(self, inputs: Arrays) -> dict[str, np.ndarray[Any, Any]]:
-        found = self._function(*self._params, *inputs)
+    def _arrays(self, found: Any) -> dict[str, np.ndarray[Any, Any]]:
+        """What the function has given, by name."""
         if isinstance(found, Mapping):
             named = dict(found)
         else:
@@ -195,3 +241,30 @@ class Model:
                 array = array.astype(object)
             arrays[str(name)] = array
         return arrays
+
+
+def _asynchronous(results: Any) -> aclosing[AsyncGenerator[Any, None]]:
+    """A generator of either kind as an asynchronous one, which is closed at the end."""
+
+    async def each() -> AsyncGenerator[Any, None]:
+        with closing(results) as found:
+            for result in found:
+                yield result
+
+    return aclosing(results if inspect.isasyncgen(results) else each())
+
+
+async def _first(results: Any) -> Any:
+    """The last of the first results, by which a generator is tried."""
+    found, count = None, 0
+    async with _asynchronous(results) as each:
+        async for found in each:
+            count += 1
+            if count == _TRIED:
+                break
+    if not count:
+        raise ServeError(
+            "the generator yields nothing for its example, which is to show what it "
+            "yields: give another one (example=...)"
+        )
+    return found

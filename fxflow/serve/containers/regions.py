@@ -10,8 +10,13 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from fxflow.errors import ServeError
+from fxflow.serve.signatures import TensorSpec, from_bytes, to_bytes
 
 #: Tensors begin at multiples of a cache line.
 ALIGNMENT = 64
@@ -95,3 +100,76 @@ class Region:
         """Closes the file; views stay valid."""
         self._map = None
         os.close(self.fd)
+
+
+# -- what lies in a region -------------------------------------------------------------
+
+
+def read_inputs(
+    region: Region, tensors: Iterable[Sequence[Any]]
+) -> tuple[list[np.ndarray[Any, Any]], int]:
+    """Returns the inputs of a call.
+
+    Args:
+      region: the shared memory.
+      tensors: of each, its datatype, shape, offset and bytes.
+
+    Returns:
+      Arrays, and the first byte behind them. They are copies: a model may keep its
+      inputs, and the memory is written again.
+    """
+    free, arrays = 0, []
+    for datatype, shape, offset, nbytes in tensors:
+        free = max(free, offset + nbytes)
+        memory = region.view(offset + nbytes)[offset:]
+        arrays.append(from_bytes(memory, datatype, tuple(shape)).copy())
+    return arrays, free
+
+
+def write_outputs(
+    region: Region, outputs: Iterable[np.ndarray[Any, Any]], at: int
+) -> list[list[Any]]:
+    """Writes the outputs of a model.
+
+    Args:
+      region: the shared memory.
+      outputs: arrays, in order.
+      at: where the first begins.
+
+    Returns:
+      Of each, its shape, offset and bytes.
+    """
+    places: list[list[Any]] = []
+    data = []
+    for value in outputs:
+        # On the device the work is done when the arrays are here.
+        data.append(to_bytes(np.ascontiguousarray(value)))
+        places.append([list(value.shape), at, len(data[-1])])
+        at = aligned(at + len(data[-1]))
+    memory = region.view(max(at, 1))
+    for text, (_, offset, nbytes) in zip(data, places, strict=True):
+        memory[offset : offset + nbytes] = text
+    return places
+
+
+def read_outputs(
+    region: Region, specs: Iterable[TensorSpec], places: Iterable[Sequence[Any]]
+) -> list[np.ndarray[Any, Any]]:
+    """Returns what `write_outputs` has written.
+
+    Args:
+      region: the shared memory.
+      specs: of the outputs, in order.
+      places: what `write_outputs` gave.
+
+    Returns:
+      Arrays of their own memory.
+
+    Raises:
+      ValueError: there are more or fewer places than outputs.
+    """
+    arrays = []
+    for spec, (shape, offset, nbytes) in zip(specs, places, strict=True):
+        memory = region.view(offset + nbytes)[offset:]
+        arrays.append(from_bytes(memory, spec.datatype, tuple(shape)).copy())
+    return arrays

@@ -25,8 +25,9 @@ from fxflow.errors import ServeError
 from fxflow.serve.containers.backoff import Backoff
 from fxflow.serve.containers.channel import pack, read
 from fxflow.serve.containers.placement import Placement, move, placement_of
-from fxflow.serve.containers.regions import Region, aligned
-from fxflow.serve.signatures import Signature, from_bytes, nbytes_of, to_bytes
+from fxflow.serve.containers.regions import Region, aligned, read_outputs
+from fxflow.serve.containers.streams import Stream
+from fxflow.serve.signatures import Signature, nbytes_of, to_bytes
 
 #: Seconds between two looks at how much memory a process has.
 _LOOK = 0.1
@@ -46,6 +47,7 @@ class Source:
         the system does not tell, on other than Linux, it is not looked at).
       load_timeout: seconds that loading may take, compiling included.
       max_batch_bytes: of a batch and its results together.
+      streams: of results, which a process has open at once; only generators have any.
       environment: variables for the process, such as which devices it sees.
     """
 
@@ -59,6 +61,7 @@ class Source:
     memory: int = 0
     load_timeout: float = 120.0
     max_batch_bytes: int = 1 << 28
+    streams: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def order(self) -> dict[str, Any]:
@@ -106,7 +109,8 @@ class Replica:
         self.failed = False
         self._backoff = Backoff()
         self._process: subprocess.Popen[bytes] | None = None
-        self._region: Region | None = None
+        self._regions: list[Region] = []
+        self._streams: dict[int, Stream] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._answer: asyncio.Future[dict[str, Any]] | None = None
         self._calls = 0
@@ -162,10 +166,11 @@ class Replica:
         self.starts += 1
         self._verdict = ""
         ours, theirs = socket.socketpair()
-        region = self._region = Region(limit=self._source.max_batch_bytes)
+        limit = self._source.max_batch_bytes
+        self._regions = [Region(limit=limit) for _ in range(self._source.streams)]
+        files = [region.fd for region in self._regions]
         command = [sys.executable, "-m", "fxflow.serve.containers.worker"]
-        command += [str(theirs.fileno()), str(region.fd)]
-        command += [str(self._source.max_batch_bytes)]
+        command += [str(theirs.fileno()), ",".join(map(str, files)), str(limit)]
         with theirs:
             self._process = subprocess.Popen(
                 led(command),
@@ -175,7 +180,7 @@ class Replica:
                     **self._source.environment,
                 },
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), region.fd),
+                pass_fds=(theirs.fileno(), *files),
                 start_new_session=True,
             )
         reader, self._writer = await asyncio.open_connection(sock=ours)
@@ -201,7 +206,11 @@ class Replica:
             try:
                 while True:
                     message = await read(reader)
-                    if self._answer is not None and not self._answer.done():
+                    if "stream" in message:
+                        for stream in self._streams.values():
+                            if stream.number == message["stream"]:
+                                stream.tell(message)
+                    elif self._answer is not None and not self._answer.done():
                         self._answer.set_result(message)
             except (EOFError, OSError, ValueError):
                 raise ServeError(await self._ended("")) from None
@@ -230,11 +239,15 @@ class Replica:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        if self._region is not None:
-            self._region.close()
-            self._region = None
+        for region in self._regions:
+            region.close()
+        self._regions = []
+        why = self.reason or self._verdict
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ServeError(self.reason, 500))
+            self._answer.set_exception(ServeError(why, 500))
+        for stream in self._streams.values():
+            stream.lost(why)
+        self._streams = {}
         self._changed()
 
     async def _watch(self, process: subprocess.Popen[bytes]) -> None:
@@ -271,14 +284,13 @@ class Replica:
         Raises:
           ServeError: the model raised, ended or hung; or the batch is too large.
         """
-        region, writer, signature = self._region, self._writer, self.signature
-        if not self.ready or region is None or writer is None or signature is None:
-            raise ServeError(f"the model is not ready: {self.reason}", 503, 1.0)
+        signature = self._called()
+        region = self._regions[0]
         tensors = self._write(region, parts, signature)
         self._calls += 1
         number = self._calls
         answer = self._answer = asyncio.get_running_loop().create_future()
-        writer.write(pack({"call": number, "rows": rows, "tensors": tensors}))
+        self._send({"call": number, "rows": rows, "tensors": tensors})
         try:
             async with asyncio.timeout(timeout):
                 message = await answer
@@ -294,19 +306,75 @@ class Replica:
         try:
             if message["done"] != number:
                 raise ValueError(f"answer {message['done']} to call {number}")
-            outputs = []
-            for spec, (shape, offset, nbytes) in zip(
-                signature.outputs, message["tensors"], strict=True
-            ):
-                memory = region.view(offset + nbytes)[offset:]
-                array = from_bytes(memory, spec.datatype, tuple(shape))
-                outputs.append(array.copy())
+            outputs = read_outputs(region, signature.outputs, message["tensors"])
             return outputs, float(message["seconds"])
         except (KeyError, TypeError, ValueError, ServeError) as error:
             self.kill(f"its answer makes no sense: {error}")
             raise ServeError(f"the model's answer makes no sense: {error}", 500) from (
                 None
             )
+
+    @property
+    def streams(self) -> int:
+        """How many streams of results are open."""
+        return len(self._streams)
+
+    @property
+    def room(self) -> int:
+        """How many streams more can be opened."""
+        return self._source.streams - len(self._streams) if self.ready else 0
+
+    def open(self, arrays: list[np.ndarray[Any, Any]], rows: int) -> Stream:
+        """Begins to run a generator; there must be room.
+
+        Args:
+          arrays: the inputs, in order.
+          rows: of each.
+
+        Returns:
+          Its results, to be ended by `end`.
+
+        Raises:
+          ServeError: the process ended, or the inputs are too large.
+        """
+        signature = self._called()
+        slot = next(k for k in range(len(self._regions)) if k not in self._streams)
+        region = self._regions[slot]
+        tensors = self._write(region, [[array] for array in arrays], signature)
+        self._calls += 1
+        stream = Stream(self._calls, slot, region, signature, self._send)
+        self._send(
+            {"stream": self._calls, "slot": slot, "rows": rows, "tensors": tensors}
+        )
+        self._streams[slot] = stream
+        return stream
+
+    async def end(self, stream: Stream, timeout: float) -> None:
+        """Ends a stream, and makes room for another.
+
+        Args:
+          stream: of `open`.
+          timeout: seconds after which the process counts as hanging and is killed, if
+            it has not ended its part.
+        """
+        stream.stop()
+        try:
+            async with asyncio.timeout(timeout):
+                await stream.over.wait()
+        except TimeoutError:
+            self.kill(f"it did not end a stream within {timeout:g} s")
+            return
+        if self._streams.get(stream.slot) is stream:
+            del self._streams[stream.slot]
+
+    def _called(self) -> Signature:
+        if not self.ready or self.signature is None:
+            raise ServeError(f"the model is not ready: {self.reason}", 503, 1.0)
+        return self.signature
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._writer is not None:
+            self._writer.write(pack(message))
 
     @staticmethod
     def _write(
