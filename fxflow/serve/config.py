@@ -135,7 +135,7 @@ class ServerConfig:
 #: Options that are texts with a unit.
 _UNITS: dict[str, Callable[[Any], float]] = {
     **dict.fromkeys(("slo", "deadline", "delay", "hang", "load_timeout"), seconds),
-    **dict.fromkeys(("slow", "store_timeout", "within"), seconds),
+    **dict.fromkeys(("slow", "store_timeout", "within", "duration"), seconds),
     **dict.fromkeys(("cache", "memory", "max_body", "max_batch_bytes"), size),
 }
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -375,6 +375,8 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
         ("max_batch", config.source.max_batch),
         ("capacity", config.capacity),
         ("slo", config.slo),
+        ("duration", config.duration),
+        ("streams", config.source.streams),
     ):
         if found <= 0:
             raise ServeError(f"{place}{option} must be above 0, got {found}")

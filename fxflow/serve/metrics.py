@@ -85,7 +85,9 @@ class Metrics(Meter):
             "results", "Results of streams.", ["model"], **common
         )
         self._first, self._next = (
-            prometheus_client.Histogram(name, words, ["model"], buckets=SECONDS, **common)
+            prometheus_client.Histogram(
+                name, words, ["model"], buckets=SECONDS, **common
+            )
             for name, words in (
                 ("first_result_seconds", "Seconds until a stream's first result."),
                 ("next_result_seconds", "Seconds between results of a stream."),

@@ -382,15 +382,22 @@ class Service:
         arrays = [inputs[spec.name] for spec in signature.inputs]
         entry = self._entered(arrays, rows, priority, timeout)
         replica, stream = await self._turn(entry)
-        begun = last = self._now()
+        last, deadline, count = entry.arrived, entry.deadline, 0
+        begun = self._now()
+        end = begun + self.config.duration
         try:
-            end, count, deadline = begun + self.config.duration, 0, entry.deadline
             while True:
-                now = self._now()
-                if now > end:
-                    most = self.config.duration
-                    raise ServeError(f"the stream took more than {most:g} s", 504)
-                outputs = await stream.next(max(0.0, min(deadline, end) - now))
+                left = min(deadline, end) - self._now()
+                try:
+                    if left <= 0:  # even if there is one: it may be endless
+                        raise TimeoutError
+                    outputs = await stream.next(left)
+                except TimeoutError:
+                    words = f"the stream took more than {self.config.duration:g} s"
+                    if deadline < end:
+                        seconds = deadline - last
+                        words = f"the model gave no result within {seconds:.3g} s"
+                    raise ServeError(words, 504) from None
                 if outputs is None:
                     return
                 now = self._now()
@@ -398,8 +405,7 @@ class Service:
                     spec.name: value
                     for spec, value in zip(signature.outputs, outputs, strict=True)
                 }
-                since = last if count else entry.arrived
-                self._meter.result(self.config.name, count, now - since)
+                self._meter.result(self.config.name, count, now - last)
                 yield Answer(named, begun - entry.arrived, now - begun, rows)
                 # From when the client has taken it: its slowness is not the model's.
                 last = self._now()
@@ -474,7 +480,7 @@ class Service:
     def _free(self, replica: Replica) -> bool:
         if self.signature.streamed:
             return replica.room > 0
-        return replica.ready and replica not in self._busy
+        return replica not in self._busy
 
     @property
     def _most(self) -> int:

@@ -148,6 +148,15 @@ def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
             "import time\ndef scaled(x):\n    time.sleep(float(x.max()) / 1e3)\n"
             "    return x * 7\n"
         )
+        steps = tmp_path / "served_steps.py"
+        steps.write_text(
+            "import time\ndef steps(x):\n    for k in range(8):\n        yield x + k\n"
+            "        time.sleep(float(x.max()) / 8e3)\n"
+        )
+        path.write_text(
+            path.read_text()
+            + f'[models.s]\nsource = "{steps}:steps"\ninputs = {{x = "f32[b]"}}\n'
+        )
         server.process.send_signal(signal.SIGHUP)
         server.until("(?s)loaded again.*not loaded again.*models are loaded again")
         found: list[Any] = []
@@ -155,8 +164,14 @@ def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
             target=lambda: found.append(server.ask("POST", "/predict/m", [800]))
         )
         thread.start()
-        time.sleep(0.3)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("POST", "/predict/s", "[800]")
+        stream = connection.getresponse()
+        assert json.loads(stream.readline()[6:]) == {"output": [800.0]}
         server.process.send_signal(signal.SIGTERM)
+        # Streams too are served to their end.
+        assert b"807.0" in stream.read() and stream.isclosed()
+        connection.close()
         thread.join()
         assert found == [(200, {"output": [5600.0]})]
         assert server.process.wait(20) == 0

@@ -84,6 +84,8 @@ def test_a_file(tmp_path: Path) -> None:
         ({"models": {"a": {"source": "m:a", "replicas": "2"}}}, "must be int, got '2'"),
         ({"models": {"a": {"source": "m:a", "replicas": True}}}, "must be int"),
         ({"models": {"a": {"source": "m:a", "replicas": 0}}}, "must be above 0"),
+        ({"models": {"a": {"source": "m:a", "streams": 0}}}, "must be above 0"),
+        ({"models": {"a": {"source": "m:a", "duration": "0s"}}}, "must be above 0"),
         ({"models": {"a": {"source": "m:a", "batching": "best"}}}, "got 'best'"),
         ({"models": {"a": {"source": "m:a", "devices": ["gpu"]}}}, "got 'gpu'"),
         ({"models": {"a": {"source": "m:a"}}, "log": "xml"}, "'text' or 'json'"),

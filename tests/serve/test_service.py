@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ import pytest
 
 from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import Source
-from fxflow.serve.service import Meter, ModelConfig, Service
+from fxflow.serve.service import Answer, Meter, ModelConfig, Service, answers
+from fxflow.serve.signatures import Signature
 
 ACT = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
 
@@ -22,15 +25,25 @@ class Counting(Meter):
     def __init__(self) -> None:
         self.batches: list[int] = []
 
+        self.results: list[int] = []
+
     def batch(self, model: str, rows: int, seconds: float) -> None:
         self.batches.append(rows)
 
+    def result(self, model: str, number: int, seconds: float) -> None:
+        assert seconds >= 0
+        self.results.append(number)
 
-def using(body: Callable[[Service, Counting], Awaitable[None]], **options: Any) -> None:
+
+def using(
+    body: Callable[[Service, Counting], Awaitable[None]],
+    source: Source = ACT,
+    **options: Any,
+) -> None:
     async def main() -> None:
         meter = Counting()
         options.setdefault("slo", 1.0)
-        service = Service(ModelConfig("m", ACT, **options), meter)
+        service = Service(ModelConfig("m", source, **options), meter)
         await service.start()
         try:
             await body(service, meter)
@@ -189,3 +202,125 @@ def test_what_cannot_be_loaded(capfd: pytest.CaptureFixture[str]) -> None:
             await service.start()
 
     asyncio.run(main())
+
+
+# -- streams of results ----------------------------------------------------------------
+
+
+def counter(streams: int, asynchronous: bool) -> Source:
+    arguments = {"asynchronous": asynchronous}
+    return Source(
+        "tests.serve.zoo:counter", factory=True, arguments=arguments, streams=streams
+    )
+
+
+def counting(
+    service: Service, most: int, fault: int = 0, pause: float = 0.0, **options: Any
+) -> AsyncGenerator[Answer, None]:
+    x = np.array([[most, fault, pause, 10]], np.float32)
+    return answers(service, {"x": x}, 1, **options)
+
+
+async def numbers(results: AsyncGenerator[Answer, None]) -> list[float]:
+    return [float(answer.outputs["y"][0, 0]) async for answer in results]
+
+
+async def first_of(results: AsyncGenerator[Answer, None]) -> Answer:
+    async with aclosing(results):
+        return await anext(results)
+
+
+def test_streams() -> None:
+    async def body(service: Service, meter: Counting) -> None:
+        both = [numbers(counting(service, n)) for n in (3, 2)]
+        assert await asyncio.gather(*both) == [[10, 11, 12], [10, 11]]
+        assert sorted(meter.results) == [0, 0, 1, 1, 2]
+        with pytest.raises(ServeError, match="by a stream of results") as caught:
+            await service.submit({"x": np.zeros((1, 4), np.float32)}, 1)
+        assert caught.value.status == 400
+
+        # Of three two are open, and the third waits until one is given up.
+        endless = [counting(service, 1000) for _ in range(2)]
+        before = (await anext(endless[0])).outputs["closed"][0]
+        await anext(endless[1])
+        waits = asyncio.create_task(first_of(counting(service, 1)))
+        await asyncio.sleep(0.05)
+        assert not waits.done() and service.figures()["streams"] == 2
+        await endless[0].aclose()
+        answer = await waits
+        assert answer.queued > 0.04
+        assert answer.outputs["closed"][0] == before + 1  # the generator knows it
+        # So it does if who waits for a result is cancelled.
+        task = asyncio.create_task(anext(counting(service, 1, 0, 30.0)))  # type: ignore[arg-type]
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await first_of(counting(service, 1))).outputs["closed"][0] == before + 3
+        await endless[1].aclose()
+
+        # A result that is late, or a stream that is long, is an error and ends it.
+        with pytest.raises(ServeError, match=r"no result within 0\.2 s") as caught:
+            await numbers(counting(service, 1, 0, 30.0, timeout=0.2))
+        assert caught.value.status == 504
+        service.config = replace(service.config, duration=0.2)
+        with pytest.raises(ServeError, match=r"took more than 0\.2 s"):
+            await numbers(counting(service, 1_000_000))
+        service.config = replace(service.config, duration=60.0)
+        assert service.figures()["starts"] == 1
+
+        # A crash costs the open streams, and words tell it.
+        found: list[float] = []
+        with pytest.raises(ServeError, match="ended by signal 9") as caught:
+            async for answer in counting(service, 5, 2):
+                found += answer.outputs["y"][0].tolist()
+        assert found == [10, 11] and caught.value.status == 500
+        while not service.ready:
+            await asyncio.sleep(0.01)
+        # Draining waits for who is served, and refuses others.
+        last = counting(service, 4, 0, 0.02)
+        await anext(last)
+        draining = asyncio.create_task(service.drain())
+        await asyncio.sleep(0)
+        with pytest.raises(ServeError, match="no replica"):
+            await numbers(counting(service, 1))
+        assert await numbers(last) == [11, 12, 13] and not draining.done()
+        await draining
+
+    using(body, counter(2, asynchronous=True), slo=4.0)
+
+
+def test_a_generator_that_does_not_stop_is_killed() -> None:
+    async def body(service: Service, meter: Counting) -> None:
+        other = counting(service, 1000)
+        await anext(other)
+        with pytest.raises(ServeError, match="no result within"):
+            # A step that blocks all.
+            await numbers(counting(service, 1, 0, 30.0, timeout=0.2))
+        with pytest.raises(ServeError, match="did not end a stream within 1 s"):
+            await numbers(other)
+        while service.figures()["starts"] < 2 or not service.ready:
+            await asyncio.sleep(0.01)
+        assert await numbers(counting(service, 2)) == [10, 11]
+
+    using(body, counter(2, asynchronous=False), slo=4.0, hang=1.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "words"),
+    [
+        (Source(ACT.source, inputs=ACT.inputs, streams=2), {}, "are for generators"),
+        (counter(1, asynchronous=False), {"cache": 1}, "of a generator are not kept"),
+    ],
+    ids=["streams", "cache"],
+)
+def test_options_that_do_not_fit_the_model(
+    source: Source, options: dict[str, Any], words: str
+) -> None:
+    service = Service(ModelConfig("m", source, **options))
+    (replica,) = service._replicas
+    streamed = "cache" in options
+    replica.signature = Signature((), (), batched=True, streamed=streamed)
+    with pytest.raises(ServeError, match=words) as caught:
+        service._check()
+    assert caught.value.status == 400

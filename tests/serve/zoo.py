@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,3 +57,64 @@ def act(x: Any) -> Any:
 
 def wrong_rows(x: Any) -> Any:
     return x[:1]
+
+
+#: Of the generators that have ended, how many results they were to give.
+CLOSED: list[float] = []
+
+
+def _counted(x: Any, k: int, fault: float) -> dict[str, Any]:
+    if k == 2 and fault == 1:
+        raise ValueError("two is not liked")
+    if k == 2 and fault == 2:
+        os.kill(os.getpid(), 9)
+    return {"y": x[:, 3:] + np.float32(k), "closed": np.full(len(x), len(CLOSED))}
+
+
+def counting(x: Any) -> Iterator[Any]:
+    """Yields the last number + 0, 1, …: how often, with what fault, how slowly."""
+    most, fault, pause = (float(value) for value in x[0, :3])
+    try:
+        for k in range(int(most)):
+            time.sleep(pause)
+            yield _counted(x, k, fault)
+    finally:
+        CLOSED.append(most)
+
+
+async def counting_async(x: Any) -> AsyncIterator[Any]:
+    most, fault, pause = (float(value) for value in x[0, :3])
+    try:
+        for k in range(int(most)):
+            await asyncio.sleep(pause)
+            yield _counted(x, k, fault)
+    finally:
+        CLOSED.append(most)
+
+
+def counter(asynchronous: bool = False) -> Model:
+    return Model(
+        counting_async if asynchronous else counting,
+        inputs={"x": "f32[batch,n]"},
+        jit=False,
+        example={"x": [2.0, 0.0, 0.0, 0.0]},
+    )
+
+
+def words(text_input: Any) -> Iterator[dict[str, Any]]:
+    """Yields the words of a text."""
+    for word in bytes(text_input[0]).split():
+        yield {"text_output": np.array([word], object)}
+
+
+WORDS = Model(
+    words,
+    inputs={"text_input": "bytes[1]"},
+    batched=False,
+    jit=False,
+    example={"text_input": [b"a b"]},
+)
+
+
+def silent(x: Any) -> Iterator[Any]:
+    yield from ()

@@ -93,8 +93,8 @@ class Model:
             or inspect.isasyncgenfunction(function)
         ):
             raise ServeError(
-                "a generator is called as it is: say jit=False, and jit what it does in "
-                "a step"
+                "a generator is called as it is: say jit=False, and jit what it does "
+                "in a step"
             )
         self._names = tuple(outputs)
         self._batched, self._jit = batched, jit
@@ -251,20 +251,21 @@ def _asynchronous(results: Any) -> aclosing[AsyncGenerator[Any, None]]:
             for result in found:
                 yield result
 
-    return aclosing(results if inspect.isasyncgen(results) else each())
+    found: Any = results if inspect.isasyncgen(results) else each()
+    return aclosing(found)
 
 
 async def _first(results: Any) -> Any:
     """The last of the first results, by which a generator is tried."""
-    found, count = None, 0
+    found: list[Any] = []
     async with _asynchronous(results) as each:
-        async for found in each:
-            count += 1
-            if count == _TRIED:
+        async for result in each:
+            found.append(result)
+            if len(found) == _TRIED:
                 break
-    if not count:
+    if not found:
         raise ServeError(
             "the generator yields nothing for its example, which is to show what it "
             "yields: give another one (example=...)"
         )
-    return found
+    return found[-1]

@@ -10,7 +10,6 @@ does, even while the model runs.
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import queue
 import socket
@@ -89,7 +88,10 @@ def main(argv: list[str]) -> int:
         send({"ready": signature.to_json()})
         if signature.streamed:
             loop, streams = runner.get_loop(), Streams(model, regions, send)
-            tell = functools.partial(loop.call_soon_threadsafe, streams.tell)
+
+            def tell(message: dict[str, Any]) -> None:
+                loop.call_soon_threadsafe(streams.tell, message)
+
             threading.Thread(target=listen, args=(tell,), daemon=True).start()
             runner.run(asyncio.Event().wait())  # until `listen` ends it all
     calls: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()

@@ -8,16 +8,18 @@ a handler an `Exchange` looks as Starlette's request does, a `Reply` as its resp
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-_MODELS, _INFER, _PREDICT = "/v2/models/", "/infer", "/predict/"
+_MODELS, _PREDICT = "/v2/models/", "/predict/"
+_KINDS = frozenset({"infer", "generate", "generate_stream"})
 
 
 class _Gone(Exception):
-    """The client went away before its request was complete."""
+    """The client went away before its request or its answer was complete."""
 
 
 class Client(NamedTuple):
@@ -33,10 +35,11 @@ class Exchange:
     Args:
       scope: as ASGI has it.
       receive: gives parts of the body.
+      send: takes parts of the answer.
       path_params: what the route's path names.
 
     Attributes:
-      scope: as ASGI has it.
+      scope, receive, send: as ASGI has them.
       method: such as ``POST``.
       headers: by name in lower case; of several of one name the first.
       path_params: what the route's path names.
@@ -45,19 +48,25 @@ class Exchange:
 
     headers: dict[str, str]
     path_params: dict[str, str]
+    receive: Callable[[], Awaitable[Any]]
     scope: dict[str, Any]
+    send: Callable[[Any], Awaitable[None]]
     state: SimpleNamespace
 
-    __slots__ = ("_receive", "headers", "method", "path_params", "scope", "state")
+    # fmt: off
+    __slots__ = (
+        "headers", "method", "path_params", "receive", "scope", "send", "state",
+    )
+    # fmt: on
 
     def __init__(
         self,
         scope: dict[str, Any],
         receive: Callable[[], Awaitable[Any]],
+        send: Callable[[Any], Awaitable[None]],
         path_params: dict[str, str],
     ) -> None:
-        self.scope = scope
-        self._receive = receive
+        self.scope, self.receive, self.send = scope, receive, send
         self.method: str = scope["method"]
         self.path_params = path_params
         self.state = SimpleNamespace()
@@ -85,7 +94,7 @@ class Exchange:
           _Gone: the client went away.
         """
         while True:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] != "http.request":
                 raise _Gone
             if body := message.get("body"):
@@ -120,17 +129,97 @@ class Reply:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends it."""
-        headers = [
-            (b"content-type", self._media_type.encode("latin-1")),
-            (b"content-length", b"%d" % len(self._body)),
-        ]
-        headers += [
-            (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in self.headers.items()
-        ]
-        start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": headers})
+        own = {"content-type": self._media_type, "content-length": str(len(self._body))}
+        await send(_start(self.status_code, own | self.headers))
         await send({"type": "http.response.body", "body": self._body})
+
+
+def _start(status: int, headers: dict[str, str]) -> dict[str, Any]:
+    encoded = [
+        (name.lower().encode("latin-1"), value.encode("latin-1"))
+        for name, value in headers.items()
+    ]
+    return {"type": "http.response.start", "status": status, "headers": encoded}
+
+
+class Events:
+    """An answer of server-sent events, each sent when it is there.
+
+    Args:
+      request: that it answers, whose body was read.
+      parts: texts of events; the first may raise instead, then nothing is sent.
+      patience: seconds in which the client has to read an event.
+
+    Attributes:
+      status_code: of HTTP, or what went wrong after it was sent.
+      words: what that was; empty: nothing.
+      headers: may be added to until there is a first event.
+    """
+
+    def __init__(
+        self, request: Exchange, parts: AsyncGenerator[bytes, None], patience: float
+    ) -> None:
+        self.status_code = 200
+        self.words = ""
+        self.headers = {
+            "Content-Type": "text/event-stream; charset=utf-8",
+            "Cache-Control": "no-store",
+        }
+        self._request, self._parts, self._patience = request, parts, patience
+        self._begun = False
+
+    async def run(self) -> None:
+        """Sends them; ends early, and closes `parts`, if the client goes away."""
+        try:
+            with _Attended(self._request.receive):
+                async with aclosing(self._parts) as parts:
+                    async for part in parts:
+                        await self._put(part, more=True)
+            await self._put(b"", more=False)
+        except _Gone:
+            self.status_code, self.words = 499, "the client went away"
+        except TimeoutError:
+            self.status_code = 408
+            self.words = f"the client did not read within {self._patience:g} s"
+
+    async def _put(self, part: bytes, *, more: bool) -> None:
+        send = self._request.send
+        with Within(self._patience):
+            if not self._begun:
+                self._begun = True
+                await send(_start(200, self.headers))
+            body = {"type": "http.response.body", "body": part}
+            await send({**body, "more_body": more})
+
+
+class _Attended:
+    """Ends a block when the client goes away.
+
+    Args:
+      receive: of a request whose body was read.
+
+    Raises:
+      _Gone: it went away.
+    """
+
+    def __init__(self, receive: Callable[[], Awaitable[Any]]) -> None:
+        self._receive = receive
+        self._gone = False
+
+    def __enter__(self) -> None:
+        self._task: Any = asyncio.current_task()
+        self._watch = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        self._task.cancel()
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._watch.cancel()
+        if self._gone and not self._task.uncancel() and kind is asyncio.CancelledError:
+            raise _Gone from error
 
 
 class Within:
@@ -172,8 +261,8 @@ def found(path: str) -> tuple[str, dict[str, str]] | None:
       path: of a request.
 
     Returns:
-      ``infer`` or ``predict``, with the model's name, and its version if the path has
-      one; None for other routes.
+      ``infer``, ``generate``, ``generate_stream`` or ``predict``, with the model's
+      name, and its version if the path has one; None for other routes.
 
     Example:
       >>> found("/v2/models/digits/versions/1/infer")
@@ -181,12 +270,14 @@ def found(path: str) -> tuple[str, dict[str, str]] | None:
       >>> found("/predict/digits"), found("/v2/models/digits")
       (('predict', {'model': 'digits'}), None)
     """
-    if path.startswith(_MODELS) and path.endswith(_INFER):
-        name, *rest = path[len(_MODELS) : -len(_INFER)].split("/")
-        if name and not rest:
-            return "infer", {"model": name}
-        if name and len(rest) == 2 and rest[0] == "versions" and rest[1]:
-            return "infer", {"model": name, "version": rest[1]}
+    if path.startswith(_MODELS):
+        *names, kind = path[len(_MODELS) :].split("/")
+        if kind not in _KINDS or not all(names):
+            return None
+        if len(names) == 1:
+            return kind, {"model": names[0]}
+        if len(names) == 3 and names[1] == "versions":
+            return kind, {"model": names[0], "version": names[2]}
     elif path.startswith(_PREDICT):
         name = path[len(_PREDICT) :]
         if name and "/" not in name:

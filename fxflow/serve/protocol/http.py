@@ -15,7 +15,8 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,20 +27,30 @@ from fxflow.errors import ServeError
 from fxflow.serve.limits import ClientLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol import openapi, status
-from fxflow.serve.protocol.exchange import Exchange, Reply, Within, _Gone, found
+from fxflow.serve.protocol.exchange import (
+    Events,
+    Exchange,
+    Reply,
+    Within,
+    _Gone,
+    found,
+)
 from fxflow.serve.protocol.tensors import (
+    InferRequest,
     bad,
     dumps,
     parse_feedback,
+    parse_generate,
     parse_infer,
     parse_plain,
     provenance_parameters,
+    write_generate,
     write_infer,
     write_plain,
 )
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import Selector
-from fxflow.serve.service import Answer, Origin
+from fxflow.serve.service import Answer, Origin, answers
 from fxflow.serve.signatures import Signature
 from fxflow.serve.telemetry import Tracing
 from fxflow.serve.versions import Versions
@@ -50,8 +61,9 @@ _requests = logging.getLogger("fxflow.serve.requests")
 #: Who only asks whether the server lives need not say who it is; nor who gets a page
 #: that is the same for all, and asks for the key itself.
 _OPEN = ("/v2/health/live", "/v2/health/ready", "/status")
+_FAILED = "the server failed; its log says how"
 _ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
-EXTENSIONS = ["binary_tensor_data", "model_repository"]
+EXTENSIONS = ["binary_tensor_data", "generate", "model_repository"]
 
 
 @dataclass
@@ -251,6 +263,10 @@ def application(
                     if request.scope["path"] not in _OPEN:
                         client = request.state.client = admitted(request)
                     response = await handler(request)
+                    if isinstance(response, Events):
+                        response.headers["X-Request-Id"] = name
+                        await response.run()
+                        words = response.words
                 except ServeError as error:
                     words = str(error)
                     response = refusal(error)
@@ -259,7 +275,7 @@ def application(
                     response = Response(status_code=499)
                 except Exception:
                     _log.exception("a request failed")
-                    words = "the server failed; its log says how"
+                    words = _FAILED
                     response = JSONResponse({"error": words}, 500)
                 code = response.status_code
                 seconds = time.monotonic() - begun
@@ -359,11 +375,7 @@ def application(
             header = None if length is None else int(length[:20])
             parsed = parse_infer(body, header, service.signature)
             answer = await service.submit(
-                parsed.inputs,
-                parsed.rows,
-                priority=parsed.priority,
-                timeout=parsed.timeout,
-                origin=Origin(parsed.id, request.state.client, parsed.context),
+                parsed.inputs, parsed.rows, **options(request, parsed)
             )
             request.state.span.answered(answer)
         finally:
@@ -383,26 +395,104 @@ def application(
         headers["Inference-Header-Content-Length"] = str(size)
         return Reply(text, "application/octet-stream", headers)
 
-    async def predict(request: Exchange) -> Reply:
-        nonlocal in_hand
+    async def predict(request: Exchange) -> Reply | Events:
         service = asked(request)
         body = await body_of(request)
-        in_hand += len(body)
+        parsed = parse_plain(body, service.signature)
+        query = request.query_params
+        parsed.id, parsed.context = query.get("id", ""), query.get("context", "")
+
+        def written(answer: Answer) -> bytes:
+            return dumps(write_plain(answer.outputs, service.signature))
+
+        if service.signature.streamed:
+            return events(request, service, parsed, len(body), written)
+        return await single(request, service, parsed, len(body), written)
+
+    async def generate(request: Exchange) -> Reply | Events:
+        service = asked(request)
+        body = await body_of(request)
+        parsed = parse_generate(body, service.signature)
+
+        def written(answer: Answer) -> bytes:
+            of = answer.provenance
+            found = write_generate(
+                answer.outputs,
+                service.signature,
+                service.config.name,
+                service.versions[0] if of is None else of.version,
+                parsed.id if of is None else of.id,
+            )
+            return dumps(found)
+
+        if request.scope["path"].endswith("_stream"):
+            return events(request, service, parsed, len(body), written)
+        return await single(request, service, parsed, len(body), written)
+
+    async def single(
+        request: Exchange,
+        service: Any,
+        parsed: InferRequest,
+        size: int,
+        written: Callable[[Answer], bytes],
+    ) -> Reply:
+        nonlocal in_hand
+        in_hand += size
         try:
-            parsed = parse_plain(body, service.signature)
-            query = request.query_params
             answer = await service.submit(
-                parsed.inputs,
-                parsed.rows,
-                origin=Origin(
-                    query.get("id", ""), request.state.client, query.get("context", "")
-                ),
+                parsed.inputs, parsed.rows, **options(request, parsed)
             )
             request.state.span.answered(answer)
         finally:
-            in_hand -= len(body)
-        text = dumps(write_plain(answer.outputs, service.signature))
-        return Reply(text, "application/json", explained(answer))
+            in_hand -= size
+        return Reply(written(answer), "application/json", explained(answer))
+
+    def events(
+        request: Exchange,
+        service: Any,
+        parsed: InferRequest,
+        size: int,
+        written: Callable[[Answer], bytes],
+    ) -> Events:
+        async def parts() -> AsyncGenerator[bytes, None]:
+            nonlocal in_hand
+            in_hand += size
+            count = 0
+            results = answers(
+                service, parsed.inputs, parsed.rows, **options(request, parsed)
+            )
+            try:
+                async with aclosing(results):
+                    async for answer in results:
+                        text = written(answer)
+                        if not count:
+                            reply.headers |= explained(answer)
+                        count += 1
+                        yield b"data: %b\n\n" % text
+            except Exception as error:
+                if not count:  # it can still be said by the status
+                    raise
+                reply.status_code, reply.words = 500, _FAILED
+                if isinstance(error, ServeError):
+                    reply.status_code, reply.words = error.status, str(error)
+                else:
+                    _log.exception("a stream failed")
+                yield b"data: %b\n\n" % dumps({"error": reply.words})
+            finally:
+                in_hand -= size
+                if count:
+                    request.state.span.answered(answer)
+                    request.state.span.set(fxflow__results=count)
+
+        reply = Events(request, parts(), bounds.body_timeout)
+        return reply
+
+    def options(request: Exchange, parsed: InferRequest) -> dict[str, Any]:
+        return {
+            "priority": parsed.priority,
+            "timeout": parsed.timeout,
+            "origin": Origin(parsed.id, request.state.client, parsed.context),
+        }
 
     async def feedback(request: Request) -> Response:
         nonlocal in_hand
@@ -517,6 +607,7 @@ def application(
     for place in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
         get |= {place: model, f"{place}/ready": model_ready}
         post[f"{place}/infer"] = infer
+        post[f"{place}/generate"] = post[f"{place}/generate_stream"] = generate
     for action, handler in (("load", load), ("unload", unload)):
         post[f"/v2/repository/models/{{model}}/{action}"] = handler
     routes: list[Any] = [
@@ -528,6 +619,8 @@ def application(
         routes.append(Mount("/app", StaticFiles(directory=static, html=True)))
     predictions = {
         "infer": guarded(infer, "/v2/models/{model}/infer"),
+        "generate": guarded(generate, "/v2/models/{model}/generate"),
+        "generate_stream": guarded(generate, "/v2/models/{model}/generate_stream"),
         "predict": guarded(predict, "/predict/{model}"),
     }
     others = Starlette(routes=routes, exception_handlers={HTTPException: not_a_route})
@@ -540,7 +633,8 @@ def application(
             await others(scope, receive, send)
             return
         kind, names = route
-        response = await predictions[kind](Exchange(scope, receive, names))
-        await response(scope, receive, send)
+        response = await predictions[kind](Exchange(scope, receive, send, names))
+        if not isinstance(response, Events):  # which are sent as they come
+            await response(scope, receive, send)
 
     return app

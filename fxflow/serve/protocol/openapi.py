@@ -16,6 +16,11 @@ ROUTES = {
     "/v2/models/{model}": ("get", "Names and types of a model's inputs and outputs"),
     "/v2/models/{model}/ready": ("get", "Whether a model can be called"),
     "/v2/models/{model}/infer": ("post", "A prediction, as JSON or binary tensors"),
+    "/v2/models/{model}/generate": ("post", "A prediction, inputs by name as JSON"),
+    "/v2/models/{model}/generate_stream": (
+        "post",
+        "The same, and of a generator each result as a server-sent event",
+    ),
     "/v2/repository/index": ("post", "All models and their states"),
     "/predict/{model}": ("post", "A prediction, plain lists in and out"),
     "/feedback/{model}": ("post", "How good a prediction of a group of models was"),
@@ -24,6 +29,9 @@ ROUTES = {
     "/status": ("get", "A page that shows what the server is doing"),
     "/status.json": ("get", "What that page shows"),
 }
+
+#: Each event's data is an object of outputs, or of `error` alone.
+_STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
 def _schema(spec: TensorSpec) -> dict[str, Any]:
@@ -63,6 +71,8 @@ def document(models: Mapping[str, Signature], version: str) -> dict[str, Any]:
             ]
             operation["responses"]["404"] = {"description": "There is no such model"}
         if method == "post" and "{model}" in path:
+            if path.endswith("_stream"):
+                operation["responses"]["200"]["content"] = _STREAM
             kind = {"application/json": {"schema": {"type": "object"}}}
             operation["requestBody"] = {"required": True, "content": kind}
             operation["responses"] |= {
@@ -79,7 +89,9 @@ def document(models: Mapping[str, Signature], version: str) -> dict[str, Any]:
                 "responses": {
                     "200": {
                         "description": "The outputs",
-                        "content": _content(signature.outputs),
+                        "content": _STREAM
+                        if signature.streamed
+                        else _content(signature.outputs),
                     }
                 },
             }

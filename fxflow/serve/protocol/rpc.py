@@ -6,11 +6,13 @@ gRPC tells, is the request's.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from fxflow.serve.protocol.http import EXTENSIONS, Limits, key_checker, log_requ
 from fxflow.serve.protocol.messages import SERVICE, classes
 from fxflow.serve.protocol.tensors import bad, provenance_parameters, scheduling
 from fxflow.serve.repository import Repository
-from fxflow.serve.service import Origin
+from fxflow.serve.service import Answer, Origin, answers
 from fxflow.serve.signatures import DATATYPES, Signature, from_bytes, to_bytes
 from fxflow.serve.telemetry import Span, Tracing
 
@@ -35,6 +37,7 @@ _CODES = {
     404: "NOT_FOUND",
     413: "INVALID_ARGUMENT",
     429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
@@ -106,6 +109,13 @@ def _typed(contents: Any, datatype: str, shape: tuple[int, ...]) -> Array:
         return np.array(list(values), dtype).reshape(shape)
     except OverflowError:
         bad(f"an element is out of the range of {datatype}")
+
+
+#: Parameters of Triton's for streams: of an answer, whether it is the request's last;
+#: of a request, whether an answer without outputs is to say so where the last result
+#: could not, because nobody knew that it was the last.
+_FINAL = "triton_final_response"
+_EMPTY_FINAL = "triton_enable_empty_final_response"
 
 
 def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,6 +228,8 @@ async def start_grpc(
         found = {}
         for name, value in parameters.items():
             kind = "string_param" if isinstance(value, str) else "double_param"
+            if isinstance(value, bool):
+                kind = "bool_param"
             found[name] = made("InferParameter", **{kind: value})
         return found
 
@@ -259,7 +271,8 @@ async def start_grpc(
             outputs=outputs,
         )
 
-    async def answer(request: Any, context: Any, span: Span) -> Any:
+    def asked(request: Any, context: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """What a request is for, its arguments for `submit`, and its parameters."""
         service = repository.get(request.model_name, request.model_version)
         arrays, rows = inputs_of(request, service.signature)
         known = {spec.name for spec in service.signature.outputs}
@@ -274,16 +287,21 @@ async def start_grpc(
         left = context.time_remaining()
         if left is not None:
             timeout = max(1e-3, min(timeout or left, left))
-        found = await service.submit(
-            arrays,
-            rows,
-            priority=priority,
-            timeout=timeout,
-            origin=Origin(request.id, client_name(context), context_name),
-        )
+        arguments = {
+            "inputs": arrays,
+            "rows": rows,
+            "priority": priority,
+            "timeout": timeout,
+            "origin": Origin(request.id, client_name(context), context_name),
+        }
+        return service, arguments, parameters
+
+    def response(
+        request: Any, service: Any, found: Answer, **parameters: str | float | bool
+    ) -> Any:
         of = found.provenance
-        span.answered(found)
         outputs, raw = [], []
+        wanted = {output.name for output in request.outputs}
         for spec in service.signature.outputs:
             if wanted and spec.name not in wanted:
                 continue
@@ -302,19 +320,23 @@ async def start_grpc(
             model_name=service.config.name,
             model_version=service.versions[0] if of is None else of.version,
             id=request.id if of is None else of.id,
-            parameters={} if of is None else written(provenance_parameters(of)),
+            parameters=written(
+                ({} if of is None else provenance_parameters(of)) | parameters
+            ),
             outputs=outputs,
             raw_output_contents=raw,
         )
 
-    async def infer(request: Any, context: Any) -> Any:
+    @asynccontextmanager
+    async def accounted(request: Any, context: Any, method: str) -> AsyncIterator[Span]:
+        """Counts, traces and logs a request for a prediction."""
         begun, status, words = time.monotonic(), 500, "the server failed"
         given = said(context)
         name = given.get("x-request-id", "")[:128] or request.id or secrets.token_hex(8)
         model = request.model_name if request.model_name in repository else ""
         version = repository.version(model) if model else ""
         with spans.request(
-            f"{SERVICE}/ModelInfer",
+            f"{SERVICE}/{method}",
             given,
             rpc__system="grpc",
             fxflow__request_id=name,
@@ -322,11 +344,13 @@ async def start_grpc(
             fxflow__version=version,
         ) as span:
             try:
-                found = await answer(request, context, span)
+                yield span
                 status, words = 200, ""
-                return found
             except ServeError as error:
                 status, words = error.status, str(error)
+                raise
+            except asyncio.CancelledError:
+                status, words = 499, "the client went away"
                 raise
             finally:
                 seconds = time.monotonic() - begun
@@ -339,7 +363,7 @@ async def start_grpc(
                 log_request(
                     {
                         "id": name,
-                        "method": "ModelInfer",
+                        "method": method,
                         "status": code,
                         "seconds": round(seconds, 6),
                         "client": context.peer(),
@@ -351,26 +375,68 @@ async def start_grpc(
                     status,
                 )
 
-    async def stream(requests: Any, context: Any) -> AsyncIterator[Any]:
+    async def infer(request: Any, context: Any) -> Any:
+        async with accounted(request, context, "ModelInfer") as span:
+            service, arguments, _ = asked(request, context)
+            found = await service.submit(**arguments)
+            span.answered(found)
+            return response(request, service, found)
+
+    async def stream(requests: Any, context: Any) -> None:
         try:
             admit(context)
         except ServeError as error:
             await refuse(context, error)
         read = reader("ModelInferRequest")
+
+        async def put(**fields: Any) -> None:
+            try:
+                async with asyncio.timeout(bounds.body_timeout):
+                    await context.write(made("ModelStreamInferResponse", **fields))
+            except TimeoutError:
+                words = f"no answer was read within {bounds.body_timeout:g} s"
+                await context.abort(grpc.StatusCode.CANCELLED, words)
+
+        def empty(request: Any) -> Any:
+            """The end of a request's answers."""
+            return made(
+                "ModelInferResponse",
+                model_name=request.model_name,
+                model_version=request.model_version,
+                id=request.id,
+                parameters=written({_FINAL: True}),
+            )
+
+        async def answer(request: Any, span: Span) -> None:
+            service, arguments, parameters = asked(request, context)
+            ends = parameters.get(_EMPTY_FINAL, False)
+            if not isinstance(ends, bool):
+                bad(f"{_EMPTY_FINAL!r} must be a bool_param, got {ends!r}")
+            streamed, count = service.signature.streamed, 0
+            try:
+                async with aclosing(answers(service, **arguments)) as results:
+                    async for found in results:
+                        count += 1
+                        final = {_FINAL: not streamed}
+                        await put(
+                            infer_response=response(request, service, found, **final)
+                        )
+            finally:
+                if count:
+                    span.answered(found)
+                    span.set(fxflow__results=count)
+            if ends and streamed:
+                await put(infer_response=empty(request))
+
         async for data in requests:
             request = made("ModelInferRequest")
             try:
                 request = read(data)
-                found = await infer(request, context)
-                yield made("ModelStreamInferResponse", infer_response=found)
+                async with accounted(request, context, "ModelStreamInfer") as span:
+                    await answer(request, span)
             except ServeError as error:
                 # One request's error is not the end of the others.
-                empty = made("ModelInferResponse", id=request.id)
-                yield made(
-                    "ModelStreamInferResponse",
-                    error_message=str(error),
-                    infer_response=empty,
-                )
+                await put(error_message=str(error), infer_response=empty(request))
 
     async def index(request: Any, context: Any) -> Any:
         found = [

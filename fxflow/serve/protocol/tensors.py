@@ -460,6 +460,83 @@ def plain_inputs(value: Any, signature: Signature) -> InferRequest:
     return InferRequest(inputs, rows)
 
 
+def parse_generate(body: bytes, signature: Signature) -> InferRequest:
+    """Returns what the body of Triton's generate extension says.
+
+    Args:
+      body: an object of inputs by name, some of which may be in its ``parameters``;
+        where lists are less deep than an input has axes, the first ones have size 1.
+      signature: of the model.
+
+    Returns:
+      The request.
+
+    Raises:
+      ServeError: status 400; it does not fit the signature.
+    """
+    value = parse_json(body)
+    if not isinstance(value, dict):
+        bad(f"the body must be an object, got {_short(value)}")
+    axes = {spec.name: len(spec.shape) for spec in signature.inputs}
+    given: dict[str, Any] = {}
+    said: dict[str, Any] = {}
+    for name, item in (
+        *((k, v) for k, v in value.items() if k != "parameters"),
+        *_get(value, "parameters", dict, {}).items(),
+    ):
+        if name in given:
+            bad(f"{name!r} is given twice")
+        (given if name in axes else said)[name] = item
+    known = {"id", "priority", "timeout", "context"}
+    if unknown := said.keys() - known:
+        bad(
+            f"the model has no input or parameter {min(unknown)!r}: its inputs are "
+            f"{', '.join(map(repr, axes))}"
+        )
+    for name, item in given.items():
+        depth, at = 0, item
+        while isinstance(at, list) and depth < axes[name]:
+            depth, at = depth + 1, at[0] if at else None
+        for _ in range(axes[name] - depth):
+            item = [item]
+        given[name] = item
+    request = plain_inputs(given, signature)
+    request.priority, request.timeout = scheduling(said)
+    request.id = _get(said, "id", str, "")
+    request.context = _get(said, "context", str, "")
+    return request
+
+
+def write_generate(
+    outputs: Mapping[str, Array],
+    signature: Signature,
+    model: str,
+    version: str,
+    id: str = "",
+) -> dict[str, Any]:
+    """Returns a result as Triton's generate extension has it.
+
+    Args:
+      outputs: by name.
+      signature: of the model.
+      model, version: whose they are.
+      id: of the request, if it has one.
+
+    Returns:
+      Each output by its name: of one element that, of more a flat list.
+
+    Raises:
+      ServeError: status 422; JSON cannot hold an output.
+    """
+    found: dict[str, Any] = {"model_name": model, "model_version": version}
+    if id:
+        found["id"] = id
+    for spec in signature.outputs:
+        flat = to_json(spec, outputs[spec.name])
+        found[spec.name] = flat[0] if len(flat) == 1 else flat
+    return found
+
+
 def provenance_parameters(answer: Provenance) -> dict[str, Any]:
     """Returns which models an answer is from, as parameters of the protocol.
 

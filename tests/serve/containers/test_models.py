@@ -1,5 +1,7 @@
 """What is served, in this process."""
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -119,3 +121,44 @@ def test_sizes_that_are_given() -> None:
     assert model.run([np.ones(3, np.float32)], 3)[0].shape == (3,) and seen[2:] == [8]
     with pytest.raises(ServeError, match="sizes are those of batches"):
         Model(f, inputs={"x": "f32[]"}, batched=False, sizes=[2])
+
+
+def test_generators_are_tried_by_their_first_results() -> None:
+    steps = []
+
+    def endless(x: Any) -> Iterator[Any]:
+        while True:
+            steps.append(len(x))
+            yield {"y": x.sum(1), "step": np.full(len(x), len(steps))}
+
+    model = Model(endless, inputs={"x": "f32[b,2]"}, jit=False)
+    signature = model.prepare(8)
+    # Later steps may be others than the first: what they compile is compiled now.
+    assert signature.streamed and steps == [1] * 4 + [2] * 4
+    assert [str(spec) for spec in signature.outputs] == ["f32[b]", "i64[b]"]
+    with pytest.raises(ServeError, match="say jit=False, and jit what it does"):
+        Model(endless, inputs={"x": "f32[b,2]"})
+    silent = load_model(f"{ZOO}:silent", inputs={"x": "f32[b]"})
+    with pytest.raises(ServeError, match="yields nothing for its example"):
+        silent.prepare(1)
+
+
+def test_results_of_a_generator_are_checked() -> None:
+    def changing(x: Any) -> Iterator[Any]:
+        yield x
+        if x[0] == 2:
+            yield x.astype(np.int32)
+        if x[0] == 3:
+            yield x[:0]
+
+    model = Model(changing, inputs={"x": "f32[b]"}, jit=False)
+    model.prepare(1)
+
+    async def results(value: float) -> None:
+        async for (y,) in model.stream([np.array([value], np.float32)], 1):
+            assert y.tolist() == [value]
+
+    asyncio.run(results(1))
+    for value, words in ((2, "must be f32.b., got int32"), (3, r"shape \(0,\) for 1")):
+        with pytest.raises(ServeError, match=words):
+            asyncio.run(results(value))

@@ -22,6 +22,10 @@ def test_other_routes(path: str) -> None:
     assert found(path) is None
 
 
+async def ignore(message: dict[str, Any]) -> None:
+    pass
+
+
 def exchange(*messages: dict[str, Any]) -> Exchange:
     waiting = list(messages)
 
@@ -34,7 +38,7 @@ def exchange(*messages: dict[str, Any]) -> Exchange:
         "query_string": b"id=a%20b&context=%C3%A9&id=c",
         "headers": [(b"accept", b"first"), (b"accept", b"second"), (b"x-a", b"\xe9")],
     }
-    return Exchange(scope, receive, {})
+    return Exchange(scope, receive, ignore, {})
 
 
 def test_requests() -> None:
