@@ -117,6 +117,13 @@ class Signature:
     sizes: tuple[int, ...] = ()
     streamed: bool = False
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.inputs, self.outputs, self.batched, self.sizes))
+
     @cached_property
     def _known(self) -> dict[str, TensorSpec]:
         return {spec.name: spec for spec in self.inputs}

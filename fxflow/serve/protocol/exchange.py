@@ -8,10 +8,10 @@ a handler an `Exchange` looks as Starlette's request does, a `Reply` as its resp
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 _MODELS, _PREDICT = "/v2/models/", "/predict/"
@@ -20,13 +20,6 @@ _KINDS = frozenset({"infer", "generate", "generate_stream"})
 
 class _Gone(Exception):
     """The client went away before its request or its answer was complete."""
-
-
-class Client(NamedTuple):
-    """Where a request comes from."""
-
-    host: str
-    port: int
 
 
 class Exchange:
@@ -76,31 +69,10 @@ class Exchange:
         }
 
     @property
-    def client(self) -> Client | None:
-        """Where it comes from, if that is known."""
-        found = self.scope.get("client")
-        return Client(*found) if found else None
-
-    @property
     def query_params(self) -> dict[str, str]:
         """What follows the path, by name; of several of one name the last."""
         text = self.scope["query_string"]
         return dict(parse_qsl(text.decode("latin-1"))) if text else {}
-
-    async def stream(self) -> AsyncIterator[bytes]:
-        """The parts of the body, as they come.
-
-        Raises:
-          _Gone: the client went away.
-        """
-        while True:
-            message = await self.receive()
-            if message["type"] != "http.request":
-                raise _Gone
-            if body := message.get("body"):
-                yield body
-            if not message.get("more_body"):
-                return
 
 
 class Reply:

@@ -119,6 +119,23 @@ def key_checker(keys: Mapping[str, str]) -> Callable[[str], str | None]:
 _REFUSED = frozenset({429, 503})
 
 
+def _level(status: int) -> int:
+    good = status < 400 or status in _REFUSED
+    return logging.INFO if good else logging.WARNING
+
+
+def is_logged(status: int) -> bool:
+    """Returns whether requests of a status have a line in the log.
+
+    Args:
+      status: of HTTP.
+
+    Returns:
+      Whether; to gather what is in one takes as long as a tenth of a request.
+    """
+    return _requests.isEnabledFor(_level(status))
+
+
 def log_request(details: Mapping[str, Any], status: int) -> None:
     """Writes a line of the log for a request.
 
@@ -126,11 +143,9 @@ def log_request(details: Mapping[str, Any], status: int) -> None:
       details: what is known of it; what is empty is left out.
       status: of HTTP; that of an error is a warning, unless it is a refusal.
     """
-    good = status < 400 or status in _REFUSED
-    level = logging.INFO if good else logging.WARNING
-    if _requests.isEnabledFor(level):
+    if is_logged(status):
         known = {name: value for name, value in details.items() if value != ""}
-        _requests.log(level, "request", extra={"details": known})
+        _requests.log(_level(status), "request", extra={"details": known})
 
 
 def application(
@@ -163,7 +178,7 @@ def application(
     try:
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
-        from starlette.requests import ClientDisconnect, Request
+        from starlette.requests import Request
         from starlette.responses import HTMLResponse, JSONResponse, Response
         from starlette.routing import Mount, Route
         from starlette.staticfiles import StaticFiles
@@ -193,7 +208,7 @@ def application(
 
     def admitted(request: Any) -> str:
         """The client, who may ask now."""
-        client = request.client.host if request.client else "unknown"
+        client, _ = request.scope.get("client") or ("unknown", 0)
         if keys:
             given = request.headers.get("x-api-key", "")
             kind, _, token = request.headers.get("authorization", "").partition(" ")
@@ -218,40 +233,46 @@ def application(
         encoding = request.headers.get("content-encoding", "identity")
         if encoding != "identity":
             raise ServeError(f"bodies with encoding {encoding!r} are not taken", 415)
-        parts, total = [], 0
-
-        def check(size: int) -> None:
-            if size > bounds.max_body:
-                raise ServeError(
-                    f"a body may have {bounds.max_body} bytes, got {size}", 413
-                )
-            if in_hand + size > bounds.max_bodies:
-                raise ServeError("too many bytes of requests are in hand", 503, 1.0)
-
-        check(size)
+        parts: list[bytes] = []
+        total, more = 0, True
         try:
             with Within(bounds.body_timeout):
-                async for part in request.stream():
-                    total += len(part)
-                    check(total)
-                    parts.append(part)
+                while True:
+                    if size > bounds.max_body:
+                        raise ServeError(
+                            f"a body may have {bounds.max_body} bytes, got {size}", 413
+                        )
+                    if in_hand + size > bounds.max_bodies:
+                        raise ServeError(
+                            "too many bytes of requests are in hand", 503, 1.0
+                        )
+                    if not more:
+                        return b"".join(parts)
+                    message = await request.receive()
+                    if message["type"] != "http.request":
+                        raise _Gone
+                    parts.append(message.get("body", b""))
+                    total += len(parts[-1])
+                    size = max(size, total)
+                    more = message.get("more_body", False)
         except TimeoutError:
             raise ServeError(
                 f"the body did not come within {bounds.body_timeout:g} s", 408
             ) from None
-        return b"".join(parts)
 
     # Requests are Starlette's, or an Exchange.
     Handler = Callable[[Any], Awaitable[Any]]
 
-    def guarded(handler: Handler, route: str) -> Handler:
+    def guarded(handler: Handler, method: str, route: str) -> Handler:
+        title = f"{method} {route}"
+
         async def handle(request: Any) -> Any:
             begun = time.monotonic()
             given = request.headers.get("x-request-id", "")
             name = given if _ID.fullmatch(given) else f"{run}-{next(series):x}"
             client = words = ""
             with spans.request(
-                f"{request.method} {route}",
+                title,
                 request.headers,
                 http__request__method=request.method,
                 http__route=route,
@@ -270,7 +291,7 @@ def application(
                 except ServeError as error:
                     words = str(error)
                     response = refusal(error)
-                except (ClientDisconnect, _Gone):
+                except _Gone:
                     words = "the client went away"
                     response = Response(status_code=499)
                 except Exception:
@@ -290,21 +311,22 @@ def application(
                 if words:
                     span.failed(code, words)
             response.headers["X-Request-Id"] = name
-            log_request(
-                {
-                    "id": name,
-                    "method": request.method,
-                    "path": request.scope["path"],
-                    "status": code,
-                    "seconds": round(seconds, 6),
-                    "client": client,
-                    "model": model if version else "",
-                    "version": version,
-                    "trace": span.trace,
-                    "error": words,
-                },
-                code,
-            )
+            if is_logged(code):
+                log_request(
+                    {
+                        "id": name,
+                        "method": request.method,
+                        "path": request.scope["path"],
+                        "status": code,
+                        "seconds": round(seconds, 6),
+                        "client": client,
+                        "model": model if version else "",
+                        "version": version,
+                        "trace": span.trace,
+                        "error": words,
+                    },
+                    code,
+                )
             return response
 
         return handle
@@ -611,17 +633,19 @@ def application(
     for action, handler in (("load", load), ("unload", unload)):
         post[f"/v2/repository/models/{{model}}/{action}"] = handler
     routes: list[Any] = [
-        Route(path, guarded(handler, path), methods=[method])
+        Route(path, guarded(handler, method, path), methods=[method])
         for method, table in (("GET", get), ("POST", post))
         for path, handler in table.items()
     ]
     if static:
         routes.append(Mount("/app", StaticFiles(directory=static, html=True)))
     predictions = {
-        "infer": guarded(infer, "/v2/models/{model}/infer"),
-        "generate": guarded(generate, "/v2/models/{model}/generate"),
-        "generate_stream": guarded(generate, "/v2/models/{model}/generate_stream"),
-        "predict": guarded(predict, "/predict/{model}"),
+        "infer": guarded(infer, "POST", "/v2/models/{model}/infer"),
+        "generate": guarded(generate, "POST", "/v2/models/{model}/generate"),
+        "generate_stream": guarded(
+            generate, "POST", "/v2/models/{model}/generate_stream"
+        ),
+        "predict": guarded(predict, "POST", "/predict/{model}"),
     }
     others = Starlette(routes=routes, exception_handlers={HTTPException: not_a_route})
 

@@ -6,13 +6,14 @@ types against the model's signature, then the numbers themselves.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -136,6 +137,24 @@ def _shape_of(name: str, value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
+class _Head(NamedTuple):
+    """What the JSON of an infer request says, checked against the signature.
+
+    Attributes:
+      inputs: of each its name, datatype, shape, binary size (-1: none), and entry.
+      rows, id, outputs, binary, priority, timeout, context: as of `InferRequest`.
+    """
+
+    inputs: tuple[tuple[str, str, tuple[int, ...], int, dict[str, Any]], ...]
+    rows: int
+    id: str
+    outputs: dict[str, bool]
+    binary: bool
+    priority: int
+    timeout: float
+    context: str
+
+
 def parse_infer(
     body: bytes, header_length: int | None, signature: Signature
 ) -> InferRequest:
@@ -158,7 +177,33 @@ def parse_infer(
             f"{len(body)} bytes"
         )
     split = len(body) if header_length is None else header_length
-    head = parse_json(body[:split])
+    if header_length is None or split > _SHORT_HEAD:
+        head = _parse_head(body[:split], signature)
+    else:
+        head = _known_head(body[:split], signature)
+    rest = memoryview(body)[split:]
+    inputs: dict[str, Array] = {}
+    for name, datatype, shape, size, entry in head.inputs:
+        if size >= 0:
+            if size > len(rest):
+                bad(
+                    f"input {name!r} has {size} binary bytes, and {len(rest)} are left "
+                    "behind the header"
+                )
+            try:
+                inputs[name] = from_bytes(rest[:size], datatype, shape)
+            except ServeError as error:
+                bad(f"input {name!r}: {error}")
+            rest = rest[size:]
+        else:
+            inputs[name] = from_json(name, entry["data"], datatype, shape)
+    if len(rest):
+        bad(f"{len(rest)} bytes are left behind the last binary tensor")
+    return InferRequest(inputs, *head[1:])
+
+
+def _parse_head(text: bytes, signature: Signature) -> _Head:
+    head = parse_json(text)
     if not isinstance(head, dict):
         bad(f"the body must be an object, got {_short(head)}")
     given = _get(head, "inputs", list, [])
@@ -176,27 +221,14 @@ def parse_infer(
         tensors[name] = datatype, _shape_of(name, entry.get("shape"))
         entries[name] = entry
     rows = signature.check_types(tensors)
-    rest = memoryview(body)[split:]
-    inputs: dict[str, Array] = {}
+    inputs = []
     for name, entry in entries.items():
-        datatype, shape = tensors[name]
         size = _get(_get(entry, "parameters", dict, {}), "binary_data_size", int, -1)
-        if size >= 0:
-            if "data" in entry:
-                bad(f"input {name!r} has both 'data' and 'binary_data_size'")
-            if size > len(rest):
-                bad(
-                    f"input {name!r} has {size} binary bytes, and {len(rest)} are left "
-                    "behind the header"
-                )
-            inputs[name] = _named(name, from_bytes, rest[:size], datatype, shape)
-            rest = rest[size:]
-        elif "data" not in entry:
+        if size >= 0 and "data" in entry:
+            bad(f"input {name!r} has both 'data' and 'binary_data_size'")
+        if size < 0 and "data" not in entry:
             bad(f"input {name!r} has neither 'data' nor 'binary_data_size'")
-        else:
-            inputs[name] = from_json(name, entry["data"], datatype, shape)
-    if len(rest):
-        bad(f"{len(rest)} bytes are left behind the last binary tensor")
+        inputs.append((name, *tensors[name], size, entry))
     parameters = _get(head, "parameters", dict, {})
     outputs: dict[str, bool] = {}
     binary = _get(parameters, "binary_data_output", bool, False)
@@ -213,8 +245,8 @@ def parse_infer(
             bad("'classification' is not supported: ask for the output itself")
         outputs[name] = _get(options, "binary_data", bool, binary)
     priority, timeout = scheduling(parameters)
-    return InferRequest(
-        inputs,
+    return _Head(
+        tuple(inputs),
         rows,
         _get(head, "id", str, ""),
         outputs,
@@ -223,6 +255,12 @@ def parse_infer(
         timeout,
         _get(parameters, "context", str, ""),
     )
+
+
+#: Bytes of JSON in front of binary tensors that are worth being remembered: of clients
+#: that ask again and again the same ones, without an id.
+_SHORT_HEAD = 1024
+_known_head = functools.lru_cache(maxsize=512)(_parse_head)
 
 
 def scheduling(parameters: Mapping[str, Any]) -> tuple[int, float]:
@@ -246,13 +284,6 @@ def scheduling(parameters: Mapping[str, Any]) -> tuple[int, float]:
     if timeout < 0:
         bad(f"'timeout' must be microseconds, got {timeout}")
     return (priority or 5) - 5, timeout / 1e6
-
-
-def _named(name: str, function: Any, *args: Any) -> Any:
-    try:
-        return function(*args)
-    except ServeError as error:
-        bad(f"input {name!r}: {error}")
 
 
 def _flat(name: str, value: Any, depth: int) -> list[Any]:
