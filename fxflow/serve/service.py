@@ -1,6 +1,6 @@
 """One model's queue and processes: requests become batches, and batches answers.
 
-It runs in one event loop and does no I/O of its own: `pump` is called when a request
+It runs in one event loop and does no I/O of its own: `_pump` is called when a request
 comes, when a process becomes free, and when a delay is over, and asks the queue what
 each free process is to do. A request's future gets an answer or words by its deadline;
 of a generator it gets the stream of its results.
@@ -196,7 +196,7 @@ class Service:
         self._cache = PredictionCache(config.cache)
         devices = config.devices or ("",)
         self._replicas = [
-            Replica(config.source, self.pump, placement_of(devices[k % len(devices)]))
+            Replica(config.source, self._pump, placement_of(devices[k % len(devices)]))
             for k in range(config.replicas)
         ]
         self._busy: set[Replica] = set()
@@ -349,7 +349,7 @@ class Service:
             known = self._cache.get(key)
             if known is not None:
                 return Answer(known, 0.0, 0.0, 0)
-        entry = self._entered(arrays, rows, priority, timeout)
+        entry = self._entered(signature, arrays, rows, priority, timeout)
         answer: Answer = await self._turn(entry)
         if key:
             self._cache.put(key, answer.outputs)
@@ -380,7 +380,7 @@ class Service:
         """
         signature = self.signature
         arrays = [inputs[spec.name] for spec in signature.inputs]
-        entry = self._entered(arrays, rows, priority, timeout)
+        entry = self._entered(signature, arrays, rows, priority, timeout)
         replica, stream = await self._turn(entry)
         last, deadline, count = entry.arrived, entry.deadline, 0
         begun = self._now()
@@ -415,20 +415,20 @@ class Service:
 
     async def _end(self, replica: Replica, stream: Stream) -> None:
         await replica.end(stream, self._hang)
-        self.pump()
+        self._pump()
 
     def _entered(
         self,
+        signature: Signature,
         arrays: list[np.ndarray[Any, Any]],
         rows: int,
         priority: int,
         timeout: float,
     ) -> Waiting:
         """A request that waits now, or an error that says why it does not."""
-        most = self._most
+        most = self._most(signature)
         if rows > most:
             raise ServeError(f"a request may have {most} rows, got {rows}", 413)
-        signature = self.signature
         now = self._now()
         limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
         # Arrays of one batch agree in all sizes but the first.
@@ -441,7 +441,7 @@ class Service:
         refused = self._queue.offer(
             entry,
             now + self._lag,
-            self._limit,
+            self._limit(signature),
             self._pace,
             free=sum(map(self._free, running)),
             replicas=0 if self._draining else len(running),
@@ -460,7 +460,7 @@ class Service:
         timer = loop.call_later(entry.deadline - entry.arrived, self._expire, entry)
         future = entry.item.future
         try:
-            self.pump()
+            self._pump()
             return await future
         except asyncio.CancelledError:
             # Its stream may have been opened in the same turn of the loop.
@@ -478,34 +478,31 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
     def _free(self, replica: Replica) -> bool:
-        if self.signature.streamed:
-            return replica.room > 0
-        return replica not in self._busy
+        return replica.room > 0 and replica not in self._busy
 
-    @property
-    def _most(self) -> int:
-        return min((self.config.source.max_batch, *self.signature.sizes[-1:]))
+    def _most(self, signature: Signature) -> int:
+        most = self.config.source.max_batch
+        return min(most, signature.sizes[-1]) if signature.sizes else most
 
-    @property
-    def _limit(self) -> int:
-        signature = self.signature
-        one = signature.streamed or not signature.batched
-        return 1 if one else min(self._policy.limit, self._most)
+    def _limit(self, signature: Signature) -> int:
+        if signature.streamed or not signature.batched:
+            return 1
+        return min(self._policy.limit, self._most(signature))
 
-    def pump(self) -> None:
+    def _pump(self) -> None:
         """Gives each free process a batch, if there is one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for replica in self._replicas:
-            while replica.ready and self._free(replica):
+            while self._free(replica):
                 if not self._begin(replica):
                     return
 
     def _begin(self, replica: Replica) -> bool:
         """Gives a free process what is next; False if there is nothing yet."""
-        now = self._now()
-        decision = self._queue.take(now, self._limit, self._pace)
+        now, signature = self._now(), self.signature
+        decision = self._queue.take(now, self._limit(signature), self._pace)
         for entry, why in decision.shed:
             words = f"it cannot be answered in time: {why.reason}"
             self._refuse(entry, ServeError(words, 503, why.retry_after))
@@ -514,9 +511,9 @@ class Service:
                 # Loops may count in milliseconds: rather late than again and again.
                 wait = math.ceil((decision.wake - now) * 1e3) / 1e3
                 loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(wait, self.pump)
+                self._timer = loop.call_later(wait, self._pump)
             return False
-        if self.signature.streamed:
+        if signature.streamed:
             (entry,) = decision.batch
             try:
                 stream = replica.open(entry.item.inputs, entry.rows)
@@ -533,7 +530,7 @@ class Service:
             await self._run_batch(replica, batch)
         finally:
             self._busy.discard(replica)
-            self.pump()
+            self._pump()
 
     async def _run_batch(self, replica: Replica, batch: list[Waiting]) -> None:
         signature = self.signature

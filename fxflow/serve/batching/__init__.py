@@ -2,11 +2,11 @@
 
 To be read in this order: `sizes` (what a batch is padded to), `pace` (how long one
 takes), `policies` (how large one may be), `waiting` (which requests it takes, and who
-is refused).
+is refused). Only `fxflow.serve` calls them, for each request: so there is no boundary
+around them, which would cost as much as they do.
 """
 
 # fmt: off
-from fxflow.core.boundary import public as _public
 from fxflow.serve.batching.pace import Pace
 from fxflow.serve.batching.policies import AIMD, Fixed, Policy, Quantile, policy_named
 from fxflow.serve.batching.sizes import padded, sizes_up_to
@@ -18,5 +18,4 @@ __all__ = [
     "Decision", "Queue", "Refused", "Waiting",
 ]
 
-_public(globals(), __all__)
 # fmt: on
