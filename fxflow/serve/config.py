@@ -187,6 +187,21 @@ def _checked(place: str, name: str, value: Any, kind: str) -> Any:
     return tuple(value)
 
 
+def _options(
+    place: str, given: Mapping[str, Any], *tables: Mapping[str, str]
+) -> tuple[dict[str, Any], ...]:
+    """What options say, checked, for each table of what there are."""
+    found: tuple[dict[str, Any], ...] = tuple({} for _ in tables)
+    for option, value in given.items():
+        for kinds, values in zip(tables, found, strict=True):
+            if option in kinds:
+                values[option] = _checked(place, option, value, kinds[option])
+                break
+        else:
+            raise ServeError(f"{place}{option}: there is no such option")
+    return found
+
+
 def _check_name(kind: str, name: str) -> None:
     if not re.fullmatch(r"[\w.-]+", name):
         raise ServeError(
@@ -255,11 +270,8 @@ def selector_config(
     """
     place = f"selectors.{name}."
     _check_name("selector", name)
-    found: dict[str, Any] = {"models": ()}
-    for option, value in options.items():
-        if option not in _OF_SELECTOR:
-            raise ServeError(f"{place}{option}: there is no such option")
-        found[option] = _checked(place, option, value, _OF_SELECTOR[option])
+    (found,) = _options(place, options, _OF_SELECTOR)
+    found.setdefault("models", ())
     for option, names in (("combine", ensembles.NAMES), ("loss", losses.NAMES)):
         if option in found:
             found[option] = _function(place, option, found[option], names)
@@ -309,15 +321,8 @@ def rollout_config(
     """
     place = f"rollouts.{name}."
     _check_name("rollout", name)
-    own: dict[str, Any] = {"stable": "", "candidate": ""}
-    plan: dict[str, Any] = {}
-    for option, value in options.items():
-        if option in _OF_VERSIONS:
-            own[option] = _checked(place, option, value, _OF_VERSIONS[option])
-        elif option in _OF_PLAN:
-            plan[option] = _checked(place, option, value, _OF_PLAN[option])
-        else:
-            raise ServeError(f"{place}{option}: there is no such option")
+    own, plan = _options(place, options, _OF_VERSIONS, _OF_PLAN)
+    own = {"stable": "", "candidate": ""} | own
     config = VersionsConfig(name, plan=Plan(**plan), **own)
     _check_models(place, config.models, models)
     shares = config.plan.shares
@@ -358,15 +363,7 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
     """
     place = f"models.{name}."
     _check_name("model", name)
-    of_model: dict[str, Any] = {}
-    of_source: dict[str, Any] = {}
-    for option, value in options.items():
-        if option in _OF_MODEL:
-            of_model[option] = _checked(place, option, value, _OF_MODEL[option])
-        elif option in _OF_SOURCE:
-            of_source[option] = _checked(place, option, value, _OF_SOURCE[option])
-        else:
-            raise ServeError(f"{place}{option}: there is no such option")
+    of_model, of_source = _options(place, options, _OF_MODEL, _OF_SOURCE)
     if "source" not in of_source:
         raise ServeError(f"{place}source is missing, such as 'models.py:digits'")
     config = ModelConfig(name, Source(**of_source), **of_model)
@@ -411,11 +408,7 @@ def server_config(options: Mapping[str, Any]) -> ServerConfig:
     if not isinstance(models, dict) or not models:
         raise ServeError("there is no model: a file needs a table [models.NAME]")
     shared = {name: rest.pop(name) for name in _SHARED if name in rest}
-    found: dict[str, Any] = {}
-    for option, value in rest.items():
-        if option not in _OF_SERVER:
-            raise ServeError(f"{option}: there is no such option")
-        found[option] = _checked("", option, value, _OF_SERVER[option])
+    (found,) = _options("", rest, _OF_SERVER)
     tables = {"models": models, "selectors": selectors, "rollouts": rollouts}
     seen: dict[str, str] = {}
     for kind, named in tables.items():

@@ -40,7 +40,7 @@ def bounded_protocol(head_bytes: int = 1 << 16, head_seconds: float = 10.0) -> A
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._begin()
+            self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()
@@ -48,7 +48,8 @@ def bounded_protocol(head_bytes: int = 1 << 16, head_seconds: float = 10.0) -> A
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._begin()
+            self._stop()
+            self._bytes, self._is_head = 0, True
 
         def on_headers_complete(self) -> None:
             self._is_head = False
@@ -58,8 +59,12 @@ def bounded_protocol(head_bytes: int = 1 << 16, head_seconds: float = 10.0) -> A
         def data_received(self, data: bytes) -> None:
             self._others = False
             super().data_received(data)
+            if not self._is_head:  # it came at once, as nearly all do
+                return
+            if self._timer is None:
+                self._wait()
             # What has the end of another request, too, is not counted.
-            if self._is_head and not self._others:
+            if not self._others:
                 self._bytes += len(data)
                 if self._bytes > head_bytes:
                     self._refuse(431, f"a head may have {head_bytes} bytes")
@@ -68,9 +73,7 @@ def bounded_protocol(head_bytes: int = 1 << 16, head_seconds: float = 10.0) -> A
             self._others = True
             super().on_message_complete()
 
-        def _begin(self) -> None:
-            self._stop()
-            self._bytes, self._is_head = 0, True
+        def _wait(self) -> None:
             self._timer = self.loop.call_later(head_seconds, self._late)
 
         def _stop(self) -> None:

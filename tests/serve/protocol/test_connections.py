@@ -135,3 +135,11 @@ def test_requests_as_usual(port: int) -> None:
         reply = b""
         while reply.count(b"HTTP/1.1 200") < 2:
             reply += connection.recv(4096)
+
+
+def test_a_second_head_that_does_not_come(port: int) -> None:
+    with connected(port) as connection:
+        connection.sendall(HEAD + b"\r\n")
+        answered(connection, 0)
+        connection.sendall(HEAD)
+        assert rest(connection).startswith(b"HTTP/1.1 408 ")
