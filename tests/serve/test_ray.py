@@ -27,6 +27,7 @@ from fxflow.serve.config import ServerConfig, server_config
 from fxflow.serve.containers.replica import Source
 from fxflow.serve.ray import _Remote, build, run_on_ray
 from fxflow.serve.service import Answer, ModelConfig
+from fxflow.serve.signatures import Signature
 
 ROOT = Path(__file__).parents[2]
 MODEL = ModelConfig("m", Source("a:b"), slo=0.1, deadline=0.2)
@@ -78,6 +79,13 @@ def test_a_replica_that_is_gone_is_not_waited_for() -> None:
     with pytest.raises(ServeError, match="no replica answered by the deadline"):
         ask(handle)
     assert handle.cancelled and time.monotonic() - begun < 5
+
+
+def test_streams_are_refused() -> None:
+    handle = Handle(Signature((), (), batched=True, streamed=True).to_json())
+    handle.signature = handle  # type: ignore[attr-defined]
+    with pytest.raises(ServeError, match="by streams, which are not there on Ray"):
+        asyncio.run(_Remote(MODEL, handle).start())
 
 
 def test_what_ray_is_not_told() -> None:

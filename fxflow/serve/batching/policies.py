@@ -100,8 +100,9 @@ class AIMD:
 class Quantile:
     """The rows at which a line through the 99th percentile of latency meets the budget.
 
-    The line is fitted again after each 16 batches, to the last 256. A limit is at most
-    twice what was seen, as the line is not to be trusted far beyond it.
+    The line is fitted again after each 16 batches, to those of the last 256 that are
+    not late for another reason than their rows. A limit is at most twice what was seen,
+    as the line is not to be trusted far beyond it.
 
     Attributes:
       budget: seconds that a batch may take.
@@ -131,7 +132,8 @@ class Quantile:
         seen = (*self.seen[-255:], (rows, seconds))
         if self.fresh < 15:
             return replace(self, seen=seen, fresh=self.fresh + 1)
-        start, slope = quantile_line(seen, self.quantile)
+        told = _told_by_rows(seen, self.budget)
+        start, slope = quantile_line(told, self.quantile)
         most = 2 * max(rows for rows, _ in seen)
         # A line that does not rise says only whether what was run is in time.
         if slope > 1e-9:
@@ -141,6 +143,20 @@ class Quantile:
             found = math.ceil(self.limit * 1.1) if in_time else self.limit * 0.9
         limit = int(max(1, min(found, most, self.maximum)))
         return replace(self, seen=seen, fresh=0, limit=limit)
+
+
+def _told_by_rows(
+    points: tuple[tuple[int, float], ...], budget: float
+) -> tuple[tuple[int, float], ...]:
+    """Leaves out batches that would have been late with a single row, too.
+
+    They waited for something else, such as a core that others had: no limit keeps them
+    in time, and a quantile that followed them would give single rows. If they are the
+    most it is the model that is slow, and none is left out.
+    """
+    _, slope = quantile_line(points, 0.5)
+    kept = tuple(p for p in points if p[1] - slope * (p[0] - 1) <= budget)
+    return kept if 2 * len(kept) > len(points) else points
 
 
 def quantile_line(

@@ -1,6 +1,7 @@
 """Limits of batches against models of known speed, under no clock at all."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,39 @@ def test_follows_a_model_that_becomes_slower(name: str) -> None:
         for _ in range(1500):
             policy = policy.after(policy.limit, 0.002 + seconds * policy.limit)
     assert 5 <= policy.limit <= 9
+
+
+def delayed(share: float, mean: float) -> Callable[[random.Random], float]:
+    """Seconds for which some batches wait for something else than the model."""
+    return lambda rng: rng.expovariate(1 / mean) + 0.01 if rng.random() < share else 0.0
+
+
+@pytest.mark.parametrize(
+    ("delay", "least"),
+    [(delayed(0.05, 0.05), 70), (delayed(0.2, 0.02), 70), (delayed(0.4, 1.0), 70)],
+    ids=["rare", "frequent", "long"],
+)
+def test_a_quantile_does_not_follow_what_no_limit_prevents(
+    delay: Callable[[random.Random], float], least: int
+) -> None:
+    rng, policy = random.Random(1), Quantile(0.010, 10_000)
+    for _ in range(1500):
+        seconds = 0.002 + 1e-4 * policy.limit
+        policy = policy.after(
+            policy.limit, seconds * rng.uniform(0.95, 1.05) + delay(rng)
+        )
+    assert least <= policy.limit <= 85
+
+
+def test_a_quantile_keeps_its_share_of_a_model_that_varies() -> None:
+    """What depends on the rows, with much noise, is not taken for another's delay."""
+    rng, policy = random.Random(1), Quantile(0.010, 10_000)
+    late = []
+    for _ in range(2500):
+        seconds = (0.002 + 1e-4 * policy.limit) * rng.uniform(0.7, 1.3)
+        late.append(seconds > 0.010)
+        policy = policy.after(policy.limit, seconds)
+    assert sum(late[500:]) <= 0.03 * len(late[500:]) and policy.limit >= 50
 
 
 @given(

@@ -33,6 +33,7 @@ PATHS = [
     *("/predict/%00", "/predict/%ff%fe", "/predict/../../etc/passwd", "*", "//", "é"),
     *("/v2/models/linear", "/v2/repository/index", "/v2/repository/models/linear/load"),
     *("/predict/linear?" + "a=b&" * 1000, "/" + "x" * 9000, "/v2/models/linear/infer/"),
+    *("/v2/models/linear/generate_stream", "/v2/models/linear/versions/1/generate"),
     *("/v2/models/shouting/infer", "/metrics", "/openapi.json", "http://other/v2"),
 ]
 METHODS = ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW", "post", "", "é"]

@@ -234,6 +234,12 @@ def ends(port: int, count: int) -> Iterator[None]:
         time.sleep(0.02)
 
 
+def logged(caplog: pytest.LogCaptureFixture, status: int) -> list[str]:
+    """What went wrong with requests of a status."""
+    lines = [record.details for record in caplog.records]  # type: ignore[attr-defined]
+    return [line["error"] for line in lines if line["status"] == status]
+
+
 def got(port: int, path: str) -> str:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     with contextlib.closing(connection):
@@ -264,12 +270,16 @@ def test_who_goes_away_ends_the_generator(
         begun(port, counted(1_000_000, 0, 0.01), one)
         assert one.recv(100)
         begun(port, counted(1, 0, 30), other)  # goes before there is a result
+        with socket.create_connection(("127.0.0.1", port)) as early:
+            early.sendall(b"POST /predict/count HTTP/1.1\r\nContent-Length: 9\r\n\r\n1")
         end = time.monotonic() + 60
         while numbers(port)['fxflow_serve_streams{model="count"}'] < 2:
             assert time.monotonic() < end
-    lines = [record.details for record in caplog.records]  # type: ignore[attr-defined]
-    gone = [line["error"] for line in lines if line["status"] == 499]
-    assert gone == ["the client went away"] * 2
+    end = time.monotonic() + 60
+    while len(gone := logged(caplog, 499)) < 3:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert gone == ["the client went away"] * 3
 
 
 def test_who_does_not_read_is_not_waited_for(ports: dict[str, int]) -> None:

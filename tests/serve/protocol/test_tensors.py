@@ -13,8 +13,10 @@ from fxflow.errors import ServeError
 from fxflow.serve.protocol import tensors
 from fxflow.serve.protocol.tensors import (
     from_json,
+    parse_generate,
     parse_infer,
     parse_plain,
+    write_generate,
     write_infer,
     write_plain,
 )
@@ -190,3 +192,65 @@ def test_mutations_are_refused_or_understood(seed: int) -> None:
             assert error.status == 400
             refused += 1
     assert refused > 500
+
+
+def test_heads_are_remembered_with_what_they_were_checked_against() -> None:
+    one, other = (
+        Signature((TensorSpec.parse("x", kind),), (), batched=True)
+        for kind in ("f32[b,2]", "f32[b,3]")
+    )
+    x = {"name": "x", "datatype": "FP32", "shape": [1, 2]}
+    x["parameters"] = {"binary_data_size": 8}
+    head = body(inputs=[x], parameters={"priority": 1})
+    known = tensors._known_head.cache_info().currsize
+    for value in (1, 2):
+        data = np.full(2, value, np.float32).tobytes()
+        request = parse_infer(head + data, len(head), one)
+        assert request.inputs["x"].tolist() == [[value, value]]
+        assert (request.rows, request.priority) == (1, -4)
+        # Its own bytes are looked at each time, and so is who asks.
+        with pytest.raises(ServeError, match="8 binary bytes, and 7 are left"):
+            parse_infer(head + data[1:], len(head), one)
+        with pytest.raises(ServeError, match=r"must have shape \[b,3\]"):
+            parse_infer(head + data, len(head), other)
+    assert tensors._known_head.cache_info().currsize == known + 1
+    # Long ones would make the memory that they are kept in large.
+    long = body(inputs=[x], id="i" * 2000)
+    parse_infer(long + data, len(long), one)
+    assert tensors._known_head.cache_info().currsize == known + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([1], "must be an object"),
+        ({"x": [1, 2], "parameters": 3}, "'parameters' must be of type dict"),
+        ({"x": [1, 2], "parameters": {"x": 1}}, "'x' is given twice"),
+        ({"x": [1, 2], "s": "a", "y": 1}, "no input or parameter 'y'"),
+        ({"x": [1, 2], "s": ["a", "b"]}, "size 'b' is 1 in input 'x' and 2"),
+        ({"x": [{"a": 1}, 2], "s": "a"}, "has an element"),
+        ({"x": [[], []], "s": "a"}, "must have shape"),
+        ({"x": [1, 2], "s": "a", "id": 7}, "'id' must be of type str"),
+    ],
+    ids=range(8),
+)
+def test_generate_that_does_not_fit(value: Any, words: str) -> None:
+    with pytest.raises(ServeError, match=words) as caught:
+        parse_generate(json.dumps(value).encode(), PAIR)
+    assert caught.value.status == 400
+
+
+def test_generate() -> None:
+    value = {"x": [1, 2], "id": "i", "parameters": {"s": "é", "priority": 2}}
+    request = parse_generate(json.dumps(value).encode(), PAIR)
+    assert request.inputs["x"].tolist() == [[1, 2]] and request.rows == 1
+    assert request.inputs["s"].tolist() == ["é".encode()]
+    assert (request.id, request.priority) == ("i", -3)
+    outputs = {"y": np.array([1.5], np.float32), "t": np.array([b"a", b"b"], object)}
+    assert write_generate(outputs, PAIR, "m", "1", "i") == {
+        "model_name": "m",
+        "model_version": "1",
+        "id": "i",
+        "y": 1.5,
+        "t": ["a", "b"],
+    }
