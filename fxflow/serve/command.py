@@ -30,6 +30,7 @@ from fxflow.serve.config import (
     read_keys,
     server_config,
 )
+from fxflow.serve.garbage import settle
 from fxflow.serve.limits import ClientLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.connections import bounded_protocol
@@ -251,6 +252,7 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
         for fault in faults:
             _log.error("not loaded again: %s", fault)
         if not faults:
+            settle()
             _log.info("all models are loaded again")
 
     def begin_reload() -> None:
@@ -294,6 +296,7 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
             if faults:
                 status = 1
             else:
+                settle()
                 while not server.started and not listening.done():
                     await asyncio.sleep(0.01)
                 if server.started:

@@ -30,6 +30,7 @@ from fxflow.serve.containers.regions import (
     write_outputs,
 )
 from fxflow.serve.containers.streams import Streams, words_of
+from fxflow.serve.garbage import settle
 
 
 def run_call(model: Model, region: Region, call: dict[str, Any]) -> dict[str, Any]:
@@ -85,6 +86,7 @@ def main(argv: list[str]) -> int:
             traceback.print_exc()
             send({"failed": words_of(error)})
             return 1
+        settle()
         send({"ready": signature.to_json()})
         if signature.streamed:
             loop, streams = runner.get_loop(), Streams(model, regions, send)
