@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from servers import HERE, ROOT, Server, bodies, fxflow, load, peer
+from servers import HERE, ROOT, Server, bodies, fxflow, load, peer, streaming
 from weights import MODELS
 
 OBJECTIVE = 20.0  # ms
@@ -253,6 +253,25 @@ def peers(models: list[str], names: list[str], forms: list[str]) -> Any:
     return found
 
 
+def streams(models: list[str], rounds: int) -> Any:
+    """(k) Streams of 100 results that cost nothing: what a result takes."""
+    found = Found()
+    for count in (1, 4, 16):
+        with streaming(count) as server:
+            runs = [
+                load(server, bodies("json"), closed=count, seconds=1.5, warm=0.3)
+                for _ in range(rounds + 1)
+            ]
+            best = max(runs[1:], key=lambda one: one["good_per_second"])
+            found[str(count)] = best
+    rows = [
+        [n, 100 * of["good_per_second"], of["server_us"] / 100, of["others_us"] / 100]
+        for n, of in found.items()
+    ]
+    table(["streams", "results/s", "server µs a result", "others µs"], rows)
+    return found
+
+
 def watch(server: Server, over: threading.Event, memory: list[int]) -> None:
     """Notes the server's memory until it is over."""
     while not over.wait(0.2):
@@ -399,7 +418,7 @@ def main() -> None:
         f.__name__: f
         for f in (
             *(batching, sizes, delays, cache, replicas, peers),
-            *(turns, overload, kills),
+            *(turns, overload, kills, streams),
         )
     }
     parser.add_argument("section", choices=sections)
@@ -412,7 +431,9 @@ def main() -> None:
     given = parser.parse_args()
     more = {
         "peers": (given.peers.split(","), given.forms.split(",")),
-        **dict.fromkeys(("delays", "cache", "replicas", "kills"), (given.rounds,)),
+        **dict.fromkeys(
+            ("delays", "cache", "replicas", "kills", "streams"), (given.rounds,)
+        ),
         "turns": (given.peers.split(","), given.forms.split(","), given.rounds),
         "overload": (given.seconds,),
     }

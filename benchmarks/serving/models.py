@@ -43,7 +43,13 @@ def _cnn(p, x):
     return nn.relu(x.reshape(x.shape[0], -1) @ p["w0"]) @ p["w1"]
 
 
+def _steps(x):
+    for _ in range(100):
+        yield x[:, :1]
+
+
 linear = _model(_linear, "linear")
 kernel = _model(_kernel, "kernel")
 mlp = _model(_mlp, "mlp")
 cnn = _model(_cnn, "cnn")
+steps = Model(_steps, inputs={"x": f"f32[batch,{PIXELS}]"}, outputs=["y"], jit=False)

@@ -157,6 +157,18 @@ def fxflow(
     return started(command, f"/v2/models/{model}/infer", "v2 json")
 
 
+@contextlib.contextmanager
+def streaming(streams: int) -> Iterator[Server]:
+    """A generator of 100 small results, so many at once, as server-sent events."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml", dir=HERE) as file:
+        file.write(f'[models.steps]\nsource = "models.py:steps"\nstreams = {streams}\n')
+        file.flush()
+        command = [sys.executable, "-m", "fxflow", "serve", file.name, "--port", "0"]
+        command += ["--log-requests", "failed"]
+        with started(command, "/predict/steps", "json") as server:
+            yield server
+
+
 #: A peer → the packages of its environment.
 REQUIREMENTS = {
     "jax": ["fastapi", "uvicorn[standard]", "jax==0.10.2", "jaxlib==0.10.2"],

@@ -510,6 +510,7 @@ def application(
         return reply
 
     def options(request: Exchange, parsed: InferRequest) -> dict[str, Any]:
+        """What a request says of itself, for `submit`."""
         return {
             "priority": parsed.priority,
             "timeout": parsed.timeout,
