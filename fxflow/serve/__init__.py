@@ -2,11 +2,11 @@
 
 `Model` says what is served. The pages: `docs/guides/serving.md`,
 `docs/design/0008-serving.md`. To be read in this order: `signatures` (what may come
-in), `batching` (decisions), `limits`, `containers` (processes), `cache`, `service` (a
-model's queue and processes), `selection` (decisions), `store` (shared states),
-`groups`, `selector` and `versions` (several models under one name), `repository` (all
-models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC), `config` and
-`command` (`fxflow serve`).
+in), `batching` (decisions), `limits`, `garbage`, `containers` (processes), `cache`,
+`service` (a model's queue and processes), `selection` (decisions), `store` (shared
+states), `groups`, `selector` and `versions` (several models under one name),
+`repository` (all models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC),
+`config` and `command` (`fxflow serve`).
 """
 
 # fmt: off

@@ -2,9 +2,9 @@
 
 To be read in this order: `regions` (tensors in shared memory), `channel` (control
 messages), `models` (what is served), `exported` (`.fx` files as models), `loading`
-(models by their names), `placement` (devices and cores), `worker` (the model's
-process), `backoff` (when a dead one is started again), `replica` (what starts it, calls
-it and ends it).
+(models by their names), `placement` (devices and cores), `streams` (results that come
+one by one), `worker` (the model's process), `backoff` (when a dead one is started
+again), `replica` (what starts it, calls it and ends it).
 """
 
 # fmt: off
