@@ -75,14 +75,42 @@ CASES = {
     "grad scan": (fxflow.grad(lambda x: (SCAN(x)[1] ** 2).sum()), "b,4"),
     "random": (lambda x: random.normal(random.key(1), x.shape), "b,t"),
     "jit": (fxflow.jit(lambda x: fxflow.jit(lambda y: y * y.shape[0])(x)), "b,t"),
-    "cholesky": (
-        lambda x: fnp.linalg.cholesky(x @ x.mT + 3 * fnp.eye(3)),
-        "b,3,3",
+    "decompositions": (lambda x: decompositions(x), "b,3,2"),
+    "decompositions of any size": (lambda x: decompositions(x), "b + 1,t"),
+    "systems": (lambda x, y: systems(x, y), "b,3,3", "b,3,2"),
+    "systems of any size": (lambda x, y: systems(x, y), "t,t", "t,b"),
+    "grad of systems": (
+        fxflow.grad(lambda x, y: (systems(x, y)[0] ** 2).sum()),
+        *("b,3,3", "b,3,2"),
     ),
+    "fft": (lambda x: fnp.fft.irfft2(fnp.fft.rfft2(x) * 2), "b,4,6"),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+def decompositions(x):
+    factors, pivots, order = lax.linalg.lu(x)
+    full = fnp.linalg.svd(x)
+    symmetric = x @ x.mT
+    values = fnp.linalg.eigvalsh(symmetric)
+    return factors, pivots, order, *fnp.linalg.qr(x), full[1], abs(full[0]), values
+
+
+def systems(x, y):
+    positive = x @ x.mT + 3 * fnp.eye(x.shape[-1])
+    factor = fnp.linalg.cholesky(positive)
+    found = lax.linalg.triangular_solve(factor, y, left_side=True, lower=True)
+    solved = fnp.linalg.solve(positive, y)
+    return solved, found, fnp.linalg.inv(positive), fnp.linalg.slogdet(x)[1]
+
+
+#: These compile long.
+SLOW = {"decompositions of any size", "systems of any size", "grad of systems"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES],
+)
 def test_operations(name):
     function, *specs = CASES[name]
     check(function, *specs)

@@ -31,7 +31,7 @@ _DIM = re.compile(f"(?:{OPEN}([^{CLOSE}]*){CLOSE}|([0-9]+))x")
 _HEAD = re.compile(r"func\.func (public|private) @(\w+)\((.*)\) -> (.*)$")
 _CALL = re.compile(r"func\.call @(\w+)\((.*?)\)( \{.*\})? : \((.*)$")
 _LINE = re.compile(
-    r'^(%\w+)(?::\d+)? = "?(stablehlo|chlo)\.(\w+)"?(.*?)( loc\("[^"]*"\))?$'
+    r'^(%\w+(?::\d+)?) = "?(stablehlo|chlo)\.(\w+)"?(.*?)( loc\("[^"]*"\))?$'
 )
 _SCALAR = "tensor<i32>"
 
@@ -551,6 +551,35 @@ def _convolution(of: _Function, text: str) -> str | None:
     )
 
 
+def _custom_call(of: _Function, text: str) -> str | None:
+    head, signature = text[: text.rindex(" : (")], text[text.rindex(" : (") :]
+    ins, outs = signature.removeprefix(" : (").split(") -> ", 1)
+    if OPEN not in outs:
+        return None
+    found = re.match(r" @(\S+?)\((.*?)\) \{(.*)\}$", head)
+    assert found is not None, head
+    target, operands, attributes = found.groups()
+    # Each result's shape is an operand more, which the compiler takes away again.
+    lengths = [_dims(kind) for kind in _TYPE.findall(outs)]
+    count = len(_TYPE.findall(ins))
+    indices = list(range(count, count + len(lengths)))
+    layouts = ", ".join(["dense<0> : tensor<1xindex>"] * len(lengths))
+    before = ", " if count else ""
+    attributes = re.sub(
+        r"(operand_layouts = \[(?:(?:, )?dense<[^>]*> : tensor<\w+>)*)\]",
+        rf"\g<1>{before}{layouts}]",
+        attributes,
+        count=1,
+    )
+    shapes = ", ".join(map(of.vector, lengths))
+    types = ", ".join(_vector_type(len(dims)) for dims in lengths)
+    return (
+        f"stablehlo.custom_call @{target}({operands}{before}{shapes}) {{{attributes}, "
+        f"indices_of_shape_operands = dense<{indices}> : tensor<{len(indices)}xi64>}} "
+        f": ({ins}{before}{types}) -> {outs}"
+    )
+
+
 _RULES: dict[str, _Rule] = {
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
@@ -561,7 +590,8 @@ _RULES: dict[str, _Rule] = {
     "pad": _pad,
     "gather": _gather,
     "convolution": _convolution,
+    "custom_call": _custom_call,
 }
 #: Whose results do not follow from the types of their operands, and which have no
 #: dynamic form.
-_OF_RESULT = {"custom_call", "rng_bit_generator", "composite"}
+_OF_RESULT = {"rng_bit_generator", "composite"}

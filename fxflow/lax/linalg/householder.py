@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import smaller
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import (
     Batched,
@@ -62,7 +63,7 @@ class Geqrf(MultipleResults):
     def abstract(self, x: Aval) -> list[Aval]:
         """The type of x, and min(m, n) factors."""
         require_matrices(self.name, x)
-        return [x.strong(), Aval((*x.shape[:-2], min(x.shape[-2:])), x.dtype)]
+        return [x.strong(), Aval((*x.shape[:-2], smaller(*x.shape[-2:])), x.dtype)]
 
     def lower(self, ctx: Context, *operands: str) -> list[str]:
         """LAPACK, cuSOLVER or XLA's own."""
@@ -306,7 +307,7 @@ class Geqp3(MultipleResults):
         require_matrices(self.name, x)
         front, (m, n) = x.shape[:-2], x.shape[-2:]
         order = Aval((*front, n), np.dtype(np.int32))
-        return [x.strong(), order, Aval((*front, min(m, n)), x.dtype)]
+        return [x.strong(), order, Aval((*front, smaller(m, n)), x.dtype)]
 
     def lower(self, ctx: Context, *operands: str) -> list[str]:
         """LAPACK, or a call back to the host."""

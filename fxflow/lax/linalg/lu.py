@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import is_at_least, is_symbolic, smaller
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -64,7 +65,7 @@ class Lu(MultipleResults):
         front = x.shape[:-2]
         return [
             x.strong(),
-            Aval((*front, min(m, n)), dtypes.int32),
+            Aval((*front, smaller(m, n)), dtypes.int32),
             Aval((*front, m), dtypes.int32),
         ]
 
@@ -133,7 +134,7 @@ class Lu(MultipleResults):
         factors, pivots, order = self.bind(x)
         aval = typeof(x)
         m, n = aval.shape[-2:]
-        k, front = min(m, n), aval.shape[:-2]
+        k, front = smaller(m, n), aval.shape[:-2]
         zeros = [Zero(typeof(v).tangent()) for v in (pivots, order)]
         if not aval.size:
             return [factors, pivots, order], [t, *zeros]
@@ -141,7 +142,7 @@ class Lu(MultipleResults):
         low = add(corner(low, m, m), identity((*front, m, m), aval.dtype))
         up = corner(upper_part(corner(factors, k, n)), n, n)
         # A wide U becomes square by unit rows.
-        if n > k:
+        if not is_at_least(k, n):
             ones = identity((*front, n, n), aval.dtype)
             inner = corner(identity((*front, k, k), aval.dtype), n, n)
             up = add(up, sub(ones, inner))
@@ -204,7 +205,8 @@ def permutation_of(pivots: Any, size: int) -> Any:
         mine, theirs = pick(order, here), pick(order, there)
         return select(here, spread(theirs), select(there, spread(mine), order))
 
-    return fori_loop(np.int32(0), np.int32(count), exchange, index)
+    stop = count if is_symbolic((count,)) else np.int32(count)
+    return fori_loop(np.int32(0), stop, exchange, index)
 
 
 # -- public ----------------------------------------------------------------------------

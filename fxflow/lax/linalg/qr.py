@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import smaller
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -59,7 +60,7 @@ class Qr(MultipleResults):
         """Q [m, k] and R [k, n], with k = m or min(m, n)."""
         require_matrices(self.name, x)
         m, n = x.shape[-2:]
-        k = m if full_matrices else min(m, n)
+        k = m if full_matrices else smaller(m, n)
         front = x.shape[:-2]
         return [Aval((*front, m, k), x.dtype), Aval((*front, k, n), x.dtype)]
 
@@ -67,7 +68,7 @@ class Qr(MultipleResults):
         """Reflectors, and their product."""
         (x,) = ctx.avals_in
         m, n = x.shape[-2:]
-        k = m if full_matrices else min(m, n)
+        k = m if full_matrices else smaller(m, n)
 
         def decompose(x: Any) -> list[Any]:
             packed, taus = Geqrf.bind(x)
@@ -117,7 +118,7 @@ def _changes(
         )
     if not aval.size:
         return [full_like(q, 0), full_like(r, 0)]
-    k = min(m, n)
+    k = smaller(m, n)
     square, change = corner(r, k, k), corner(t, m, k)
     right = triangular_solve(square, change, left_side=False, lower=False)
     inner = matmul(adjoint(q), right)
@@ -156,7 +157,7 @@ class PivotedQr(MultipleResults):
         """Q [m, k], R [k, n] and p [n], with k = m or min(m, n)."""
         require_matrices(self.name, x)
         m, n = x.shape[-2:]
-        k = m if full_matrices else min(m, n)
+        k = m if full_matrices else smaller(m, n)
         front = x.shape[:-2]
         order = Aval((*front, n), np.dtype(np.int32))
         return [Aval((*front, m, k), x.dtype), Aval((*front, k, n), x.dtype), order]
@@ -165,7 +166,7 @@ class PivotedQr(MultipleResults):
         """Reflectors, and their product."""
         (x,) = ctx.avals_in
         m, n = x.shape[-2:]
-        k = m if full_matrices else min(m, n)
+        k = m if full_matrices else smaller(m, n)
 
         def decompose(x: Any) -> list[Any]:
             packed, order, taus = Geqp3.bind(x)

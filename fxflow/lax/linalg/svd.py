@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import is_at_least, larger, smaller
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -72,7 +73,7 @@ class Svd(MultipleResults):
         """Vectors of min(m, n) singular values, and matrices."""
         require_matrices(self.name, x)
         m, n = x.shape[-2:]
-        front, k = x.shape[:-2], min(m, n)
+        front, k = x.shape[:-2], smaller(m, n)
         values = Aval((*front, k), dtypes.to_real(x.dtype))
         if not compute_uv:
             return [values]
@@ -133,8 +134,9 @@ class Svd(MultipleResults):
         self, ctx: Context, operand: str, x: Aval, full: bool, compute_uv: bool
     ) -> list[str]:
         m, n = x.shape[-2:]
-        k, front = min(m, n), x.shape[:-2]
-        batched = math.prod(front) > 1 and max(m, n) <= _GPU_BATCHED
+        k, front = smaller(m, n), x.shape[:-2]
+        small = is_at_least(_GPU_BATCHED, larger(m, n))
+        batched = small and not is_at_least(1, math.prod(front))
         whole = full or batched or not compute_uv
         values = Aval((*front, k), dtypes.to_real(x.dtype))
         left = Aval((*front, m, m if whole else k), x.dtype)
@@ -192,7 +194,7 @@ class Svd(MultipleResults):
         if not aval.size:
             outs = self.bind(x, full_matrices=full_matrices, compute_uv=compute_uv)
             return outs, [full_like(o, 0) for o in outs]
-        k, dtype, is_complex = min(m, n), aval.dtype, dtypes.is_complex(aval.dtype)
+        k, dtype, is_complex = smaller(m, n), aval.dtype, dtypes.is_complex(aval.dtype)
         square = (*aval.shape[:-2], k, k)
         v = adjoint(vh)
         inner = matmul(adjoint(u), matmul(t, v))
@@ -216,9 +218,9 @@ class Svd(MultipleResults):
             left = add(left, mul(mul(turn, as_columns(inverse, square)), 0.5))
         right = mul(f, add(by_rows, adjoint(by_rows)))
         du, dv = matmul(u, left), matmul(v, right)
-        if m > k:
+        if not is_at_least(k, m):
             du = add(du, _outside(u, matmul(t, v), inverse))
-        if n > k:
+        if not is_at_least(k, n):
             dv = add(dv, _outside(v, matmul(adjoint(t), u), inverse))
         return [s, u, vh], [ds, du, adjoint(dv)]
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -65,7 +64,7 @@ class Cholesky(Primitive):
         (x,) = ctx.avals_in
         if not x.size:
             return operands[0]
-        if ctx.platform == "cpu" and not is_symbolic(x.shape):
+        if ctx.platform == "cpu":
             info = Aval(x.shape[:-2], dtypes.int32)
             result, code = call(
                 ctx,
@@ -178,7 +177,7 @@ class TriangularSolve(Primitive):
             return zeros_text(ctx, ctx.avals_out)[0]
         left, low = params["left_side"], params["lower"]
         unit, swap = params["unit_diagonal"], params["transpose_a"]
-        if ctx.platform == "cpu" and not is_symbolic(b.shape):
+        if ctx.platform == "cpu":
             how = ("C" if params["conjugate_a"] else "T") if swap else "N"
             letters = {
                 "diag": "U" if unit else "N",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
 from fxflow.numpy import diagonals
@@ -122,7 +123,7 @@ def det(a: ArrayLike) -> Array:
     """
     (x,) = matrices("det", a, square=True)
     n = x.aval.shape[-1]
-    return _small_det(x, n) if n <= 3 else _det(x)
+    return _det(x) if is_symbolic((n,)) or n > 3 else _small_det(x, n)
 
 
 def _small_det(x: Array, n: int) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import larger
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import (
@@ -60,7 +61,7 @@ def matrix_rank(
         return lax.full(x.aval.shape[:-2], 0, dtypes.default_int())
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is None:
-        share = (m if m > n else n) * precision_of(x) if rtol is None else rtol
+        share = larger(m, n) * precision_of(x) if rtol is None else rtol
         least = convert(array_of(share, "matrix_rank"), s.aval.dtype) * max(s, axis=-1)
     else:
         least = convert(array_of(tol, "matrix_rank"), s.aval.dtype)

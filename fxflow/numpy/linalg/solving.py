@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import larger
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
@@ -201,7 +202,7 @@ def pinv(
     real = dtypes.to_real(x.aval.dtype)
     if rtol is None:
         # JAX's default.
-        rtol = 10.0 * (m if m > n else n) * precision_of(x)
+        rtol = 10.0 * larger(m, n) * precision_of(x)
     if not m or not n:
         return lax.full((*x.aval.shape[:-2], n, m), 0, x.aval.dtype)
     least = convert(array_of(rtol, "pinv"), real)
@@ -304,7 +305,7 @@ def _least_squares(
         s = lax.full((0,), 0, real)
     else:
         if rcond is None:
-            rcond = (m if m > n else n) * precision_of(matrix)
+            rcond = larger(m, n) * precision_of(matrix)
         u, s, vh = svd(matrix, full_matrices=False)
         keep = (s > 0) & (s >= convert(array_of(rcond, "lstsq"), real) * s[0])
         rank = sum(keep)

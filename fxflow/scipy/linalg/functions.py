@@ -70,7 +70,7 @@ def expm(
     halvings = choose_between(size > 0, halvings, lax.full_like(halvings, 0))
     scale = convert(lax.exp2(-halvings), a.aval.dtype)[..., None, None]
     x = a * scale
-    eye = np.eye(n).astype(a.aval.dtype)
+    eye = identity_like(a, n)
     x2 = matmul(x, x)
     x4 = matmul(x2, x2)
     x6 = matmul(x4, x2)
