@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Primitive, Values, register
 from fxflow.core.runtime.lowering import Context
@@ -39,12 +40,12 @@ from fxflow.lax.families import (
     kind,
     require_kind,
 )
+from fxflow.lax.padding import shifted
 from fxflow.lax.recurrence import (
     LinearRecurrence,
     accumulator,
     convert_text,
     loop,
-    shifted,
     tree_scan,
 )
 from fxflow.lax.reduction import NATIVE, Maximum, Minimum, Monoid, Product, Sum, lowest
@@ -90,8 +91,10 @@ class Cumulative(Monoid, Primitive):
             operand = convert_text(ctx, operand, aval, wide)
         if ctx.platform == "cpu":
             out = loop(ctx, [operand], wide, self._step, axis, reverse)
-        elif self.combiner(wide) and (
-            ctx.platform == "tpu" or aval.shape[axis] <= _GPU_WINDOW
+        elif (
+            self.combiner(wide)
+            and not is_symbolic(aval.shape[axis : axis + 1])
+            and (ctx.platform == "tpu" or aval.shape[axis] <= _GPU_WINDOW)
         ):
             out = self._window(ctx, operand, wide, axis, reverse)
         else:

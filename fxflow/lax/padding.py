@@ -245,3 +245,18 @@ def _pad_keys(operand: Any, value: Any, config: Padding) -> Array:
 
     result: Array = map_key_data(chosen, operand, value)
     return result
+
+
+def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
+    """Returns the element before each one along an axis.
+
+    Args:
+      x: an array, not empty.
+      axis: along which.
+      reverse: whether "before" is towards the end.
+      first: what is before the first one.
+    """
+    aval = typeof(x)
+    config = [(0, 0, 0)] * aval.ndim
+    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
+    return pad(x, arith.constant(first, aval.dtype), config)

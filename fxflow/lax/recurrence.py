@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -30,9 +31,10 @@ from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
 from fxflow.lax.concatenation import concatenate
+from fxflow.lax.control_flow.doubling_scan import doubling_scan
 from fxflow.lax.elementwise import add, mul
 from fxflow.lax.families import INEXACT, require_kind
-from fxflow.lax.padding import pad
+from fxflow.lax.padding import pad, shifted
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice_in_dim
 
@@ -148,21 +150,6 @@ def accumulator(dtype: Any) -> Any:
     return dtype
 
 
-def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
-    """Returns the element before each one along an axis.
-
-    Args:
-      x: an array, not empty.
-      axis: along which.
-      reverse: whether "before" is towards the end.
-      first: what is before the first one.
-    """
-    aval = typeof(x)
-    config = [(0, 0, 0)] * aval.ndim
-    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
-    return pad(x, arith.constant(first, aval.dtype), config)
-
-
 def tree_scan(
     combine: Callable[[list[Any], list[Any]], list[Any]],
     values: list[Any],
@@ -183,6 +170,8 @@ def tree_scan(
         flipped = [rev(v, (axis,)) for v in values]
         return [rev(v, (axis,)) for v in tree_scan(combine, flipped, axis, False)]
     length = typeof(values[0]).shape[axis]
+    if is_symbolic((length,)):
+        return doubling_scan(combine, values, [axis] * len(values))
     if length < 2:
         return values
 

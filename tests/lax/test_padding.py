@@ -7,6 +7,7 @@ import fxflow
 from fxflow import NamedSharding, P, lax
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.padding import shifted
 from tests.lax.test_shape import keys, words
 
 X = np.array([1, 2, 3], "i4")
@@ -86,3 +87,8 @@ def test_negative_widths_where_the_axis_is_divided(spec, config):
     want = pad(fxflow.device_put(x))
     np.testing.assert_array_equal(pad(divided), want)
     np.testing.assert_array_equal(fxflow.jit(pad)(divided), want)
+
+
+def test_shifted():
+    np.testing.assert_array_equal(shifted(X, 0, False, 7), [7, 1, 2])
+    np.testing.assert_array_equal(shifted(X, 0, True, 7), [2, 3, 7])

@@ -5,7 +5,7 @@ import pytest
 
 from fxflow import lax
 from fxflow.errors import AxisError, DtypeError, ShapeError
-from fxflow.lax.recurrence import accumulator, shifted, tree_scan
+from fxflow.lax.recurrence import accumulator, tree_scan
 
 A, U = np.float32([np.nan, 2, 3]), np.float32([1, 1, 1])
 
@@ -29,8 +29,6 @@ def test_the_tree_is_what_accelerators_run(length: int) -> None:
 
 
 def test_helpers() -> None:
-    np.testing.assert_array_equal(shifted(U, 0, False, 7), [7, 1, 1])
-    np.testing.assert_array_equal(shifted(U, 0, True, 7), [1, 1, 7])
     assert accumulator(np.dtype("f2")) == np.float32
     assert accumulator(np.dtype("i1")) == np.int8
 

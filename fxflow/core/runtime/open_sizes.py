@@ -573,9 +573,10 @@ def _custom_call(of: _Function, text: str) -> str | None:
     )
     shapes = ", ".join(map(of.vector, lengths))
     types = ", ".join(_vector_type(len(dims)) for dims in lengths)
+    which = f"indices_of_shape_operands = dense<{indices}> : tensor<{len(indices)}xi64>"
     return (
-        f"stablehlo.custom_call @{target}({operands}{before}{shapes}) {{{attributes}, "
-        f"indices_of_shape_operands = dense<{indices}> : tensor<{len(indices)}xi64>}} "
+        f"stablehlo.custom_call @{target}({operands}{before}{shapes}) "
+        f"{{{', '.join(filter(None, (attributes, which)))}}} "
         f": ({ins}{before}{types}) -> {outs}"
     )
 

@@ -2,5 +2,5 @@
 
 In reading order: `carry` (what they check and convert), `cond`, `cond_rows` (the
 branches of a vectorized condition), `scan_lowering`, `scan_derivatives`, `scan`,
-`while_loop`, `map`, `associative_scan`.
+`while_loop`, `map`, `doubling_scan`, `associative_scan`.
 """

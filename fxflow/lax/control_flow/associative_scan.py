@@ -15,6 +15,7 @@ from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.carry import leaves_of, require_callable, require_structure
+from fxflow.lax.control_flow.doubling_scan import doubling_scan
 from fxflow.lax.reshaping import expand_dims, reshape
 from fxflow.lax.slicing import slice_in_dim
 
@@ -113,10 +114,7 @@ class _Combine:
         """Returns the combinations of the first k elements."""
         count = typeof(elems[0]).shape[self.axes[0]]
         if is_symbolic((count,)):
-            raise ShapeError(
-                f"associative_scan: its steps are as many as the logarithm of {count} "
-                "says, which is known only in a call: use scan, or cumsum and its like"
-            )
+            return doubling_scan(self, elems, self.axes)
         if count < 2:
             return elems
         # Scanning the combined neighbours gives the results at odd indices; one more

@@ -16,7 +16,7 @@ from fxflow.core.arrays.sizes import is_at_least, larger
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Dual, Values, Zero, register
+from fxflow.core.ir.primitive import Dual, Values, Zero, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax.bitwise import bitwise_not
@@ -40,7 +40,7 @@ from fxflow.lax.gather_scatter.scatter_family import (
     scattered_on_host,
 )
 from fxflow.lax.keys import check, map_key_data
-from fxflow.lax.recurrence import linear_recurrence, shifted
+from fxflow.lax.padding import shifted
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.sort import Sort
 
@@ -220,7 +220,7 @@ def _others(params: dict[str, Any], x: Any, indices: Any, updates: Any) -> Any:
         # the same element; it starts again at 1 with each element.
         factor = kept_where(same, shifted(ordered, 0, reverse, 1))
         first = convert_element_type(bitwise_not(same), typeof(updates).dtype)
-        side = linear_recurrence(factor, first, 0, reverse)
+        side = table["linear_recurrence"].bind(factor, first, axis=0, reverse=reverse)
         product = side if product is None else mul(product, side)
     _, product = Sort.bind(order, product, dimension=0, is_stable=False, num_keys=1)
     return mul(there, reshape(product, shape))

@@ -47,7 +47,7 @@ from fxflow.lax.linalg.library import (
     require_matrices,
     zeros_text,
 )
-from fxflow.lax.recurrence import shifted
+from fxflow.lax.padding import shifted
 from fxflow.lax.reduction import reduce_max
 from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.select import select
