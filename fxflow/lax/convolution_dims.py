@@ -152,7 +152,7 @@ def dilated(length: int, dilation: int) -> int:
 
 def strided(length: int, window: int, stride: int) -> int:
     """Returns how many windows fit."""
-    return 0 if length < window else (length - window) // stride + 1
+    return larger((length - window) // stride + 1, 0)
 
 
 def padtype_to_pads(

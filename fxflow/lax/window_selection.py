@@ -116,7 +116,7 @@ class SelectAndGatherAdd(_Selection):
             return ctx.constant(np.zeros((), out.dtype), out)
         if not out.ndim:
             return operands[0]
-        if ctx.platform == "cpu" and window.is_small:
+        if ctx.platform == "cpu" and window.folds(out):
             (result,) = ctx.compose(
                 lambda t, x: _fold(t, x, greatest, window), operands
             )
@@ -198,7 +198,7 @@ class SelectAndScatterAdd(_Selection):
             return operands[0]
         plain = set(window.window_dilation) <= {1}
         native = plain and source.dtype == operand.dtype and ctx.platform == "tpu"
-        if (window.is_small and not native) or not plain:
+        if (window.folds(source) and not native) or not plain:
             (result,) = ctx.compose(
                 lambda s, x: give_back(s, x, greatest, window), operands
             )

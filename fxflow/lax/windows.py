@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays import Aval, Shape, typeof
+from fxflow.core.arrays.sizes import is_at_least, larger
 from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import int_tuple
@@ -63,7 +64,7 @@ class Window(NamedTuple):
                 f"axis of {operand}"
             )
         return tuple(
-            strided(max(0, dilated(n, b) + low + high), dilated(w, d), s)
+            strided(larger(0, dilated(n, b) + low + high), dilated(w, d), s)
             for n, w, s, (low, high), b, d in zip(operand.shape, *self, strict=True)
         )
 
@@ -92,10 +93,11 @@ class Window(NamedTuple):
             (1, *self.window_dilation),
         )
 
-    @property
-    def is_small(self) -> bool:
-        """Whether it pays to fold."""
-        return max(self.dimensions, default=1) <= _FOLDED
+    def folds(self, out: Aval) -> bool:
+        """Returns whether it pays to fold, and there is a window to fold."""
+        return all(is_at_least(_FOLDED, n) for n in self.dimensions) and all(
+            is_at_least(n, 1) for n in out.shape
+        )
 
 
 # No array has as many elements, and XLA's loop over them would not end.
@@ -128,7 +130,7 @@ def make_window(
     axes = len(shape)
     dimensions = int_tuple(name, "window_dimensions", dimensions)
     window = per_axis(name, "window_dimensions", dimensions, axes)
-    if math.prod(window) > _LARGEST:
+    if is_at_least(math.prod(window), _LARGEST + 1):
         raise ShapeError(f"{name}: a window of lengths {window} is too large")
     steps = per_axis(name, "window_strides", strides, axes)
     base = per_axis(name, "base_dilation", base_dilation, axes)

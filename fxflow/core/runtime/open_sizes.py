@@ -33,6 +33,11 @@ _CALL = re.compile(r"func\.call @(\w+)\((.*?)\)( \{.*\})? : \((.*)$")
 _LINE = re.compile(
     r'^(%\w+(?::\d+)?) = "?(stablehlo|chlo)\.(\w+)"?(.*?)( loc\("[^"]*"\))?$'
 )
+_WINDOWS = re.compile(
+    r'^(%\w+(?::\d+)?) = "stablehlo\.reduce_window"\((.*)\) \(\{\n\^bb0\((.*)\):\n'
+    r"((?:.*\n)*?.*)\n\}\) \{(.*)\} : \((.*)\) -> (.*)$",
+    re.M,
+)
 _SCALAR = "tensor<i32>"
 
 
@@ -79,6 +84,7 @@ class _Function:
     Attributes:
       first: lines at its start, which compute sizes.
       known: names of the values of sizes, by their texts.
+      reducers: functions that it calls by name, in place of regions.
     """
 
     def __init__(
@@ -94,6 +100,7 @@ class _Function:
         self.first: list[str] = []
         self.known: dict[str, str] = {}
         self.count = 0
+        self.reducers = ""
 
     def written(self) -> str:
         """Returns the function's text."""
@@ -110,12 +117,14 @@ class _Function:
                 for n in self.names
             ]
             arguments = ", ".join((*own, arguments) if arguments else own)
+        body = _WINDOWS.sub(lambda found: self._window(name, found), body)
         lines: list[str] = []
         for line in body.split("\n"):
             lines += self._rewritten(line)
         top = "".join(f"{line}\n" for line in self.first)
         head = open_types(f"@{name}({arguments}) -> {results}")
-        return f"func.func {visibility} {head} {{\n{top}" + "\n".join(lines)
+        function = f"func.func {visibility} {head} {{\n{top}" + "\n".join(lines)
+        return self.reducers + function
 
     # -- sizes as values ---------------------------------------------------------------
 
@@ -200,6 +209,15 @@ class _Function:
             )
         return self.known[key]
 
+    def pairs(self, sizes: Sequence[Sequence[Any]]) -> str:
+        """Returns pairs of sizes as a matrix."""
+        flat = self.vector([n for pair in sizes for n in pair])
+        count = len(sizes)
+        return self.emit(
+            f"stablehlo.reshape {flat} : ({_vector_type(2 * count)}) -> "
+            f"tensor<{count}x2xi32>"
+        )
+
     # -- the arguments of `main` -------------------------------------------------------
 
     def _solve(self, arguments: str) -> None:
@@ -274,6 +292,33 @@ class _Function:
         )
 
     # -- operations --------------------------------------------------------------------
+
+    def _window(self, name: str, found: re.Match[str]) -> str:
+        """Returns a `reduce_window` of sizes that only a call says, as one line."""
+        result, operands, block, body, attributes, ins, outs = found.groups()
+        if OPEN not in attributes:
+            return found[0]
+        reducer = f"{name}_reducer_{self.count}"
+        self.count += 1
+        *lines, last = body.split("\n")
+        last = last.removeprefix("stablehlo.")
+        kinds = last.partition(" : ")[2]
+        text = "\n".join((*lines, last))
+        self.reducers += (
+            f"func.func private @{reducer}({block}) -> ({kinds}) {{\n{text}\n}}\n"
+        )
+        lists = [_listed(n) for n in re.findall(r"array<i64: (.*?)>(?:,|$)", attributes)]
+        padding = re.search(r"padding = dense<\[(.*)\]>", attributes)
+        assert padding is not None, attributes
+        pairs = [_listed(n) for n in re.findall(r"\[(.*?)\]", padding[1])]
+        vectors = [*map(self.vector, lists), self.pairs(pairs)]
+        count = len(pairs)
+        types = ", ".join([_vector_type(count)] * 4)
+        return (
+            f"{result} = stablehlo.custom_call @stablehlo.dynamic_reduce_window("
+            f"{operands}, {', '.join(vectors)}) {{called_computations = [@{reducer}]}} "
+            f": ({ins}, {types}, tensor<{count}x2xi32>) -> {outs}"
+        )
 
     def _rewritten(self, line: str) -> list[str]:
         call = _CALL.search(line)
@@ -535,14 +580,9 @@ def _convolution(of: _Function, text: str) -> str | None:
         return None
     operands, result = _types(text)
     pairs = [_listed(pair) for pair in re.findall(r"\[(.*?)\]", found[4])]
-    count = len(pairs)
-    flat = of.vector([n for pair in pairs for n in pair])
-    kind = f"tensor<{count}x2xi32>"
-    padding = of.emit(
-        f"stablehlo.reshape {flat} : ({_vector_type(2 * count)}) -> {kind}"
-    )
+    kind = f"tensor<{len(pairs)}x2xi32>"
     return (
-        f'"stablehlo.dynamic_conv"({found[1]}, {padding}) <{{'
+        f'"stablehlo.dynamic_conv"({found[1]}, {of.pairs(pairs)}) <{{'
         f"dimension_numbers = #stablehlo.conv<{found[2]}>, "
         f"window_strides = array<i64: {found[3][1:-1]}>, "
         f"lhs_dilation = array<i64: {found[5][1:-1]}>, "
