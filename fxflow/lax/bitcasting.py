@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -16,10 +17,16 @@ from fxflow.core.ir.primitive import (
     Values,
     Zero,
     register,
+    table,
 )
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
+from fxflow.lax.bitwise import shift_left, shift_right_logical
+from fxflow.lax.broadcasting import broadcast_in_dim
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import broadcasted_iota
+from fxflow.lax.elementwise import mul
 from fxflow.lax.families import kind
 
 
@@ -103,6 +110,10 @@ class BitcastConvertType(Primitive):
         aval, out = ctx.avals_in[0], ctx.avals_out[0]
         if aval.dtype == out.dtype:
             return x
+        if aval.ndim != out.ndim and is_symbolic((*aval.shape, *out.shape)):
+            # The compiler knows the operation for one width only where sizes are open.
+            parts = _narrowed if out.ndim > aval.ndim else _widened
+            return ctx.compose(lambda v: parts(v, out.dtype), operands)[0]
         return ctx.emit(f"stablehlo.bitcast_convert {x} : ({aval.mlir}) -> {out.mlir}")
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
@@ -125,6 +136,37 @@ class BitcastConvertType(Primitive):
                 f"too narrow for {dtypes.short_name(params['new_dtype'])}"
             )
         return self.bind(x, **params), True
+
+
+def _unsigned(dtype: Any) -> Any:
+    return dtypes.dtype(f"uint{dtypes.bits(dtype)}")
+
+
+def _same_width(x: Any, dtype: Any) -> Any:
+    return BitcastConvertType.bind(x, new_dtype=dtype)
+
+
+def _narrowed(x: Any, dtype: Any) -> Any:
+    """Returns the parts of each element, the lowest first, by shifts."""
+    wide, narrow = _unsigned(typeof(x).dtype), _unsigned(dtype)
+    x = _same_width(x, wide)
+    bits = dtypes.bits(narrow)
+    shape = (*typeof(x).shape, dtypes.bits(wide) // bits)
+    last = len(shape) - 1
+    by = mul(broadcasted_iota(wide, shape, last), bits)
+    parts = shift_right_logical(broadcast_in_dim(x, shape, tuple(range(last))), by)
+    # A conversion to fewer bits takes the low ones.
+    return _same_width(convert_element_type(parts, narrow), dtype)
+
+
+def _widened(x: Any, dtype: Any) -> Any:
+    """Returns the elements whose parts are along the last axis."""
+    narrow, wide = _unsigned(typeof(x).dtype), _unsigned(dtype)
+    parts = convert_element_type(_same_width(x, narrow), wide)
+    shape = typeof(parts).shape
+    by = mul(broadcasted_iota(wide, shape, len(shape) - 1), dtypes.bits(narrow))
+    whole = table["reduce_or"].bind(shift_left(parts, by), axes=(len(shape) - 1,))
+    return _same_width(whole, dtype)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:

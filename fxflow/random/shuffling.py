@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.size_bounds import most_bits
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
@@ -31,9 +33,20 @@ def _rounds(size: int) -> int:
 def _shuffled(key_data: Any, x: Any, axis: int) -> Any:
     """Sorts by random numbers, several times if there are many elements."""
     aval = typeof(x)
-    for _ in range(_rounds(aval.size)):
+    open_size = is_symbolic((aval.size,))
+    most = 1 << most_bits(aval.size) if open_size else aval.size
+    for i in range(_rounds(most)):
         key_data, used = sampling.split(key_data, 2)
-        _, x = lax.sort_key_val(sampling.bits(used, 32, aval.shape), x, axis)
+
+        def sort(x: Any, used: Any = used) -> Any:
+            return lax.sort_key_val(sampling.bits(used, 32, aval.shape), x, axis)[1]
+
+        if open_size and i:
+            # Only a call says whether there are so many.
+            least = math.floor((2**32 - 1) ** (i / _EXPONENT)) + 1
+            x = lax.cond(lax.ge(aval.size, least), sort, lambda x: x, x)
+        else:
+            x = sort(x)
     return x
 
 
@@ -61,6 +74,8 @@ def _axis(name: str, axis: Any, aval: Aval) -> int:
 
 def _count(name: str, what: str, value: Any) -> int | None:
     """Returns an integer given instead of an array, or None for an array."""
+    if is_symbolic((value,)):
+        return cast(int, value)
     if isinstance(value, int) and not isinstance(value, np.generic):
         return int(value)
     if not is_arraylike(value):
@@ -282,7 +297,7 @@ def _first_not_less(ordered: Any, x: Any, dtype: Any) -> Any:
     count, shape = typeof(ordered).shape[0], typeof(x).shape
     low = lax.full(shape, 0, dtype)
     high = lax.full(shape, count, dtype)
-    for _ in range(math.ceil(math.log2(count + 1))):
+    for _ in range(most_bits(count)):
         middle = lax.div(lax.add(low, high), 2)
         inside = lax.min(middle, count - 1)
         below = lax.lt(_take(ordered, inside, 0), x)

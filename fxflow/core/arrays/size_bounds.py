@@ -46,6 +46,12 @@ def upper_bound(size: Any, depth: int = _DEEPEST) -> float:
     return -lower_bound(-size, depth)
 
 
+def most_bits(size: Any) -> int:
+    """Returns how many bits a size takes at most: sizes are computed in 32."""
+    most = upper_bound(size)
+    return 31 if math.isinf(most) else max(int(most), 0).bit_length()
+
+
 def _found(size: Size, depth: int) -> float:
     best = sum(_times(c, _interval(m, size.scope, depth))[0] for m, c in _listed(size))
     if math.isnan(best):

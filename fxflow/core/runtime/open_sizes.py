@@ -29,9 +29,14 @@ _TENSOR = r"tensor<[^<>]*(?:<[^<>]*>)?>"
 _TYPE = re.compile(_TENSOR)
 _DIM = re.compile(f"(?:{OPEN}([^{CLOSE}]*){CLOSE}|([0-9]+))x")
 _HEAD = re.compile(r"func\.func (public|private) @(\w+)\((.*)\) -> (.*)$")
+_CALLED = re.compile(r"(?:func\.call|decomposition =) @(\w+)")
 _CALL = re.compile(r"func\.call @(\w+)\((.*?)\)( \{.*\})? : \((.*)$")
 _LINE = re.compile(
     r'^(%\w+(?::\d+)?) = "?(stablehlo|chlo)\.(\w+)"?(.*?)( loc\("[^"]*"\))?$'
+)
+_COMPOSITE = re.compile(
+    r'^(.*?)stablehlo\.composite "[^"]*" (.*?) '
+    r"\{.*decomposition = @(\w+).*?\} : (\(.*)$"
 )
 _WINDOWS = re.compile(
     r'^(%\w+(?::\d+)?) = "stablehlo\.reduce_window"\((.*)\) \(\{\n\^bb0\((.*)\):\n'
@@ -61,7 +66,7 @@ def opened(text: str, labels: Sequence[str], scope: Scope | None) -> str:
         calling = {
             _name(f)
             for f in functions
-            if any(name in inside for name, *_ in _CALL.findall(f))
+            if any(name in inside for name in _CALLED.findall(f))
         }
         if calling <= inside:
             break
@@ -307,7 +312,9 @@ class _Function:
         self.reducers += (
             f"func.func private @{reducer}({block}) -> ({kinds}) {{\n{text}\n}}\n"
         )
-        lists = [_listed(n) for n in re.findall(r"array<i64: (.*?)>(?:,|$)", attributes)]
+        lists = [
+            _listed(n) for n in re.findall(r"array<i64: (.*?)>(?:,|$)", attributes)
+        ]
         padding = re.search(r"padding = dense<\[(.*)\]>", attributes)
         assert padding is not None, attributes
         pairs = [_listed(n) for n in re.findall(r"\[(.*?)\]", padding[1])]
@@ -321,6 +328,11 @@ class _Function:
         )
 
     def _rewritten(self, line: str) -> list[str]:
+        composite = _COMPOSITE.match(line)
+        if composite and composite[3] in self.inside:
+            # Refinement knows no composites; what they are made of, it does.
+            result, operands, name, types = composite.groups()
+            line = f"{result}func.call @{name}({operands}) : {types}"
         call = _CALL.search(line)
         if call and call[1] in self.inside:
             own = ", ".join(self.value(_named(n)) for n in self.names)
@@ -343,10 +355,7 @@ class _Function:
                 before.append(f"{found[1]} = {last}{found[5] or ''}")
                 return [open_types(x) for x in before]
         opened_line = open_types(line)
-        of_result = operation in _OF_RESULT or (
-            operation == "bitcast_convert" and _changes_rank(line)
-        )
-        if OPEN in opened_line or of_result:
+        if OPEN in opened_line:
             shown = _SIZE.findall(line)
             where = (found[5] if found else "") or ""
             raise ExportError(
@@ -355,11 +364,6 @@ class _Function:
                 "fixed size there, or write that part with other operations"
             )
         return [opened_line]
-
-
-def _changes_rank(line: str) -> bool:
-    operand, result = _TYPE.findall(line)[-2:]
-    return len(_dims(operand)) != len(_dims(result))
 
 
 def _named(name: str) -> Size:
@@ -621,6 +625,18 @@ def _custom_call(of: _Function, text: str) -> str | None:
     )
 
 
+def _rng_bit_generator(of: _Function, text: str) -> str | None:
+    found = re.match(r"\((%\w+)\) <\{(.*)\}> : \((.*)\) -> (.*)$", text)
+    if not found or OPEN not in found[4]:
+        return None
+    dims = _dims(_TYPE.findall(found[4])[1])
+    return (
+        f"stablehlo.custom_call @stablehlo.dynamic_rng_bit_generator({found[1]}, "
+        f"{of.vector(dims)}) {{{found[2]}}} : ({found[3]}, {_vector_type(len(dims))}) "
+        f"-> {found[4]}"
+    )
+
+
 _RULES: dict[str, _Rule] = {
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
@@ -632,7 +648,5 @@ _RULES: dict[str, _Rule] = {
     "gather": _gather,
     "convolution": _convolution,
     "custom_call": _custom_call,
+    "rng_bit_generator": _rng_bit_generator,
 }
-#: Whose results do not follow from the types of their operands, and which have no
-#: dynamic form.
-_OF_RESULT = {"rng_bit_generator", "composite"}

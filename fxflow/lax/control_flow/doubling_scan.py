@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fxflow.core.arrays import typeof
-from fxflow.core.arrays.size_bounds import upper_bound
+from fxflow.core.arrays.size_bounds import most_bits
 from fxflow.core.arrays.sizes import to_array
 from fxflow.core.ir import arith
 from fxflow.lax.comparison import ge, lt
@@ -19,9 +18,6 @@ from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.dynamic_slicing import dynamic_slice_in_dim
 from fxflow.lax.select import select
-
-#: Sizes are computed in 32 bits.
-_MOST_STEPS = 31
 
 
 def doubling_scan(
@@ -43,8 +39,6 @@ def doubling_scan(
     Source: Hillis and Steele 1986, "Data parallel algorithms".
     """
     length = typeof(values[0]).shape[axes[0]]
-    most = upper_bound(length)
-    steps = _MOST_STEPS if math.isinf(most) else max(int(most) - 1, 0).bit_length()
     count = arith.cast(to_array(length), np.dtype(np.int32))
 
     def advance(shift: Any, values: list[Any]) -> list[Any]:
@@ -61,6 +55,6 @@ def doubling_scan(
     def step(values: list[Any], shift: Any) -> tuple[list[Any], None]:
         return cond(lt(shift, count), advance, lambda _, v: v, shift, values), None
 
-    shifts = np.int32(1) << np.arange(steps, dtype=np.int32)
+    shifts = np.int32(1) << np.arange(most_bits(length - 1), dtype=np.int32)
     found: list[Any] = scan(step, values, shifts)[0]
     return found
