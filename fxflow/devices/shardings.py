@@ -103,9 +103,15 @@ class Sharding:
         counts, _ = self.tiles(len(shape))
         for axis, (length, count) in enumerate(zip(shape, counts, strict=True)):
             if length % count:
+                hint = "pad it"
+                if not isinstance(length, int | np.integer):
+                    hint = (
+                        "where it always can, say so: symbolic_shape(..., "
+                        f"constraints=['mod({length}, {count}) == 0'])"
+                    )
                 raise PlacementError(
                     f"axis {axis} of an array of shape {list(shape)} cannot be divided "
-                    f"into {count} equal parts as {self} asks: pad it, or leave that "
+                    f"into {count} equal parts as {self} asks: {hint}, or leave that "
                     "axis whole (None)"
                 )
         return tuple(n // c for n, c in zip(shape, counts, strict=True))

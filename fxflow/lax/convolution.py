@@ -116,9 +116,8 @@ class ConvGeneralDilated(Bilinear):
         for i, (low, high) in enumerate(padding):
             length = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
             window = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
-            shape[out_spec[i + 2]] = strided(
-                larger(length, 0), window, window_strides[i]
-            )
+            count = strided(larger(length, 0), window, window_strides[i])
+            shape[out_spec[i + 2]] = count
         weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
         return Aval(tuple(shape), dtype, weak)
 

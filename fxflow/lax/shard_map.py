@@ -23,6 +23,7 @@ import numpy as np
 
 from fxflow.core.arrays import Aval
 from fxflow.core.arrays.aval import layout_of
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
@@ -46,7 +47,7 @@ from fxflow.core.spmd.memories import Rewritten
 from fxflow.core.spmd.partition import axis_text, spec_text
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ExportError, ShapeError
 from fxflow.lax.collective_groups import Collective, shown
 from fxflow.lax.collective_reductions import PSum, with_combined_reductions
 from fxflow.lax.elementwise import mul
@@ -143,6 +144,14 @@ class ShardMap(HigherOrder):
         """`sdy.manual_computation`."""
         p = ShardMapParams(**params)
         graph, mesh, axes, in_specs = p.graph, p.mesh, p.axes, p.in_specs
+        for aval in (*ctx.avals_in, *ctx.avals_out, *graph.in_avals):
+            for size in filter(lambda n: is_symbolic((n,)), aval.shape):
+                raise ExportError(
+                    f"export: shard_map has no form for the symbolic size {size.text()}"
+                    ", which the compiler does not look for in it: export it for a "
+                    "fixed size, or leave the division to the compiler (jit of arrays "
+                    "with shardings)"
+                )
         if ORDERED in graph.effects:
             raise ArgumentError(
                 f"{graph.name}: ordered effects (io_callback(ordered=True), "

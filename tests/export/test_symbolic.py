@@ -6,7 +6,13 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import export, lax, nn, random
-from fxflow.errors import ArgumentError, InconclusiveSizeError, ShapeError
+from fxflow.errors import (
+    ArgumentError,
+    ExportError,
+    InconclusiveSizeError,
+    PlacementError,
+    ShapeError,
+)
 
 SIZES = [{"b": 3, "t": 5}, {"b": 1, "t": 1}]
 
@@ -83,8 +89,44 @@ CASES = {
         fxflow.grad(lambda x, y: (systems(x, y)[0] ** 2).sum()),
         *("b,3,3", "b,3,2"),
     ),
+    "any length of scans": (lambda x: lax.associative_scan(fnp.matmul, x), "b,2,2"),
+    "windows": (lambda x: windows(x), "b,t"),
+    "grad of windows": (fxflow.grad(lambda x: sum(map(fnp.sum, windows(x)))), "b,t"),
+    "convolution that may not fit": (
+        lambda x, w: lax.conv_general_dilated(x, w, (2,), "VALID"),
+        *("1,2,b", "3,2,3"),
+    ),
+    "bits of other widths": (lambda x: widths(x), "b,2*t"),
+    "random bits": (lambda x: drawn(x), "b"),
+    "composites": (lambda x: composites(x), "b,2"),
     "fft": (lambda x: fnp.fft.irfft2(fnp.fft.rfft2(x) * 2), "b,4,6"),
 }
+
+
+def windows(x):
+    most = lax.reduce_window(x, -fnp.inf, lax.max, (1, 3), (1, 2), "SAME")
+    total = lax.reduce_window(x, 0.0, lax.add, (1, x.shape[1]), (1, 1), "VALID")
+    wide = lax.reduce_window(x, 0.0, lax.add, (20, 1), (3, 1), "SAME")
+    return most, total, wide
+
+
+def widths(x):
+    halves = x.view("uint16")
+    pairs = lax.bitcast_convert_type(x.astype("bfloat16").reshape(-1, 2), "int32")
+    return halves, pairs, lax.bitcast_convert_type(x, "uint4").astype("int32")
+
+
+def drawn(x):
+    key, other = random.key(0), random.key(1, impl="rbg")
+    order = random.permutation(key, x.shape[0])
+    some = random.choice(key, x, (3,)), random.randint(key, (2,), 0, x.size)
+    return order, *some, random.bits(other, x.shape)
+
+
+def composites(x):
+    inner = lax.composite(lambda y: y * x.shape[0], "my.inner")
+    outer = lax.composite(lambda y, *, k: (inner(y) + k, y), "my.outer", 2)
+    return outer(x, k=3.0), inner(fnp.ones(3))
 
 
 def decompositions(x):
@@ -114,6 +156,48 @@ SLOW = {"decompositions of any size", "systems of any size", "grad of systems"}
 def test_operations(name):
     function, *specs = CASES[name]
     check(function, *specs)
+
+
+def test_orders_of_many_elements():
+    """From 1626 on they are sorted twice, which is decided in the call."""
+    made = exported(lambda x: random.permutation(random.key(0), x), "b")
+    for count in (1625, 1626):
+        x = np.arange(count, dtype="f4")
+        want = random.permutation(random.key(0), x)
+        np.testing.assert_array_equal(made.call(x), want)
+
+
+def test_choices_by_probability():
+    choose = lambda x: random.choice(random.key(0), x, (9,), p=nn.softmax(x))
+    made = exported(choose, "b", constraints=["b <= 4"])
+    for count in (1, 4):
+        x = np.arange(count, dtype="f4")
+        np.testing.assert_array_equal(made.call(x), choose(x))
+
+
+def test_over_several_devices():
+    mesh = fxflow.make_mesh((4,), ("d",))
+    where = fxflow.NamedSharding(mesh, fxflow.P("d"))
+
+    def struct(size, constraints=()):
+        shape = export.symbolic_shape(f"{size}, 3", constraints=constraints)
+        return fxflow.ShapeDtypeStruct(shape, "float32", sharding=where)
+
+    f = fxflow.jit(lambda x: fnp.tanh(x - x.mean(0)))
+    for spec in (struct("4*b"), struct("b", ["mod(b, 4) == 0"])):
+        loaded = export.deserialize(export.export(f)(spec).serialize())
+        assert loaded.nr_devices == 4
+        for count in (4, 12):
+            x = np.random.default_rng(0).normal(size=(count, 3)).astype("f4")
+            found = loaded.call(fxflow.device_put(x, where))
+            np.testing.assert_allclose(found, np.tanh(x - x.mean(0)), atol=1e-6)
+            assert found.sharding.shard_shape(found.shape) == (count // 4, 3)
+    with pytest.raises(PlacementError, match=r"constraints=\['mod\(b, 4\) == 0'\]"):
+        export.export(f)(struct("b"))
+    spec = fxflow.P("d")
+    parts = fxflow.shard_map(lambda x: x * 2, mesh=mesh, in_specs=spec, out_specs=spec)
+    with pytest.raises(ExportError, match=r"shard_map has no form .* size 4\*b,"):
+        export.export(fxflow.jit(parts))(struct("4*b"))
 
 
 def test_operations_again_under_other_sizes():
