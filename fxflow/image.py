@@ -16,6 +16,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import public as _public
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
@@ -248,8 +249,13 @@ def resize(
         for axis in axes if x.aval.size else ():
             n, m = old[axis], shape[axis]
             # Exact: floor((i + 1/2) n / m), in integers.
-            indices = [(2 * i + 1) * n // (2 * m) for i in range(m)]
-            x = fnp.take(x, fnp.asarray(indices, dtypes.int32), axis=axis)
+            if is_symbolic((n, m)):
+                indices = (2 * lax.iota(dtypes.int32, m) + 1) * n // (2 * m)
+            else:
+                indices = fnp.asarray(
+                    [(2 * i + 1) * n // (2 * m) for i in range(m)], dtypes.int32
+                )
+            x = fnp.take(x, indices, axis=axis)
         return x if x.aval.shape == shape else lax.full(shape, 0, x.aval.dtype)
     (x,) = promote_inexact("resize", x)
     if 0 in shape:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.sizes import length_of
 from fxflow.core.runtime.eager import library
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import DTypeLike
@@ -44,7 +44,7 @@ def one_hot(
     aval = typeof(x)
     if dtypes.is_key(aval.dtype) or dtypes.is_complex(aval.dtype):
         raise DtypeError(f"one_hot: indices must be real numbers, got {aval}")
-    count = operator.index(num_classes)
+    count = length_of(num_classes)
     if count < 0:
         raise ShapeError(f"one_hot: num_classes must not be negative, got {count}")
     ndim = aval.ndim + 1

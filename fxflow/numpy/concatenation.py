@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, typeof, unwrapped
+from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
@@ -300,9 +301,9 @@ def _cuts(name: str, length: int, sections: Any, even: bool) -> list[int]:
             f"{name}: an axis of length {length} does not divide into {count} equal "
             "parts: use array_split"
         )
-    small, extra = divmod(length, count)
-    sizes = [small + 1] * extra + [small] * (count - extra)
-    return [0, *np.cumsum(sizes).tolist()]
+    # The first ones are longer by one, where they are not all alike.
+    sizes = [(length + i) // count for i in reversed(range(count))]
+    return [*accumulate(sizes[:-1], initial=0), length]
 
 
 def _split(name: str, ary: Any, sections: Any, axis: int, even: bool) -> list[Any]:
@@ -318,7 +319,7 @@ def _split(name: str, ary: Any, sections: Any, axis: int, even: bool) -> list[An
 def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
     ary = array_of(ary, "split")
     sizes = [stop - start for start, stop in pairwise(cuts)]
-    if min(sizes) >= 0:
+    if all(is_at_least(n, 0) for n in sizes):
         # One node for all pieces, whose transpose is one concatenation.
         return tuple(lax.split(ary, sizes, axis))
     return tuple(

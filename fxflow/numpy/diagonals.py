@@ -11,6 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes, typeof
 from fxflow.core.arrays.aval import require_room
+from fxflow.core.arrays.sizes import is_symbolic, larger, smaller
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.trace import state
@@ -231,7 +232,11 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     x = lax.transpose(x, order)
     *lead, rows, columns = x.aval.shape
     first_row, first_column = max(-offset, 0), max(offset, 0)
-    count = max(0, min(rows - first_row, columns - first_column))
+    count = larger(0, smaller(rows - first_row, columns - first_column))
+    if is_symbolic((rows, columns)):
+        places = lax.iota(dtypes.int32, count)
+        picked: Array = x[..., places + first_row, places + first_column]
+        return picked
     if not count:
         flat = lax.reshape(x, (*lead, rows * columns))
         return lax.slice_in_dim(flat, 0, 0, axis=len(lead))

@@ -10,6 +10,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import length_of
 from fxflow.core.runtime.eager import library
 from fxflow.errors import (
     ArgumentError,
@@ -84,7 +85,7 @@ def bincount(
                     f"length=. {error}"
                 ) from None
         length = needed if needed > minlength else minlength
-    out = _bincount(array, weights, operator.index(length))
+    out = _bincount(array, weights, length_of(length))
     return out if out_sharding is None else laid_out("bincount", out, out_sharding)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Shape, as_array, dtypes
 from fxflow.core.arrays.promotion import lub
+from fxflow.core.arrays.sizes import Size, to_array
 from fxflow.core.boundary import guard_methods
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
@@ -467,7 +468,9 @@ def _write_block(
     return convert(out, x.aval.dtype, x.aval.weak_type)
 
 
-def _as_int32(x: Array) -> Array:
+def _as_int32(x: Array | Size) -> Array:
+    if isinstance(x, Size):
+        x = to_array(x)
     return x if x.aval.dtype == dtypes.int32 else convert(x, dtypes.int32)
 
 

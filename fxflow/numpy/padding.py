@@ -9,13 +9,15 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.arrays.sizes import length_of
+from fxflow.core.arrays.sizes import is_symbolic, larger, length_of, to_array
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import array_of, beside, convert
+from fxflow.numpy.arithmetic import remainder
 from fxflow.numpy.creation import asarray
+from fxflow.numpy.index_functions import take
 from fxflow.numpy.index_update import At
 from fxflow.numpy.ranges import linspace
 
@@ -282,6 +284,9 @@ def _copies(x: Array, widths: Pairs, mode: str, kind: str) -> Array:
         if mode in ("reflect", "symmetric") and kind == "odd":
             x = _odd_reflection(x, axis, before, after, mode)
             continue
+        if is_symbolic((length, before, after)):
+            x = take(x, _open_indices(length, before, after, mode), axis, mode="clip")
+            continue
         indices = np.arange(-before, length + after)
         if mode == "edge" or (mode == "reflect" and length == 1):
             indices = np.clip(indices, 0, length - 1)
@@ -298,6 +303,20 @@ def _copies(x: Array, widths: Pairs, mode: str, kind: str) -> Array:
             indices = np.where(indices < length, indices, period - indices)
         x = _taken(x, indices, axis)
     return x
+
+
+def _open_indices(length: Any, before: Any, after: Any, mode: str) -> Any:
+    """Returns the indices where only a call says how many there are."""
+    places = lax.iota(dtypes.int32, before + length + after) - before
+    if mode == "edge":
+        return places  # which are clipped
+    if mode == "wrap":
+        return remainder(places, to_array(length))
+    # See `_copies`; an axis of one element has no other to reflect.
+    period = to_array(2 * length if mode == "symmetric" else larger(2 * length - 2, 1))
+    places = remainder(places, period)
+    last = 2 * length - 1 if mode == "symmetric" else 2 * length - 2
+    return lax.min(places, to_array(last) - places)
 
 
 def _taken(x: Any, indices: np.ndarray[Any, Any], axis: int) -> Any:

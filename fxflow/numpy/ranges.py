@@ -230,12 +230,13 @@ def _linspace(
     shape = joint_shape("linspace", [start.aval, stop.aval])
     start, stop = repeated(start, shape), repeated(stop, shape)
     parts = num - 1 if endpoint else num
-    step = (
-        lax.div(lax.sub(stop, start), parts)
-        if parts > 0
-        else lax.mul(lax.sub(stop, start), math.nan)
-    )
     real = dtypes.to_real(inner)
+    if is_symbolic((parts,)):
+        among = constant(parts, real)
+        among = lax.select(lax.gt(among, 0), among, lax.full_like(among, math.nan))
+    else:
+        among = constant(parts if parts > 0 else math.nan, real)
+    step = lax.div(lax.sub(stop, start), convert(among, inner))
     ramp = lax.div(lax.iota(real, num), constant(larger(parts, 1), real))
     if inner != real:
         ramp = convert(ramp, inner)
@@ -244,7 +245,11 @@ def _linspace(
     low, high = repeated(start, whole), repeated(stop, whole)
     # Weighing both ends is exact at both, unlike start + i * step.
     out = lax.add(lax.mul(low, lax.sub(1, ramp)), lax.mul(high, ramp))
-    if endpoint and num > 1:
+    if endpoint and is_symbolic((num,)):
+        # The one element of the shortest is the first, not the last.
+        at = lax.eq(lax.iota(dtypes.int32, num), larger(num - 1, 1))
+        out = lax.select(lax.broadcast_in_dim(at, whole, (0,)), high, out)
+    elif endpoint and num > 1:
         last = lax.reshape(stop, (1, *shape))
         out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1), last], 0)
     out = _along(out, axis, "linspace")

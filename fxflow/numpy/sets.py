@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.runtime.eager import library
@@ -341,7 +342,7 @@ def isin(
     if not count:
         return lax.full(x.aval.shape, invert, dtypes.bool_)
     ordered = lax.sort(_nan_last(ravel(others)), 0)
-    if method == "compare_all" or (method == "auto" and count <= 16):
+    if method == "compare_all" or (method == "auto" and is_at_least(16, count)):
         shape = (*x.aval.shape, count)
         left = lax.broadcast_in_dim(x, shape, tuple(range(x.aval.ndim)))
         right = lax.broadcast_in_dim(ordered, shape, (x.aval.ndim,))

@@ -10,6 +10,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, put_host, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.sizes import is_symbolic, to_array
 from fxflow.core.boundary import boundary
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.linearize import linearize_flat
@@ -19,6 +20,11 @@ from fxflow.core.ir.primitive import Zero
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.errors import DtypeError, ShapeError
+from fxflow.lax.comparison import eq
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import broadcasted_iota
+from fxflow.lax.elementwise import add
+from fxflow.lax.reshaping import reshape
 from fxflow.transforms.arguments import (
     FlatFunction,
     as_indices,
@@ -332,6 +338,10 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     start = 0
     for leaf in leaves:
         aval = typeof(leaf)
+        if is_symbolic((total,)):
+            basis.append(_open_basis(aval, total, start))
+            start += aval.size
+            continue
         block = np.zeros((total, *aval.shape), aval.tangent().dtype)
         if block.dtype == dtypes.float0:
             basis.append(block)
@@ -344,6 +354,19 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             basis.append(put_host(block, like))
         start += aval.size
     return basis
+
+
+def _open_basis(aval: Aval, total: Any, start: Any) -> Any:
+    """Returns the unit tangents of a leaf where only a call says how many there are."""
+    dtype = aval.tangent().dtype
+    if dtype == dtypes.float0:
+        raise DtypeError(
+            f"jacrev: there are {total} unit tangents, known only when the exported "
+            f"program is called, and none has an element for {aval}: return floats only"
+        )
+    rows = broadcasted_iota(np.int32, (total, aval.size), 0)
+    columns = add(broadcasted_iota(np.int32, (total, aval.size), 1), to_array(start))
+    return reshape(convert_element_type(eq(rows, columns), dtype), (total, *aval.shape))
 
 
 def jacfwd(

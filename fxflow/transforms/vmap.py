@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.sizes import length_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.discharge import require_distinct
@@ -97,7 +98,7 @@ def common_size(
     """
     found: tuple[int, str] | None = None
     if axis_size is not None:
-        found = int(axis_size), "axis_size"
+        found = length_of(axis_size), "axis_size"
     for leaf, axis, label in zip(leaves, axes, labels, strict=True):
         if axis is None:
             continue

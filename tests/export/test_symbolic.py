@@ -99,6 +99,16 @@ CASES = {
     "bits of other widths": (lambda x: widths(x), "b,2*t"),
     "random bits": (lambda x: drawn(x), "b"),
     "composites": (lambda x: composites(x), "b,2"),
+    "pad with its own": (lambda x: padded(x), "b,t"),
+    "diagonals": (lambda x: (fnp.trace(x), fnp.diagonal(x, 1), fnp.diag(x, -1)), "b,t"),
+    "ranges": (lambda x: ranges(x), "b"),
+    "parts": (lambda x: (fnp.array_split(x, 2), fnp.array_split(x, 3, 1)), "b,t"),
+    "the largest": (lambda x: lax.top_k(x, (x.shape[1] + 1) // 2), "b,t"),
+    "lengths": (lambda x: lengths(x), "b,t"),
+    "jacobian": (
+        lambda x: (fxflow.hessian(lambda y: (y**3).sum() * y[0])(x), jacobian(x)),
+        "b",
+    ),
     "fft": (lambda x: fnp.fft.irfft2(fnp.fft.rfft2(x) * 2), "b,4,6"),
 }
 
@@ -127,6 +137,34 @@ def composites(x):
     inner = lax.composite(lambda y: y * x.shape[0], "my.inner")
     outer = lax.composite(lambda y, *, k: (inner(y) + k, y), "my.outer", 2)
     return outer(x, k=3.0), inner(fnp.ones(3))
+
+
+def padded(x):
+    widths = (2, 3), (1, 0)
+    modes = "edge", "reflect", "symmetric", "wrap"
+    return [fnp.pad(x, widths, mode=mode) for mode in modes]
+
+
+def ranges(x):
+    count = x.shape[0]
+    return (
+        fnp.linspace(x, x + 1, count),
+        fnp.linspace(0, 1, count, endpoint=False),
+        fnp.linspace(0, 1, count, retstep=True)[1],
+    )
+
+
+def lengths(x):
+    b, t = x.shape
+    number = x.astype(int)
+    twice = fxflow.image.resize(x, (b, 2 * t + 1), "nearest")
+    counted = fnp.bincount(number.ravel(), length=b), nn.one_hot(number, t)
+    scanned = lax.scan(lambda c, _: (c + 1, c), x[0], None, length=b)
+    return twice, counted, scanned, fnp.isin(number, number[:, 0]), x.at[-1].add(1.0)
+
+
+def jacobian(x):
+    return fxflow.jacrev(lambda y: (fnp.sin(y), y[0] * fnp.ones(2)))(x)
 
 
 def decompositions(x):

@@ -637,6 +637,16 @@ def _rng_bit_generator(of: _Function, text: str) -> str | None:
     )
 
 
+def _top_k(of: _Function, text: str) -> str | None:
+    found = re.match(rf"\((%\w+), k = {OPEN}(.*){CLOSE}\) : (.*) -> (.*)$", text)
+    if not found:
+        return None
+    return (
+        f"stablehlo.custom_call @stablehlo.dynamic_top_k({found[1]}, "
+        f"{of.value(parsed(found[2]))}) : ({found[3]}, {_SCALAR}) -> {found[4]}"
+    )
+
+
 _RULES: dict[str, _Rule] = {
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
@@ -649,4 +659,5 @@ _RULES: dict[str, _Rule] = {
     "convolution": _convolution,
     "custom_call": _custom_call,
     "rng_bit_generator": _rng_bit_generator,
+    "top_k": _top_k,
 }

@@ -19,6 +19,7 @@ from fxflow._config import config
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, read_only, typeof
 from fxflow.core.arrays.convert import ArrayOrNumber, kind_of
+from fxflow.core.arrays.sizes import length_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms
@@ -655,8 +656,8 @@ def _length(xs: Any, slices: Values, length: int | None) -> int:
             )
     if length is not None:
         try:
-            length = length.__index__()
-        except (AttributeError, TypeError):
+            length = length_of(length)
+        except TypeError:
             raise ArgumentError(
                 f"scan: length must be an int, got {length!r}"
             ) from None
