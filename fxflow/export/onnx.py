@@ -28,6 +28,7 @@ from fxflow.export.onnx_rules.writer import IR_VERSION, OPSET, Value, Writer
 from fxflow.export.programs import leaves_of, traced_of, words_of
 from fxflow.export.quantization import is_weight
 from fxflow.export.quantization import quantize as quantized
+from fxflow.export.sizes import settled, solve
 
 #: Protocol buffers end at 2 GiB: what is larger lies beside the model.
 _LARGEST = 2**31 - 2**20
@@ -100,6 +101,9 @@ class OnnxModel:
         leaves = leaves_of(
             self.name, self.in_tree, self.in_avals, self.in_names, args, kwargs
         )
+        shapes = [leaf.shape for leaf in leaves]
+        known = solve(self.in_avals, shapes, self.name, self.in_names)
+        outs_wanted = [settled(aval, known) for aval in self.out_avals]
         runtime, session = self._session
         given = {
             name: _value_of(runtime, leaf)
@@ -109,7 +113,7 @@ class OnnxModel:
         return self.out_tree.unflatten(
             [
                 put_host(_array_of(out, aval), aval)
-                for out, aval in zip(outs, self.out_avals, strict=True)
+                for out, aval in zip(outs, outs_wanted, strict=True)
             ]
         )
 
@@ -236,6 +240,7 @@ def onnx(
             traced.out_tree.unflatten(range(traced.out_tree.num_leaves))
         )
     ]
+    w.sizes.settle(inputs, traced.out_avals)
     outputs = _written(w, prune(traced.graph), values, out_names, traced.out_avals)
     return OnnxModel(
         _model(w, inputs, outputs),
@@ -334,7 +339,7 @@ def _model(
     outputs: Sequence[tuple[Value, Aval]],
 ) -> Any:
     graph = w.helper.make_graph(
-        w.nodes,
+        w.sizes.nodes + w.nodes,
         # Without the place of a lambda on this machine.
         graph_name(w.name),
         [w.info(*given) for given in inputs],

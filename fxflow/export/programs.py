@@ -75,7 +75,9 @@ def program_of(given: Any, where: str, write: Writer | None = None) -> Program:
     """
     if isinstance(given, Exported):
         return _of_exported(given, where)
-    return _of_traced(traced_of(given, where), where, write)
+    traced = traced_of(given, where)
+    _require_known(traced.name, (*traced.in_avals, *traced.out_avals), where)
+    return _of_traced(traced, where, write)
 
 
 def _require_known(name: str, avals: Sequence[Aval], where: str) -> None:
@@ -123,7 +125,6 @@ def traced_of(given: Any, where: str) -> Traced:
             f"{where}: {traced.name} has effects ({which}), which only this process "
             "can have: leave callbacks, prints and checks out"
         )
-    _require_known(traced.name, (*traced.in_avals, *traced.out_avals), where)
     for const in traced.consts:
         if isinstance(const, Tracer):
             raise ArgumentError(
@@ -300,7 +301,10 @@ def leaves_of(
         if not is_arraylike(leaf):
             raise not_an_array(leaf, f"{name}: {label} is")
         given = as_array(leaf).aval
-        if given.shape != aval.shape or given.dtype != aval.dtype:
+        fits = given.shape == aval.shape or (
+            is_symbolic(aval.shape) and given.ndim == aval.ndim
+        )
+        if not fits or given.dtype != aval.dtype:
             raise ArgumentError(
                 f"{name} was compiled for {aval} as {label}, got {given}"
             )

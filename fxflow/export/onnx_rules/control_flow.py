@@ -83,10 +83,10 @@ def _scan(w: Writer, *operands: Value, **params: Any) -> list[Value]:
     outs = p.graph.out_avals
     if not p.length:
         empty = w.avals_out[len(carry) :]
-        return [*carry, *(w.constant(np.zeros(a.shape, a.dtype)) for a in empty)]
+        return [*carry, *(w.constant(np.zeros((), a.dtype), a) for a in empty)]
     if not xs:
         # `Scan` goes over something.
-        xs = [w.constant(np.arange(p.length))]
+        xs = [w.arange(p.length, np.int64)]
         x_avals = [_INT64]
     counted = len(p.graph.inputs) - len(consts)
 

@@ -37,7 +37,7 @@ def _wide(w: Writer, indices: Value) -> Value:
 def _clamped(w: Writer, x: Value, highest: Any) -> Value:
     """Returns int64 within 0 and `highest` (along the last axis)."""
     zero = w.constant(np.int64(0))
-    top = w.constant(np.asarray(highest, np.int64))
+    top = w.ints(*highest) if isinstance(highest, list) else w.int(highest)
     return w.op("Min", w.op("Max", x, zero), top)
 
 
@@ -78,17 +78,17 @@ class _Places:
                     keepdims=0,
                 )
                 self.inside = w.cast(w.reshape(flags, [*batch, *inner]), _BOOL)
-            steps = w.constant(np.asarray([strides[d] for d in index_map], np.int64))
+            steps = w.ints(*(strides[d] for d in index_map))
             row = w.op("ReduceSum", w.op("Mul", moved, steps), w.ints(-1), keepdims=0)
             terms.append(w.reshape(row, [*batch, *inner]))
         for i, d in enumerate(kept):
-            if sizes[d] > 1:
-                along = np.arange(sizes[d]) * strides[d]
-                terms.append(w.constant(along.reshape([-1, *inner[i + 1 :]])))
+            if sizes[d] != 1:
+                along = w.arange(sizes[d], np.int64, strides[d])
+                terms.append(w.reshape(along, [-1, *inner[i + 1 :]]))
         for d, axis in zip(batching, indices_batching, strict=True):
-            along = np.arange(batch[axis]) * strides[d]
+            along = w.arange(batch[axis], np.int64, strides[d])
             after = [1] * (len(batch) - axis - 1)
-            terms.append(w.constant(along.reshape([-1, *after, *inner])))
+            terms.append(w.reshape(along, [-1, *after, *inner]))
         flat = w.constant(np.int64(0))
         for term in terms:
             flat = w.op("Add", flat, term) if term is not terms[0] else term
@@ -216,7 +216,7 @@ def _scattering(combine: str) -> Any:
         positions = places.flat
         if places.inside is not None:
             # They go to an element behind the array.
-            behind = w.constant(np.int64(size))
+            behind = w.int(size)
             positions = w.op("Where", places.inside, positions, behind)
             row = w.op("Concat", row, w.constant(np.zeros(1, x.dtype)), axis=0)
         changed = _put(w, row, positions, w.transpose(updates, order), combine)
@@ -260,8 +260,8 @@ def _dynamic_update_slice(w: Writer, x: Value, update: Value, *starts: Value) ->
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     flat = w.op("ReduceSum", w.op("Mul", low, w.ints(*strides)), w.ints(0), keepdims=0)
     for d, size in enumerate(sizes):
-        along = np.arange(size) * strides[d]
+        along = w.arange(size, np.int64, strides[d])
         ones = [1] * (len(sizes) - d - 1)
-        flat = w.op("Add", flat, w.constant(along.reshape([-1, *ones])))
+        flat = w.op("Add", flat, w.reshape(along, [-1, *ones]))
     changed = _put(w, w.reshape(x, [-1]), w.expand(flat, sizes), update, "none")
     return w.reshape(changed, shape)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.sizes import is_at_least, larger
 from fxflow.export.onnx_rules.writer import Value, Writer, rule
 
 #: As far as `Slice` goes backwards.
@@ -121,15 +122,15 @@ def padded(
     """
     shape = list(shape)
     for axis, (_, _, between) in enumerate(config):
-        if between and shape[axis] > 1:
+        if between and not is_at_least(1, shape[axis]):
             x, shape = _spread(w, x, shape, value, axis, between)
-    lows, highs = ([max(0, c[side]) for c in config] for side in (0, 1))
+    lows, highs = ([larger(0, c[side]) for c in config] for side in (0, 1))
     if any(lows) or any(highs):
         x = w.op("Pad", x, w.ints(*lows, *highs), value, mode="constant")
         shape = [n + a + b for n, a, b in zip(shape, lows, highs, strict=True)]
-    starts = [max(0, -c[0]) for c in config]
-    limits = [n - max(0, -c[1]) for n, c in zip(shape, config, strict=True)]
-    limits = [max(a, b) for a, b in zip(starts, limits, strict=True)]
+    starts = [larger(0, -c[0]) for c in config]
+    limits = [n - larger(0, -c[1]) for n, c in zip(shape, config, strict=True)]
+    limits = [larger(a, b) for a, b in zip(starts, limits, strict=True)]
     x = sliced(w, x, shape, starts, limits)
     return x, [b - a for a, b in zip(starts, limits, strict=True)]
 
@@ -161,8 +162,13 @@ def _pad(
 def _iota(w: Writer, *, dtype: Any, shape: Sequence[int], dimension: int) -> Value:
     row = [1] * len(shape)
     row[dimension] = shape[dimension]
-    numbers = np.arange(shape[dimension]).astype(dtype).reshape(row)
-    return w.expand(w.constant(numbers), shape)
+    numbers = w.arange(shape[dimension], dtype)
+    return w.expand(w.reshape(numbers, row) if len(row) > 1 else numbers, shape)
+
+
+@rule("dimension_size")
+def _dimension_size(w: Writer, *, size: Any) -> Value:
+    return w.cast(w.int(size), w.avals_out[0].dtype)
 
 
 @rule("bitcast_convert_type")

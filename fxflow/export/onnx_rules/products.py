@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.export.onnx_rules.elementwise import number
 from fxflow.export.onnx_rules.movement import padded
 from fxflow.export.onnx_rules.writer import Value, Writer, rule
@@ -107,7 +108,11 @@ def _conv(
         shape, window = [*shape, 1], [*window, 1]
         window_strides = lhs_dilation = rhs_dilation = [1]
         padding = [(0, 0)]
-    if any(d > 1 for d in lhs_dilation) or any(p < 0 for pair in padding for p in pair):
+    if is_symbolic(window[2:]):
+        raise w.refuse(f"by a kernel of symbolic size ({w.avals_in[1]})")
+    # A node of ONNX pads by what is known, and takes nothing away.
+    plain = not any(is_symbolic(pair) or min(pair) < 0 for pair in padding)
+    if any(d > 1 for d in lhs_dilation) or not plain:
         config = [(0, 0, 0), (0, 0, 0)]
         config += [(a, b, d - 1) for (a, b), d in zip(padding, lhs_dilation)]
         x, shape = padded(w, x, shape, number(w, 0, x), config)

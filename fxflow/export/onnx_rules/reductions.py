@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.primitive import table
 from fxflow.export.onnx_rules.elementwise import number
 from fxflow.export.onnx_rules.movement import padded, sliced
@@ -164,6 +165,8 @@ def _windowed(name: str, kind: str) -> Any:
         if not math.prod(out.shape):
             return w.constant(np.zeros((), out.dtype), out)
         own = w.cast(x, np.dtype(np.float32)) if x.dtype.name == "bfloat16" else x
+        if is_symbolic(window.dimensions):
+            raise w.refuse(f"over windows of symbolic size {window.dimensions}")
         over = [d for d, length in enumerate(window.dimensions) if length > 1]
         shape = list(aval.shape)
         pooled = ("float16", "float32") + ("float64",) * (kind != "Sum")

@@ -14,16 +14,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fxflow.core import source
 from fxflow.core.arrays import Aval, dtypes
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.errors import ExportError
+from fxflow.export.onnx_rules.open_sizes import OpenSizes
 
 #: Of ONNX 1.16 (2024): what ONNX Runtime 1.18 and later read, phones' builds included.
 OPSET, IR_VERSION = 21, 10
@@ -140,6 +142,7 @@ class Writer:
       name: of the function, for messages.
       initializers: constants of the whole model by name; graphs inside see them.
       nodes: of the graph being written.
+      sizes: that only a call says.
       avals_in: types of the current operation's operands.
       avals_out: types of its results.
       inputs: its operands in the graph.
@@ -156,6 +159,7 @@ class Writer:
         self.numpy_helper = importlib.import_module("onnx.numpy_helper")
         self.initializers: dict[str, Any] = {}
         self.nodes: list[Any] = []
+        self.sizes = OpenSizes(self)
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
         self.inputs: Sequence[Any] = ()
@@ -213,9 +217,25 @@ class Writer:
             return self.expand(known, aval.physical.shape)
         return known
 
-    def ints(self, *values: int) -> Value:
-        """Returns a constant of sizes or positions: int64[n]."""
+    def ints(self, *values: Any) -> Value:
+        """Returns sizes or positions: int64[n], a constant if all are known."""
+        if is_symbolic(values):
+            return cast(Value, self.sizes.vector(values))
         return self.constant(np.asarray(values, np.int64))
+
+    def int(self, value: Any) -> Value:
+        """Returns a size or position: int64[], a constant if it is known."""
+        return cast(Value, self.sizes.value(value))
+
+    def arange(self, count: Any, dtype: Any, step: Any = 1) -> Value:
+        """Returns 0, step, 2 step, …: a constant if `count` and `step` are known."""
+        if not is_symbolic((count, step)):
+            return self.constant((np.arange(count) * step).astype(dtype))
+        zero, one = (self.constant(np.int64(n)) for n in (0, 1))
+        (row,) = self.ops("Range", [zero, self.int(count), one], [np.int64])
+        if is_symbolic((step,)) or step != 1:
+            row = self.op("Mul", row, self.int(step))
+        return self.cast(row, dtype)
 
     # -- nodes -------------------------------------------------------------------------
 
@@ -396,7 +416,9 @@ class Writer:
     def info(self, value: Value, aval: Aval) -> Any:
         """Returns the declaration of an input or a result."""
         return self.helper.make_tensor_value_info(
-            value, self.element_type(value.dtype), list(aval.physical.shape)
+            value,
+            self.element_type(value.dtype),
+            [str(n) if is_symbolic((n,)) else n for n in aval.physical.shape],
         )
 
     # -- refusals ----------------------------------------------------------------------
