@@ -180,7 +180,9 @@ def onnx(
     What the function captures is inside, and so is what is bound with `params`; the
     other arguments are the model's inputs, with the names of the function's parameters
     and of their tree (`x`, `state.0`); its outputs are `output`, or `output.0` and so
-    on. The model is of opset 21 (ONNX 1.16), which ONNX Runtime 1.18 and later read.
+    on. Symbolic sizes are dynamic axes by their names; constraints are checked where the
+    model is called here, and not by other runtimes. The model is of opset 21 (ONNX
+    1.16), which ONNX Runtime 1.18 and later read.
 
     Args:
       exported: what `jit(f).lower(...)`, `jit(f).trace(...)` or `export(jit(f))(...)`
@@ -197,7 +199,7 @@ def onnx(
       ArgumentError: `params` do not fit; the function has effects, references or
         several devices; `quantize` is unknown.
       ExportError: an operation or dtype has no counterpart in ONNX; the message has its
-        name and the line.
+        name and the line. Or no input says what a name of a size stands for.
       ImportError: the package `onnx` is not installed (extra `onnx`).
 
     Example:
