@@ -180,8 +180,8 @@ def onnx(
     What the function captures is inside, and so is what is bound with `params`; the
     other arguments are the model's inputs, with the names of the function's parameters
     and of their tree (`x`, `state.0`); its outputs are `output`, or `output.0` and so
-    on. Symbolic sizes are dynamic axes by their names; constraints are checked where the
-    model is called here, and not by other runtimes. The model is of opset 21 (ONNX
+    on. Symbolic sizes are dynamic axes with their names; constraints are checked where
+    the model is called here, and not by other runtimes. The model is of opset 21 (ONNX
     1.16), which ONNX Runtime 1.18 and later read.
 
     Args:
