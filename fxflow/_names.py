@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 # Module -> absent name -> what to write instead, relative to fxflow; a text with "has"
@@ -131,20 +131,27 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
 _IMPORTING = "<frozen importlib._bootstrap>"
 
 
-def answer(namespace: dict[str, Any], names: Iterable[str], lazy: Any = ()) -> None:
+def answer(
+    namespace: dict[str, Any],
+    names: Iterable[str],
+    lazy: Iterable[str] = (),
+    take: Callable[[str], Any] | None = None,
+) -> None:
     """Makes a public module list its names, and say what an absent one is called.
 
     Args:
       namespace: the module's `globals()`, which gets `__getattr__` and `__dir__`.
       names: its public names.
-      lazy: submodules that are imported when first used.
+      lazy: names that are looked up when first used.
+      take: returns what such a name stands for; None: the submodule of that name.
     """
     module = namespace["__name__"]
-    listed = frozenset((*names, *lazy))
+    lazy = frozenset(lazy)
+    listed = lazy.union(names)
 
     def __getattr__(name: str) -> Any:
         if name in lazy:
-            return importlib.import_module(f"{module}.{name}")
+            return take(name) if take else importlib.import_module(f"{module}.{name}")
         if sys._getframe(1).f_code.co_filename == _IMPORTING:
             # `from module import name` asks before it looks for a submodule, and shows
             # nobody what it was told.

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import dis
 import functools
+import importlib
 import inspect
 import numbers
 import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType, GenericAlias, UnionType
+from types import FunctionType, GenericAlias, MappingProxyType, UnionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -76,7 +77,10 @@ def boundary(function: F) -> F:
 
 
 def public(
-    namespace: dict[str, Any], names: Iterable[str], lazy: Iterable[str] = ()
+    namespace: dict[str, Any],
+    names: Iterable[str],
+    lazy: Iterable[str] = (),
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Puts a boundary around the functions of a public module, and lists its names.
 
@@ -88,10 +92,22 @@ def public(
       namespace: the module's `globals()`.
       names: its public names.
       lazy: submodules that are imported when first used.
+      elsewhere: names among those that are imported when first used, and from which
+        submodules.
     """
-    answer(namespace, names, lazy)
+    module = namespace["__name__"]
+
+    def take(name: str) -> Any:
+        found = importlib.import_module(f"{module}.{elsewhere.get(name, name)}")
+        if name not in elsewhere:
+            return found
+        namespace[name] = guarded(getattr(found, name), module, name)
+        return namespace[name]
+
+    answer(namespace, names, (*lazy, *elsewhere), take)
     for name in names:
-        namespace[name] = guarded(namespace[name], namespace["__name__"], name)
+        if name not in elsewhere:
+            namespace[name] = guarded(namespace[name], module, name)
 
 
 def guard_methods(kind: K) -> K:

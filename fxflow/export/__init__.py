@@ -7,15 +7,13 @@ program for another runtime, on a phone or a board (`docs/guides/phones.md`).
 """
 
 # fmt: off
+import typing as _typing
+
 from fxflow.core.boundary import public as _public
-from fxflow.export.c_library import CLibrary, c_library
 from fxflow.export.checks import DisabledSafetyCheck
 from fxflow.export.exported import Exported, deserialize
 from fxflow.export.exporting import default_export_platform, export
 from fxflow.export.files import Bundle, load, save
-from fxflow.export.iree import IreeModule, iree, load_iree
-from fxflow.export.onnx import OnnxModel, onnx
-from fxflow.export.quantization import QuantizedWeights, dequantize, quantize
 from fxflow.export.records import (
     CALLING_CONVENTION as maximum_supported_calling_convention_version,
     OLDEST_CALLING_CONVENTION as minimum_supported_calling_convention_version,
@@ -27,6 +25,12 @@ from fxflow.export.symbolic import (
 from fxflow.export.trees import (
     register_namedtuple_serialization, register_pytree_node_serialization,
 )
+
+if _typing.TYPE_CHECKING:
+    from fxflow.export.c_libraries import CLibrary, c_library
+    from fxflow.export.iree_modules import IreeModule, iree, load_iree
+    from fxflow.export.onnx_models import OnnxModel, onnx
+    from fxflow.export.quantization import QuantizedWeights, dequantize, quantize
 
 __all__ = [
     # portable programs
@@ -49,5 +53,17 @@ __all__ = [
     "quantize", "dequantize", "QuantizedWeights",
 ]
 
-_public(globals(), __all__)
+_public(
+    globals(),
+    __all__,
+    # A process that loads a program has no use for these.
+    elsewhere={
+        "CLibrary": "c_libraries", "c_library": "c_libraries",
+        "IreeModule": "iree_modules", "iree": "iree_modules",
+            "load_iree": "iree_modules",
+        "OnnxModel": "onnx_models", "onnx": "onnx_models",
+        "QuantizedWeights": "quantization", "dequantize": "quantization",
+            "quantize": "quantization",
+    },
+)
 # fmt: on

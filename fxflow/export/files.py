@@ -35,7 +35,7 @@ from fxflow.export import tensors
 from fxflow.export.compiled import Ready, ready
 from fxflow.export.compiled import compiled as compile_program
 from fxflow.export.exported import Exported, deserialize
-from fxflow.random import key_data, wrap_key_data
+from fxflow.lax.random_bits import random_unwrap, random_wrap
 
 Path_ = str | os.PathLike[str]
 Buffer = bytes | memoryview
@@ -379,7 +379,7 @@ def _named_arrays(exported: Exported, params: Any) -> dict[str, Any]:
                 f"{array.aval}"
             )
         is_key = dtypes.is_key(aval.dtype)
-        found[name] = np.asarray(key_data(array) if is_key else array)
+        found[name] = np.asarray(random_unwrap(array) if is_key else array)
     return found
 
 
@@ -402,6 +402,6 @@ def _params(exported: Exported, arrays: dict[str, Any]) -> Any:
             )
         is_key = dtypes.is_key(aval.dtype)
         leaves.append(
-            wrap_key_data(array, impl=aval.dtype.impl) if is_key else as_array(array)
+            random_wrap(array, dtype=aval.dtype) if is_key else as_array(array)
         )
     return treedef.unflatten(leaves)

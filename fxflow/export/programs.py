@@ -24,7 +24,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import dense
 from fxflow.errors import ArgumentError
 from fxflow.export.exported import Exported
-from fxflow.random import key_data
+from fxflow.lax.random_bits import random_unwrap
 from fxflow.transforms.stages import Lowered, Traced
 
 #: Writes a captured value into the program: gives lines that define the name, or None
@@ -201,7 +201,7 @@ def words_of(const: Any) -> np.ndarray[Any, Any]:
     """Returns an array's elements, or the words of an array of keys."""
     array = as_array(const)
     is_key = dtypes.is_key(array.aval.dtype)
-    return np.asarray(key_data(array) if is_key else array)
+    return np.asarray(random_unwrap(array) if is_key else array)
 
 
 def _closed(

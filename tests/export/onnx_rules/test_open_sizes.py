@@ -118,9 +118,7 @@ def test_sizes_stand_in_front_once() -> None:
     found = kinds(made)
     assert (found["Shape"], found["Div"]) == (1, 1)
     assert made(np.ones(4, "f4")).tolist() == [[4.0] * 5] * 4
-    with pytest.raises(
-        ShapeError, match=r"axis 0 of x.* is 5, .* no b"
-    ):
+    with pytest.raises(ShapeError, match=r"axis 0 of x.* is 5, .* no b"):
         made(np.ones(5, "f4"))
 
 

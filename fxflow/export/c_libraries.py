@@ -21,7 +21,7 @@ import numpy as np
 from fxflow.core.arrays import Aval
 from fxflow.errors import ArgumentError, CompileError
 from fxflow.export.c_schedule import Copy, Dispatch, Fill, Schedule, Span
-from fxflow.export.iree import TARGETS, checked_program, compiled
+from fxflow.export.iree_modules import TARGETS, checked_program, compiled
 from fxflow.export.programs import Program
 
 #: One function, straight on, with its constants as they are written.

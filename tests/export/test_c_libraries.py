@@ -14,7 +14,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import errors, export, lax
 from fxflow.core import tree
-from fxflow.export.c_library import CLibrary
+from fxflow.export.c_libraries import CLibrary
 from tests.export.models import NETS, Net
 
 needs_iree = pytest.mark.skipif(

@@ -13,10 +13,9 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import errors, export, lax, random
 from fxflow.core import tree
-from fxflow.export import iree as _  # noqa: F401 (the function, of the module's name)
+from fxflow.export import iree_modules as module
 from tests.export.models import NETS
 
-module = sys.modules["fxflow.export.iree"]
 needs_iree = pytest.mark.skipif(
     importlib.util.find_spec("iree") is None, reason="pip install fxflow[iree]"
 )
