@@ -99,7 +99,7 @@ class Sharding:
         Raises:
           PlacementError: an axis cannot be divided evenly, or there are too few axes.
         """
-        shape = tuple(global_shape)
+        shape: tuple[Any, ...] = tuple(global_shape)
         counts, _ = self.tiles(len(shape))
         for axis, (length, count) in enumerate(zip(shape, counts, strict=True)):
             if length % count:

@@ -150,7 +150,7 @@ def dilated(length: int, dilation: int) -> int:
     return 0 if length == 0 else dilation * (length - 1) + 1
 
 
-def strided(length: int, window: int, stride: int) -> int:
+def strided(length: int, window: int, stride: int) -> Any:
     """Returns how many windows fit."""
     return larger((length - window) // stride + 1, 0)
 

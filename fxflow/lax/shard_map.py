@@ -23,7 +23,7 @@ import numpy as np
 
 from fxflow.core.arrays import Aval
 from fxflow.core.arrays.aval import layout_of
-from fxflow.core.arrays.sizes import is_symbolic
+from fxflow.core.arrays.sizes import Size
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
@@ -145,12 +145,13 @@ class ShardMap(HigherOrder):
         p = ShardMapParams(**params)
         graph, mesh, axes, in_specs = p.graph, p.mesh, p.axes, p.in_specs
         for aval in (*ctx.avals_in, *ctx.avals_out, *graph.in_avals):
-            for size in filter(lambda n: is_symbolic((n,)), aval.shape):
+            lengths: tuple[Any, ...] = aval.shape
+            for size in (n for n in lengths if type(n) is Size):
                 raise ExportError(
-                    f"export: shard_map has no form for the symbolic size {size.text()}"
-                    ", which the compiler does not look for in it: export it for a "
-                    "fixed size, or leave the division to the compiler (jit of arrays "
-                    "with shardings)"
+                    f"export: shard_map has no form for symbolic sizes ({size.text()}),"
+                    " which the compiler does not look for in it: export it for a fixed"
+                    " size, or leave the division to the compiler (jit of arrays with "
+                    "shardings)"
                 )
         if ORDERED in graph.effects:
             raise ArgumentError(

@@ -468,10 +468,9 @@ def _write_block(
     return convert(out, x.aval.dtype, x.aval.weak_type)
 
 
-def _as_int32(x: Array | Size) -> Array:
-    if isinstance(x, Size):
-        x = to_array(x)
-    return x if x.aval.dtype == dtypes.int32 else convert(x, dtypes.int32)
+def _as_int32(x: Any) -> Any:
+    start = to_array(x) if isinstance(x, Size) else x
+    return start if start.aval.dtype == dtypes.int32 else convert(start, dtypes.int32)
 
 
 def _to_axes(x: Array, sizes: Shape) -> Array:

@@ -37,7 +37,7 @@ def _wide(w: Writer, indices: Value) -> Value:
 def _clamped(w: Writer, x: Value, highest: Any) -> Value:
     """Returns int64 within 0 and `highest` (along the last axis)."""
     zero = w.constant(np.int64(0))
-    top = w.ints(*highest) if isinstance(highest, list) else w.int(highest)
+    top = w.ints(*highest) if isinstance(highest, list) else w.size(highest)
     return w.op("Min", w.op("Max", x, zero), top)
 
 
@@ -216,7 +216,7 @@ def _scattering(combine: str) -> Any:
         positions = places.flat
         if places.inside is not None:
             # They go to an element behind the array.
-            behind = w.int(size)
+            behind = w.size(size)
             positions = w.op("Where", places.inside, positions, behind)
             row = w.op("Concat", row, w.constant(np.zeros(1, x.dtype)), axis=0)
         changed = _put(w, row, positions, w.transpose(updates, order), combine)

@@ -168,7 +168,7 @@ def _iota(w: Writer, *, dtype: Any, shape: Sequence[int], dimension: int) -> Val
 
 @rule("dimension_size")
 def _dimension_size(w: Writer, *, size: Any) -> Value:
-    return w.cast(w.int(size), w.avals_out[0].dtype)
+    return w.cast(w.size(size), w.avals_out[0].dtype)
 
 
 @rule("bitcast_convert_type")

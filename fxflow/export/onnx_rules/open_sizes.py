@@ -46,7 +46,8 @@ class OpenSizes:
         """
         equations = []
         for value, aval in inputs:
-            for axis, size in enumerate(aval.shape):
+            lengths: tuple[Any, ...] = aval.shape
+            for axis, size in enumerate(lengths):
                 if isinstance(size, Size):
                     equations.append(Equation(size, (value, axis), str(value)))
         steps, missing = solved(equations)

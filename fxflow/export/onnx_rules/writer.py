@@ -223,7 +223,7 @@ class Writer:
             return cast(Value, self.sizes.vector(values))
         return self.constant(np.asarray(values, np.int64))
 
-    def int(self, value: Any) -> Value:
+    def size(self, value: Any) -> Value:
         """Returns a size or position: int64[], a constant if it is known."""
         return cast(Value, self.sizes.value(value))
 
@@ -232,9 +232,9 @@ class Writer:
         if not is_symbolic((count, step)):
             return self.constant((np.arange(count) * step).astype(dtype))
         zero, one = (self.constant(np.int64(n)) for n in (0, 1))
-        (row,) = self.ops("Range", [zero, self.int(count), one], [np.int64])
+        (row,) = self.ops("Range", [zero, self.size(count), one], [np.int64])
         if is_symbolic((step,)) or step != 1:
-            row = self.op("Mul", row, self.int(step))
+            row = self.op("Mul", row, self.size(step))
         return self.cast(row, dtype)
 
     # -- nodes -------------------------------------------------------------------------

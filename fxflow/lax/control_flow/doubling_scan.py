@@ -38,7 +38,7 @@ def doubling_scan(
 
     Source: Hillis and Steele 1986, "Data parallel algorithms".
     """
-    length = typeof(values[0]).shape[axes[0]]
+    length: Any = typeof(values[0]).shape[axes[0]]
     count = arith.cast(to_array(length), np.dtype(np.int32))
 
     def advance(shift: Any, values: list[Any]) -> list[Any]:
