@@ -6,6 +6,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -193,8 +194,10 @@ def _convolution(
         x, y = convert(x, dtypes.int32), convert(y, dtypes.int32)
         return convert(_convolution(name, x, y, mode, precision, None), dtypes.bool_)
     n, m = x.aval.size, y.aval.size
-    # Convolution commutes, and the window must not be longer than what it slides over.
-    if m > n:
+    # Convolution commutes, and the window must not be longer than what it slides over:
+    # the full one is padded by its length.
+    known = mode != "full" or not is_symbolic((n, m))
+    if known and m > n:
         x, y, n, m = y, x, m, n
     pad = {"full": (m - 1, m - 1), "valid": (0, 0)}.get(mode, (m // 2, m - m // 2 - 1))
     out = lax.conv_general_dilated(

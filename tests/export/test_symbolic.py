@@ -96,6 +96,7 @@ CASES = {
         lambda x, w: lax.conv_general_dilated(x, w, (2,), "VALID"),
         *("1,2,b", "3,2,3"),
     ),
+    "convolution of sequences": (lambda x, y: fnp.convolve(x, y), "b", "t"),
     "bits of other widths": (lambda x: widths(x), "b,2*t"),
     "random bits": (lambda x: drawn(x), "b"),
     "composites": (lambda x: composites(x), "b,2"),
