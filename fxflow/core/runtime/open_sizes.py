@@ -301,7 +301,7 @@ class _Function:
     def _window(self, name: str, found: re.Match[str]) -> str:
         """Returns a `reduce_window` of sizes that only a call says, as one line."""
         result, operands, block, body, attributes, ins, outs = found.groups()
-        if OPEN not in attributes:
+        if OPEN not in attributes or OPEN in body:
             return found[0]
         reducer = f"{name}_reducer_{self.count}"
         self.count += 1
@@ -600,7 +600,7 @@ def _custom_call(of: _Function, text: str) -> str | None:
     ins, outs = signature.removeprefix(" : (").split(") -> ", 1)
     if OPEN not in outs:
         return None
-    found = re.match(r" @(\S+?)\((.*?)\) \{(.*)\}$", head)
+    found = re.match(r" @(.+?)\((.*?)\) \{(.*)\}$", head)
     assert found is not None, head
     target, operands, attributes = found.groups()
     # Each result's shape is an operand more, which the compiler takes away again.
