@@ -116,6 +116,19 @@ print([m for m in heavy if m in sys.modules])
     assert run(code).strip() == "[]"
 
 
+def test_loading_a_program_needs_no_writers_for_other_runtimes(run: Run) -> None:
+    code = """
+import sys
+from fxflow import export
+names = "onnx", "iree", "c_", "quantization"
+heavy = tuple(f"fxflow.export.{name}" for name in names) + ("fxflow.random",)
+print([m for m in sys.modules if m.startswith(heavy)])
+from fxflow.export import OnnxModel, onnx
+print(onnx.__module__, export.onnx is onnx)
+"""
+    assert run(code).splitlines() == ["[]", "fxflow.export True"]
+
+
 def test_the_collector_works_again(run: Run) -> None:
     """After an import that fails as well; what the user froze stays frozen."""
     code = """

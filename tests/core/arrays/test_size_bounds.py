@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from fxflow.core.arrays.size_bounds import lower_bound, upper_bound
+from fxflow.core.arrays.size_bounds import lower_bound, most_bits, upper_bound
 from fxflow.core.arrays.size_texts import parsed
 from fxflow.core.arrays.sizes import Scope, Size
 from fxflow.export import SymbolicScope
@@ -60,3 +60,9 @@ def test_bounds_hold():
         ]
         assert lower_bound(size) <= min(values), (str(size), constraint)
         assert upper_bound(size) >= max(values), (str(size), constraint)
+
+
+def test_most_bits():
+    scope = SymbolicScope(["b <= 9"])
+    assert [most_bits(n) for n in (0, 1, 8, parsed("b - 2", scope))] == [0, 1, 4, 3]
+    assert most_bits(parsed("b*t", scope)) == 31
