@@ -28,6 +28,7 @@ from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.running import (
     CHIEF,
     SERVERS,
+    SHARDS,
     TASK,
     WORKERS,
 )
@@ -85,6 +86,7 @@ def jobs_of(
         SERVERS: ",".join(addresses),
         WORKERS: str(options.workers),
         CHIEF: str(int(options.chief)),
+        SHARDS: str(options.ps_shards),
         # Lines come when they are printed: output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
         # A run of servers has no coordinator of processes in step.
@@ -95,6 +97,8 @@ def jobs_of(
     serve = [python, "-m", "fxflow.distributed.parameter_server"]
     if options.ps_copies > 1:
         serve += ["--copies", str(options.ps_copies)]
+    if options.ps_shards:
+        serve += ["--shards", str(options.ps_shards)]
     if options.heartbeat_timeout:
         serve += ["--lost-after", f"{options.heartbeat_timeout:g}"]
     jobs = []
@@ -171,6 +175,13 @@ class JobLauncher(Launcher):
         if not first.host:  # with others only the run's processes have the keys
             servers = first.environment[SERVERS]
             self.say(f"to watch: fxflow parameter-server watch --servers {servers}")
+            if self._options.ps_shards:
+                more = f"{servers.rpartition('-')[0]}-{servers.count(',') + 1}"
+                more = more.rpartition(",")[2]
+                self.say(
+                    f"to add a server: fxflow parameter-server --join {more} "
+                    f"--servers {servers}"
+                )
         for number in range(len(self._jobs)):
             self._start(number)
 
@@ -209,6 +220,9 @@ class JobLauncher(Launcher):
                 self.tell_all(signal.SIGTERM)
             return False
         if ending or self.status is not None or (not code and job.name != "ps"):
+            return False
+        if not code and (self._options.ps_copies > 1 or self._options.ps_shards):
+            self.say(f"{job} has left; the others go on without it")
             return False
         how = f"signal {-code}" if code < 0 else f"status {code}"
         again = self._may_start(number)
@@ -255,7 +269,8 @@ class JobLauncher(Launcher):
         if self._closing and all(self._jobs[n].name == "ps" for n in self.children):
             self._closing = False
             self._kill_at = now + GRACE
-            super().tell_all(signal.SIGTERM)
+            # Not SIGTERM: nobody needs any more what they hold.
+            super().tell_all(signal.SIGINT)
 
 
 def launch_jobs(

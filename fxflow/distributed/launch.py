@@ -171,6 +171,14 @@ def _parser() -> argparse.ArgumentParser:
         "more others serve at once what one that died has served",
     )
     add(
+        "--ps-shards",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --ps: into how many parts the parameters are cut (default: one for "
+        "each server); with more, servers may join and leave",
+    )
+    add(
         "--heartbeat-timeout",
         type=float,
         metavar="S",
@@ -266,6 +274,11 @@ def _launch_jobs(
         parser.error(
             f"--ps-copies must be 1 to {options.ps}, the number of servers, got "
             f"{options.ps_copies}"
+        )
+    if options.ps_shards and options.ps_shards < options.ps:
+        parser.error(
+            f"--ps-shards must be at least {options.ps}, the number of servers, got "
+            f"{options.ps_shards}"
         )
     if options.hosts and count > len(slots):
         parser.error(

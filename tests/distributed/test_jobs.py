@@ -159,7 +159,7 @@ def options_of(**given: object) -> argparse.Namespace:
 
 
 def test_jobs_are_told_theirs() -> None:
-    options = options_of(workers=1, evaluator=True, ps_folder="logs")
+    options = options_of(workers=1, evaluator=True, ps_folder="logs", ps_shards=6)
     addresses = ["ipc:///run/ps-0", "ipc:///run/ps-1"]
     jobs = jobs_of(options, ["python", "x.py"], [""], addresses)
     assert [str(job) for job in jobs] == ["ps 0", "ps 1", "worker 0", "evaluator 0"]
@@ -167,7 +167,8 @@ def test_jobs_are_told_theirs() -> None:
         "ps:1",
         "worker:0",
     ]
-    assert jobs[1].command[-2:] == ["--folder", "logs/ps-1"]
+    assert jobs[1].command[-4:] == ["--shards", "6", "--folder", "logs/ps-1"]
+    assert {job.environment["FXFLOW_PS_SHARDS"] for job in jobs} == {"6"}
     assert jobs[2].command == ["python", "x.py"]
     (told,) = {job.environment["FXFLOW_PS_WORKERS"] for job in jobs}
     assert told == "1"

@@ -1,6 +1,7 @@
 """``fxflow parameter-server``: one server of an asynchronous run.
 
     fxflow parameter-server --number 0 --servers 10.0.0.1:7000,10.0.0.2:7000
+    fxflow parameter-server --join 10.0.0.3:7000 --servers 10.0.0.1:7000,10.0.0.2:7000
     fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
 
 It needs no script and no data: the first worker brings the model. `fxflow launch --ps`
@@ -10,10 +11,17 @@ which addresses beyond this machine need; they are made by
 
     fxflow parameter-server --make-keys FOLDER
 
-as two files, `server` for servers and `client` for all others. The exit status is 0
-when it was told to end (SIGTERM, Ctrl-C), 1 when it cannot begin (to listen, or to read
-its log), 2 for a wrong command line, 3 when it cannot go on (an update for which there
-is no memory, a full disk): a copy takes its place, or it is started again.
+as two files, `server` for servers and `client` for all others.
+
+Where there are more shards than servers (`--shards`), or copies, servers may come and
+go: one more begins with `--join` and the address at which it will be reached, and one
+that gets SIGTERM ends when others have what it held.
+
+The exit status is 0 when it was told to end (SIGTERM, Ctrl-C), 1 when it cannot begin
+(to listen, to read its log, to join), 2 for a wrong command line, 3 when it cannot go
+on (an update for which there is no memory, a full disk), 4 when it was told to end and
+others had not taken all that it held in time: a copy takes its place, or it is started
+again.
 """
 
 from __future__ import annotations
@@ -29,7 +37,13 @@ from pathlib import Path
 from fxflow.distributed.parameter_server.keys import keys_of, new_keys
 from fxflow.distributed.parameter_server.monitor import Exporter
 from fxflow.distributed.parameter_server.monitor import command as watching
-from fxflow.distributed.parameter_server.running import COPIES, SERVERS, TASK
+from fxflow.distributed.parameter_server.running import (
+    COPIES,
+    SERVERS,
+    SHARDS,
+    TASK,
+)
+from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import first_view
@@ -46,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Run one server of an asynchronous parameter server. (`fxflow "
         "parameter-server watch` shows what those that run are doing.)",
         epilog="Exit status: 0 when it was told to end, 1 when it cannot begin, 2 for "
-        "a wrong command line, 3 when it cannot go on. FXFLOW_PS_KEYS_FILE names the "
-        "file of the run's keys.",
+        "a wrong command line, 3 when it cannot go on, 4 when others had not taken in "
+        "time what it held. FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
     )
     add = parser.add_argument
     task = os.environ.get(TASK, "")
@@ -57,12 +71,18 @@ def _parser() -> argparse.ArgumentParser:
         "--servers",
         default=os.environ.get(SERVERS, ""),
         metavar="HOST:PORT,...",
-        help="addresses of all servers, in order; the same for all processes",
+        help="addresses of all servers, in order; the same for all processes (with "
+        "--join of some that run)",
+    )
+    add(
+        "--join",
+        metavar="HOST:PORT",
+        help="join a run that has begun, as one more server, which others reach there",
     )
     add(
         "--listen",
         metavar="HOST:PORT",
-        help="where to listen (default: this server's among --servers)",
+        help="where to listen (default: this server's among --servers, or --join)",
     )
     add(
         "--folder",
@@ -80,11 +100,35 @@ def _parser() -> argparse.ArgumentParser:
         "2 or more the others go on when one is lost",
     )
     add(
+        "--shards",
+        type=int,
+        default=int(os.environ.get(SHARDS, "0")),
+        metavar="N",
+        help="into how many parts the parameters are cut, the same for all processes "
+        "(default: one for each server); with more, servers may join and leave",
+    )
+    add(
         "--silent-after",
         type=float,
         default=0.5,
         metavar="S",
         help="seconds after which a silent server counts as lost (default 0.5)",
+    )
+    add(
+        "--gone-after",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds after which others take for good what a lost server held, if "
+        "they have copies (default 60)",
+    )
+    add(
+        "--leave-within",
+        type=float,
+        default=20.0,
+        metavar="S",
+        help="seconds that others have after SIGTERM to take what this server holds "
+        "(default 20; 0: it ends at once, and may come back)",
     )
     add(
         "--lost-after",
@@ -144,33 +188,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.make_keys is not None:
         return _make_keys(options.make_keys)
     servers = watching.servers_of(parser, options.servers)
-    if options.number is None or not 0 <= options.number < len(servers):
-        parser.error(
-            f"--number must be one of 0 to {len(servers) - 1}, got {options.number}"
-        )
-    if not 1 <= options.copies <= len(servers):
-        parser.error(
-            f"--copies must be 1 to {len(servers)}, the number of servers, got "
-            f"{options.copies}"
-        )
+    if options.join is None:
+        _check_number(parser, options, len(servers))
     hub = None
     metrics: Exporter | None = None
     try:
         keys = keys_of()
         hub = Hub(keys)
-        listener = hub.listen(options.listen or servers[options.number])
+        if options.join is None:
+            number = options.number
+            listener = hub.listen(options.listen or servers[number])
+            view = first_view(servers, options.copies, options.shards)
+        else:
+            listener = hub.listen(options.listen or options.join)
+            number, view = enlist(servers, options.join, keys, folder=options.folder)
         server = Server(
             hub,
             listener,
-            options.number,
-            first_view(servers, options.copies),
+            number,
+            view,
             folder=options.folder,
             keys=keys,
             lost_after=options.lost_after,
             silent_after=options.silent_after,
+            gone_after=options.gone_after,
         )
         if options.metrics_port is not None:
-            one, host = {options.number: listener.address}, options.metrics_host
+            one, host = {number: listener.address}, options.metrics_host
             metrics = Exporter(options.metrics_port, one, keys, host=host)
             _log(f"metrics at http://{host}:{metrics.port}/metrics")
     except DistributedError as error:
@@ -178,14 +222,42 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hub is not None:
             hub.close()
         return 1
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: server.stop())
-    _log(f"server {options.number} of {len(servers)} listens at {listener.address}")
+    within = options.leave_within
+    signal.signal(signal.SIGINT, lambda *_: server.stop())
+    signal.signal(
+        signal.SIGTERM, lambda *_: server.leave(within) if within else server.stop()
+    )
+    count = len(server.view.addresses)
+    _log(f"server {number} of {count} listens at {listener.address}")
     try:
         with metrics or contextlib.nullcontext():
             server.serve()
     except DistributedError as error:
         _log(str(error))
         return 3
-    _log(f"server {options.number} ends")
+    if server.gave_up:
+        _log(
+            f"server {number} ends after {within:g} s (--leave-within), before others "
+            "have taken all that it held"
+        )
+        return 4
+    _log(f"server {number} ends")
     return 0
+
+
+def _check_number(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, count: int
+) -> None:
+    """Checks what a server of the first ones is told of the others."""
+    if options.number is None or not 0 <= options.number < count:
+        parser.error(f"--number must be one of 0 to {count - 1}, got {options.number}")
+    if not 1 <= options.copies <= count:
+        parser.error(
+            f"--copies must be 1 to {count}, the number of servers, got "
+            f"{options.copies}"
+        )
+    if options.shards and options.shards < count:
+        parser.error(
+            f"--shards must be at least {count}, the number of servers, got "
+            f"{options.shards}"
+        )

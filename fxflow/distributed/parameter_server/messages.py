@@ -29,7 +29,7 @@ from fxflow.devices.buffers import aligned_empty
 from fxflow.errors import MessageError
 
 #: Version of the format. Peers of another one are refused by name, not misread.
-VERSION = 1
+VERSION = 2
 
 #: What messages there are. Their numbers are their places: only ever append.
 KINDS = (
@@ -70,6 +70,8 @@ KINDS = (
     "promise",
     "trace",
     "trace_ok",
+    "enlist",
+    "enlisted",
 )
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.

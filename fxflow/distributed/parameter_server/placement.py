@@ -13,7 +13,7 @@ import html
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,11 +142,14 @@ class Plan:
       servers: their numbers.
       tensors: all that is placed, in the order given.
       pieces: every row of every tensor in exactly one; in order of tensors and rows.
+      noun: what its servers are called when it is printed: "shard" where a server may
+        have several.
     """
 
     servers: tuple[int, ...]
     tensors: tuple[Tensor, ...]
     pieces: tuple[Piece, ...]
+    noun: str = field(default="server", compare=False)
 
     def on(self, server: int) -> tuple[Piece, ...]:
         """Returns the pieces of one server."""
@@ -227,7 +230,7 @@ class Plan:
     def __str__(self) -> str:
         shares = self.shares()
         total = sum(share.load for share in shares.values()) or 1.0
-        lines = [["server", "pieces", "bytes", "load/step", "share", "largest"]]
+        lines = [[self.noun, "pieces", "bytes", "load/step", "share", "largest"]]
         for server, (pieces, nbytes, load) in shares.items():
             sizes = [str(pieces), _size(nbytes), _size(load), f"{load / total:.1%}"]
             lines.append([str(server), *sizes, self._largest(server)])

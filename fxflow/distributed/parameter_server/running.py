@@ -13,6 +13,7 @@ from typing import Any
 
 from fxflow.distributed.parameter_server.addresses import parts_of
 from fxflow.distributed.parameter_server.keys import Keys, keys_of
+from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import first_view
@@ -21,7 +22,7 @@ from fxflow.errors import ArgumentError, DistributedError
 
 #: What `fxflow launch --ps` sets.
 SERVERS, TASK = "FXFLOW_PS_SERVERS", "FXFLOW_PS_TASK"
-COPIES = "FXFLOW_PS_COPIES"
+COPIES, SHARDS = "FXFLOW_PS_COPIES", "FXFLOW_PS_SHARDS"
 WORKERS, CHIEF = "FXFLOW_PS_WORKERS", "FXFLOW_PS_CHIEF"
 JOBS = ("ps", "worker", "chief", "evaluator")
 
@@ -39,6 +40,8 @@ class Cluster:
       keys: of the run; None on the loopback.
       workers: how many jobs `worker` the run begins with; 0: not known. More may come.
       chief: whether it has a job `chief`, which trains as they do.
+      shards: into how many parts the parameters are cut, as the servers were told; 0 is
+        one for each server.
     """
 
     servers: tuple[str, ...]
@@ -47,6 +50,7 @@ class Cluster:
     keys: Keys | None = None
     workers: int = 0
     chief: bool = False
+    shards: int = 0
 
     @property
     def name(self) -> str:
@@ -123,6 +127,7 @@ def cluster_of(
         keys_of(env),
         len(given.get("worker", ())) or _count(env, WORKERS),
         bool(given.get("chief") or job == "chief" or _count(env, CHIEF)),
+        _count(env, SHARDS),
     )
 
 
@@ -202,25 +207,76 @@ class LocalServers:
 
     Args:
       count: how many.
+      shards: into how many parts the parameters are cut; 0 is one for each server. With
+        more, servers may join and leave.
+      copies: on how many servers each shard lies.
+
+    Attributes:
+      cluster: for the argument `cluster` of `parameter_server`.
+      servers: in the order in which they came.
+
+    Example:
+      >>> import numpy as np
+      >>> from fxflow.distributed.parameter_server import asynchronous, parameter_server
+      >>> def loss(w, x):
+      ...     return fnp.mean((w - x) ** 2)
+      >>> servers = LocalServers(2, shards=6)
+      >>> options = {"consistency": asynchronous(), "cluster": servers.cluster}
+      >>> server = parameter_server(loss, optim.sgd(0.5), **options)
+      >>> state = server.init(np.zeros(6, np.float32))
+      >>> servers.add()
+      2
+      >>> state, _ = server.step(state, 1.0)  # it is sent its shards meanwhile
+      >>> server.close()
+      >>> servers.close()
     """
 
     cluster: Cluster
+    servers: list[Server]
 
-    def __init__(self, count: int = 1) -> None:
-        run = next(_runs)
-        addresses = [f"inproc://fxflow-server-{run}-{i}" for i in range(count)]
-        self.cluster = Cluster(tuple(addresses))
-        view = first_view(addresses)
-        self.servers: list[Server] = []
+    def __init__(self, count: int = 1, *, shards: int = 0, copies: int = 1) -> None:
+        self._run = next(_runs)
+        addresses = list(map(self._address, range(count)))
+        self.cluster = Cluster(tuple(addresses), shards=shards)
+        view = first_view(addresses, copies, shards)
+        self.servers = []
         self._threads: list[threading.Thread] = []
         for number, address in enumerate(addresses):
             hub = Hub()
-            server = Server(hub, hub.listen(address), number, view)
-            self.servers.append(server)
-            name = f"fxflow-parameter-server-{number}"
-            thread = threading.Thread(target=server.serve, name=name, daemon=True)
-            thread.start()
-            self._threads.append(thread)
+            self._start(Server(hub, hub.listen(address), number, view))
+
+    def _address(self, number: int) -> str:
+        return f"inproc://fxflow-server-{self._run}-{number}"
+
+    def _start(self, server: Server) -> None:
+        self.servers.append(server)
+        name = f"fxflow-parameter-server-{server.number}"
+        thread = threading.Thread(target=server.serve, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def add(self, deadline: float = 60.0) -> int:
+        """Starts one more server, which joins the run; it is sent shards behind.
+
+        Args:
+          deadline: seconds after which it gives up. Who joins is let in by those who
+            are there, so the run must have begun.
+
+        Returns:
+          Its number.
+
+        Raises:
+          DistributedError: there is no shard for it, or nobody lets it in.
+        """
+        address, hub = self._address(len(self.servers)), Hub()
+        try:
+            listener = hub.listen(address)
+            number, view = enlist(self.cluster.servers, address, deadline=deadline)
+        except BaseException:
+            hub.close()
+            raise
+        self._start(Server(hub, listener, number, view))
+        return number
 
     def close(self) -> None:
         """Ends the servers."""
@@ -257,7 +313,7 @@ def connect(
 
 def _client(cluster: Cluster, deadline: float) -> Client:
     return Client(
-        first_view(cluster.servers),
+        first_view(cluster.servers, shards=cluster.shards),
         keys=cluster.keys,
         name=cluster.name,
         deadline=deadline,

@@ -1,11 +1,25 @@
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fxflow.distributed.parameter_server.command import main
 from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.parameter_server.views import first_view
+from fxflow.distributed.parameter_server.worker.client import Client
+from tests.distributed.parameter_server.server.test_replicas import (
+    ZEROS,
+    models_of,
+    push,
+    totals,
+)
 
 pytest.importorskip("zmq")
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -14,6 +28,10 @@ pytest.importorskip("zmq")
         ([], "say where the servers are"),
         (["--servers", "127.0.0.1:1"], "--number must be one of 0 to 0, got None"),
         (["--servers", "127.0.0.1:1", "--number", "1"], "0 to 0, got 1"),
+        (
+            ["--servers", "127.0.0.1:1,b:1", "--number", "0", "--shards", "1"],
+            "--shards must be at least 2, the number of servers, got 1",
+        ),
     ],
 )
 def test_options(
@@ -51,3 +69,45 @@ def test_keys_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     (tmp_path / "file").touch()
     assert main(["--make-keys", str(tmp_path / "file")]) == 1
     assert "the keys cannot be written" in capsys.readouterr().err
+
+
+def started(*options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "fxflow.distributed.parameter_server", *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def test_one_process_joins_and_another_leaves(tmp_path: Path) -> None:
+    first, second = (f"ipc://{tmp_path}/{name}" for name in ("first", "second"))
+    view = first_view([first], shards=2)
+    processes = [
+        started("--number", "0", "--servers", first, "--shards", "2"),
+        started("--join", second, "--servers", first),
+    ]
+    client = Client(view, deadline=60.0)
+    try:
+        # The second one waits until the run has begun.
+        models = models_of(view)
+        client.wait(client.begin(models, [[ZEROS]] * 2))
+        totals_so_far = 0
+        while len(client.view.members) < 2 or not client.view.served_by(1):
+            totals_so_far += 1
+            assert totals(client, push(client)) == [totals_so_far] * 2
+        processes[0].send_signal(signal.SIGTERM)
+        assert processes[0].wait(30) == 0
+        assert totals(client, push(client)) == [totals_so_far + 1] * 2
+        assert client.view.members == (1,)
+        client.close()
+        # It is the last one: nobody takes anything.
+        processes[1].send_signal(signal.SIGTERM)
+        said = processes[1].communicate(timeout=30)[1]
+        assert processes[1].returncode == 0
+        assert f"server 1 of 2 listens at {second}" in said
+    finally:
+        client.close()
+        for process in processes:
+            process.kill()
+            process.communicate()

@@ -10,7 +10,7 @@ from fxflow.distributed.parameter_server.running import (
     LocalServers,
     cluster_of,
 )
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, DistributedError
 
 PS = ["10.0.0.1:1", "10.0.0.2:1"]
 
@@ -24,8 +24,9 @@ def test_what_the_environment_says() -> None:
     found = cluster_of(None, launched)
     assert found == Cluster(tuple(PS), "worker", 3)
     launched |= {"FXFLOW_PS_WORKERS": "4", "FXFLOW_PS_CHIEF": "1"}
+    launched |= {"FXFLOW_PS_SHARDS": "8"}
     found = cluster_of(None, launched)
-    assert found == Cluster(tuple(PS), "worker", 3, workers=4, chief=True)
+    assert found == Cluster(tuple(PS), "worker", 3, workers=4, chief=True, shards=8)
     assert found is not None and (found.rank, len(found.trainers)) == (4, 5)
     assert (found.trainers[found.rank], found.trainers[0]) == (found.name, "chief 0")
     config = {"cluster": {"ps": PS}, "task": {"type": "chief", "index": 0}}
@@ -85,3 +86,11 @@ def test_local_servers_leave_no_thread() -> None:
     servers.close()
     servers.close()
     assert threading.active_count() == before
+
+
+def test_a_local_server_for_which_there_is_nothing() -> None:
+    pytest.importorskip("zmq")
+    servers = LocalServers(2)
+    with pytest.raises(DistributedError, match="Begin a run with more --shards than"):
+        servers.add()
+    servers.close()

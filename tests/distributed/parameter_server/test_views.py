@@ -1,8 +1,14 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fxflow.distributed.parameter_server.views import (
     View,
     first_view,
+    replanned,
+    resumed,
+    room,
+    settled,
     with_holder,
     without,
 )
@@ -36,6 +42,184 @@ def test_voters() -> None:
     view = first_view(ADDRESSES, copies=2)
     assert view.voters == ()
     assert view._replace(servers=(7, 0, 8), workers=(9,)).voters == (7, 8, 9)
+
+
+def test_more_shards_than_servers() -> None:
+    view = first_view(ADDRESSES[:2], shards=5)
+    assert view.holders == view.places == ((0,), (1,), (0,), (1,), (0,))
+    assert view.members == (0, 1) and room(view) == 3
+    # One for each, on one server: that is fixed.
+    assert first_view(ADDRESSES).members == ()
+    assert first_view(ADDRESSES, copies=2).members == (0, 1, 2)
+
+
+def begun(servers: int, copies: int = 1, shards: int = 6) -> View:
+    view = first_view([f"{s}:1" for s in range(servers)], copies, shards)
+    return view._replace(servers=tuple(range(10, 10 + servers)))
+
+
+def test_who_joins_is_sent_shards_and_then_takes_them() -> None:
+    view = replanned(begun(2), there={0, 1}, joining=["new:1", "0:1", "new:1"])
+    assert view.addresses == ("0:1", "1:1", "new:1")
+    assert (view.members, view.servers) == ((0, 1, 2), (10, 11, 0))
+    # Nobody gives anything away before it has it.
+    assert settled(view).holders == begun(2).holders
+    coming = [shard for shard, planned in enumerate(view.places) if planned == (2,)]
+    assert len(coming) == 2
+    view = with_holder(view._replace(servers=(10, 11, 12)), coming[0], 2)
+    assert view.holders[coming[0]] == (2,)
+    # What it is not to hold (any more) it does not get.
+    assert with_holder(view, 5, 2) is view
+
+
+def test_the_old_holders_stay_until_the_last_new_one_has_come() -> None:
+    view = begun(4, 2, 1)._replace(holders=((0, 1),), places=((2, 3),))
+    view = with_holder(view, 0, 3)
+    assert view.holders == ((0, 1, 3),)
+    view = with_holder(view, 0, 2)
+    assert view.holders == ((2, 3),)
+    # Who is to serve does so as soon as it can.
+    view = with_holder(begun(4, 2, 1)._replace(places=((2, 3),)), 0, 2)
+    assert view.holders == ((2, 0, 1),)
+    # Of those who died, any may come back first.
+    dead = begun(3, 2, 1)._replace(holders=((1, 2),), places=((2, 1),))
+    assert settled(dead).holders == ((2, 1),)
+    assert settled(dead._replace(servers=(10, 0, 0))).holders == ((1, 2),)
+
+
+def test_who_leaves_gives_all_away_and_is_then_no_voter() -> None:
+    view = replanned(begun(2), there={0, 1}, leaving={0})
+    assert view.members == (1,) and view.places == ((1,),) * 6
+    assert view.servers == (10, 11)  # it holds shards still
+    for shard in range(6):
+        view = with_holder(view, shard, 1)
+    view = replanned(view, there={0, 1}, leaving={0})
+    assert (view.servers, view.held_by(0), view.peers) == ((0, 11), [], (1,))
+    # Another process in its place is welcome.
+    assert replanned(view, there={0, 1}).members == (0, 1)
+
+
+def test_the_last_one_does_not_leave() -> None:
+    view = begun(2)
+    assert replanned(view, there={0, 1}, leaving={0, 1}) == view
+    # The other one is not there: there is nobody to give anything to.
+    assert replanned(view, there={0}, leaving={0}) == view
+
+
+def test_who_is_lost_is_given_up_if_others_have_what_it_held() -> None:
+    lost = without(begun(3, 2)._replace(servers=(10, 0, 12)), 1)
+    view = replanned(lost, there={0, 2}, lost={1})
+    assert view.members == (0, 2)
+    assert {frozenset(planned) for planned in view.places} == {frozenset((0, 2))}
+    # It comes back.
+    assert replanned(view, there={0, 1, 2}).members == (0, 1, 2)
+    # Without copies it is waited for.
+    alone = begun(3)._replace(servers=(10, 0, 12))
+    assert replanned(alone, there={0, 2}, lost={1}) == alone
+
+
+def test_there_is_room_for_as_many_as_there_are_shards() -> None:
+    view = replanned(begun(2, 1, 3), there={0, 1}, joining=["a:1", "b:1"])
+    assert view.addresses == ("0:1", "1:1", "a:1") and room(view) == 0
+    fixed = first_view(ADDRESSES)
+    assert replanned(fixed, there={0, 1, 2}, joining=["a:1"]) is fixed
+
+
+events = st.tuples(
+    st.sampled_from(["join", "leave", "die", "come", "give up", "catch up"]),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+
+
+class Cluster:
+    """A view, and the processes that are there."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.there = {*view.members}
+        self.leaving: set[int] = set()
+        self.lost: set[int] = set()
+        self.joining: list[str] = []
+
+    def happens(self, what: str, a: int, b: int) -> None:
+        count = len(self.view.addresses)
+        server, shard = a % count, b % len(self.view.holders)
+        if what == "join":
+            self.joining = [f"{count}:1"]
+        elif what == "leave":
+            self.leaving |= {server} & self.there
+        elif what == "die" and self.there != {server}:
+            self.there -= {server}
+            self.leaving -= {server}
+        elif what == "come":
+            self.there |= {server}
+        elif what == "give up":
+            self.lost = set(range(count)) - self.there
+        elif what == "catch up":
+            planned = self.view.places[shard]
+            comes = planned[a % len(planned)]
+            # It is sent all of it by one that has it.
+            if comes in self.there and {*self.view.holders[shard]} & self.there:
+                self.view = with_holder(self.view, shard, comes)
+        self.decide()
+
+    def decide(self) -> None:
+        """As the server does that proposes."""
+        after = self.view
+        for server in set(range(len(after.addresses))) - self.there:
+            after = without(after, server)
+        which = (10 + s if s in self.there else 0 for s in range(len(after.addresses)))
+        after = replanned(
+            after._replace(servers=tuple(which)),
+            there=self.there,
+            leaving=self.leaving,
+            lost=self.lost - self.there,
+            joining=self.joining,
+        )
+        self.view = settled(after)
+
+
+@settings(max_examples=80)
+@given(st.integers(1, 3), st.integers(1, 2), st.lists(events, max_size=30))
+def test_whatever_comes_and_goes_a_shard_is_given_away_by_who_has_it(
+    servers: int, copies: int, happened: list[tuple[str, int, int]]
+) -> None:
+    cluster = Cluster(begun(servers, min(copies, servers), 4))
+    if not cluster.view.members:
+        return  # fixed
+    for what, a, b in happened:
+        before = cluster.view
+        cluster.happens(what, a, b)
+        view, there = cluster.view, cluster.there
+        assert view.addresses[: len(before.addresses)] == before.addresses
+        assert view.members
+        for shard, held in enumerate(view.holders):
+            had = {*before.holders[shard]}
+            comes = {*before.places[shard]} if what == "catch up" else set()
+            assert held and {*held} <= had | (comes if shard == b % 4 else set())
+            # As long as one that has it is there, it is held by such a one.
+            assert not had & there or {*held} <= there
+            assert {*view.places[shard]} <= {*view.members}
+            if set(held) == set(view.places[shard]):
+                assert held == view.places[shard] or not {*held} & there
+
+
+def test_a_server_begins_with_the_view_that_it_has_kept() -> None:
+    kept = begun(3, 2)._replace(epoch=8, run=5, workers=(1,))
+    moved = kept._replace(places=((2, 0),) * 6)
+    first = first_view([f"{s}:1" for s in range(3)], 2, 6)
+    assert resumed(first, moved) == moved
+    # Started anew elsewhere, or told of those of the beginning alone.
+    other = resumed(first_view(ADDRESSES, 2, 6), moved)
+    assert other == moved._replace(addresses=tuple(ADDRESSES))
+    assert resumed(first_view(["0:1", "1:1"], 2, 6), moved) == moved
+    # With other copies.
+    assert {len(p) for p in resumed(first_view(ADDRESSES, 3, 6), moved).places} == {3}
+    with pytest.raises(ValueError, match="of a run with 6 shards, and not 3"):
+        resumed(first_view(ADDRESSES, 2), moved)
+    with pytest.raises(ValueError, match="of a run with 3 servers, 0:1, 1:1, 2:1"):
+        resumed(first_view(["0:2", "1:2"], 2, 6), moved)
 
 
 def test_json() -> None:

@@ -121,6 +121,21 @@ class Servers:
             for number, line in self._lines.items()
         ]
 
+    def follow(self, addresses: Sequence[str], peers: Sequence[int]) -> None:
+        """Asks servers that have joined, too, and those no more that have left.
+
+        Args:
+          addresses: of all servers that ever were, by number.
+          peers: the numbers of those of the run.
+        """
+        for number in peers:
+            if number not in self._lines:
+                address = self.addresses[number] = addresses[number]
+                self._lines[number] = _Line(self._hub.dial(address))
+        for number in {*range(len(addresses))} & self._lines.keys() - {*peers}:
+            del self.addresses[number]
+            self._lines.pop(number).dialer.close()
+
     def _waits(self, found: Mapping[int, Answer]) -> bool:
         """Returns whether a server that does answer has not yet."""
         return any(

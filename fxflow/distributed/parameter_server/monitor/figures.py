@@ -138,7 +138,8 @@ class Monitor:
     Belongs to the thread that made it.
 
     Args:
-      addresses: of the servers, by number; a sequence begins with 0.
+      addresses: of the servers, by number. A sequence begins with 0, and servers that
+        join are looked at, too; with a dictionary its servers alone.
       keys: of the run; None on this machine.
       patience: seconds after which a server that has not answered is named, and the
         others are told of without it.
@@ -164,6 +165,7 @@ class Monitor:
         patience: float = 2.0,
     ) -> None:
         self._servers = Servers(addresses, keys, patience)
+        self._follows = not isinstance(addresses, Mapping)
         #: Server → its counts, its process, and when they were so.
         self._before: dict[int, tuple[dict[tuple[str, str], float], int, float]] = {}
         self._clocks: dict[str, int] = {}
@@ -180,6 +182,10 @@ class Monitor:
             if answer.message is not None:
                 stats = answer.message.fields["stats"]
             found.append(self._server(answer, stats))
+        said = [server.stats for server in found if server.stats]
+        if self._follows and said:
+            newest = max(said, key=lambda stats: int(stats["epoch"]))
+            self._servers.follow(newest["addresses"], newest["peers"])
         workers = self._workers(found, seconds)
         return Figures(seconds, found, workers)
 

@@ -37,6 +37,7 @@ def table(figures: Figures, now: float | None = None) -> str:
             if s.problem
         ],
     ]
+    parts.append(_moves(servers))
     if workers:
         rows = [
             [w.name, str(w.clock), _rate(w.rate, figures), f"{w.silent:.1f} s ago"]
@@ -91,6 +92,18 @@ def _server_row(server: ServerFigures) -> list[str]:
         str(server.stats["waiting"]),
         " ".join(str(number) for number, _ in served) or "none",
     ]
+
+
+def _moves(servers: Sequence[ServerFigures]) -> list[str]:
+    """Returns a line about the shards that are to lie elsewhere."""
+    moves = [
+        f"{number} to server {server}"
+        for figures in servers
+        for number, shard in figures.served
+        for server in shard["places"]
+        if server not in shard["holders"]
+    ]
+    return [f"shards that are sent: {', '.join(moves)}"] if moves else []
 
 
 # -- staleness -------------------------------------------------------------------------

@@ -2,15 +2,17 @@
 
 Every server hears the heartbeats of the others. One that is silent, or has come again
 as another process, is to leave the view; workers that come or go, too, for they vote.
-The lowest-numbered server that is heard proposes; who serves a shard proposes whoever
-has caught up with it. `succession` decides; here is what one end says and hears of it.
+The lowest-numbered server that is heard proposes, and says who is to hold which shard
+when servers join or leave (`views.replanned`); who serves a shard proposes whoever has
+caught up with it. `succession` decides; here is what one end says and hears of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Collection, Mapping
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from fxflow.distributed.parameter_server.messages import Message
@@ -23,7 +25,12 @@ from fxflow.distributed.parameter_server.server.succession import (
     Voter,
     successor,
 )
-from fxflow.distributed.parameter_server.views import View, with_holder
+from fxflow.distributed.parameter_server.views import (
+    View,
+    replanned,
+    settled,
+    with_holder,
+)
 
 #: How long a proposal waits for votes before the next one, in seconds; times 1 to 2.
 _PATIENCE = 0.15
@@ -38,11 +45,15 @@ class Heard:
       incarnation: of the server.
       positions: of its shards.
       when: it was read.
+      leaving: whether it wants to leave the run.
+      sizes: bytes of the shards that it serves.
     """
 
     incarnation: int
     positions: Mapping[int, Position]
     when: float
+    leaving: bool = False
+    sizes: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
 
 class Agreement:
@@ -54,7 +65,13 @@ class Agreement:
       view: to begin with.
       silent_after: seconds after which a silent server is taken for lost.
       send: sends a message to a voter.
+      gone_after: seconds after which what a silent server held is given to others.
+
+    Attributes:
+      leaving: whether this server wants to leave the run.
     """
+
+    leaving: bool
 
     def __init__(
         self,
@@ -63,10 +80,14 @@ class Agreement:
         view: View,
         silent_after: float,
         send: Callable[[int, Message], None],
+        gone_after: float = 60.0,
     ) -> None:
         self._number, self._incarnation = number, incarnation
         self._view, self._silent_after, self._send = view, silent_after, send
+        self._gone_after, self.leaving = gone_after, False
         self._heard: dict[int, Heard] = {}
+        #: Since when a member is not heard.
+        self._missed: dict[int, float] = {}
         self._voter = Voter(view.epoch)
         self._turn = 0
         self._proposal: Proposal | None = None
@@ -78,6 +99,9 @@ class Agreement:
 
     def hear(self, server: int, heard: Heard) -> None:
         """Notes a heartbeat of another server."""
+        before = self._heard.get(server)
+        if before and before.leaving and before.incarnation == heard.incarnation:
+            heard = dataclasses.replace(heard, leaving=True)  # this one came late
         self._heard[server] = heard
 
     def enter(self, view: View) -> None:
@@ -102,14 +126,32 @@ class Agreement:
         return {**heard, self._incarnation: self._number}
 
     def absent(self, now: float) -> list[int]:
-        """Returns the servers that are not heard."""
+        """Returns the servers of the view that are not heard."""
         there = self.there(now)
-        return [s for s in range(len(self._view.addresses)) if s not in there]
+        return [s for s in self._view.peers if s not in there]
 
     def inside(self) -> bool:
         """Returns whether the view knows this process, not only its address."""
-        servers = self._view.servers
-        return bool(servers) and servers[self._number] == self._incarnation
+        return self._view.incarnation(self._number) == self._incarnation
+
+    def stays(self) -> bool:
+        """Returns whether there is another server that does not leave, or may come."""
+        return bool({*self._view.members} - self._leaving())
+
+    def _leaving(self) -> set[int]:
+        found = {s for s, heard in self._heard.items() if heard.leaving}
+        return found | {self._number} if self.leaving else found - {self._number}
+
+    def _is_over(self, there: Mapping[int, int]) -> bool:
+        """Returns whether all servers are there, and none as the view knows it.
+
+        So it is at first, and when all were started again: nobody is left who could
+        propose what follows the view, or has.
+        """
+        return all(there.get(s, w) != w for s, w in self._incarnations().items())
+
+    def _incarnations(self) -> dict[int, int]:
+        return {s: self._view.incarnation(s) for s in self._view.peers}
 
     # -- what is to be -----------------------------------------------------------------
 
@@ -119,6 +161,9 @@ class Agreement:
         workers: Collection[int],
         positions: Mapping[int, Position],
         ready: Mapping[int, int],
+        *,
+        joining: Sequence[str] = (),
+        sizes: Mapping[int, float] | None = None,
     ) -> View | None:
         """Returns the view that this server would propose; None if it has no reason to.
 
@@ -127,21 +172,31 @@ class Agreement:
           workers: those that are heard.
           positions: of this server's shards.
           ready: server that has caught up, by shard that this one serves.
+          joining: addresses of servers that want to join.
+          sizes: bytes of the shards that this server serves.
         """
-        view = self._view
-        if not view.servers:
-            return self._meeting(now, workers, positions)
+        view, there = self._view, self.there(now)
+        if self._is_over(there):
+            return self._meeting(there, workers, positions)
         if not self.inside() or self._is_new(now):
             return None
-        there = self.there(now)
-        same = {s for s, which in there.items() if view.servers[s] == which}
+        same = {s for s, which in there.items() if view.incarnation(s) == which}
         after = view
         if self._number == min(same):
-            gone = set(range(len(view.addresses))) - same
-            after = successor(view, gone) or view
-            servers = tuple(there.get(s, 0) for s in range(len(view.addresses)))
+            everybody = range(len(view.addresses))
+            after = successor(view, {*everybody} - same) or view
+            servers = tuple(there.get(s, 0) for s in everybody)
             after = after._replace(servers=servers, workers=tuple(sorted(workers)))
             after = self._orphans_served(after, same, positions)
+            after = replanned(
+                after,
+                there=there,
+                leaving=self._leaving(),
+                lost=self._lost(now, there),
+                joining=joining,
+                weights=self._sizes(sizes or {}),
+            )
+            after = settled(after)
         for shard, server in ready.items():
             if server in same and self._number in after.holders[shard]:
                 after = with_holder(after, shard, server)
@@ -155,28 +210,44 @@ class Agreement:
     def _is_new(self, now: float) -> bool:
         """Returns whether this process is too young to say that another is silent."""
         self._began = now if self._began is None else self._began
-        others = len(self._view.addresses) - 1
+        others = len(self._view.peers) - 1
         return len(self._heard) < others and now - self._began <= self._silent_after
 
+    def _lost(self, now: float, there: Collection[int]) -> set[int]:
+        """Returns the members that have not been heard for too long."""
+        missed = [s for s in self._view.members if s not in there]
+        self._missed = {s: self._missed.get(s, now) for s in missed}
+        return {s for s, t in self._missed.items() if now - t > self._gone_after}
+
+    def _sizes(self, own: Mapping[int, float]) -> dict[int, float]:
+        """Returns the bytes of each shard, as who serves it said last."""
+        found = {n: x for heard in self._heard.values() for n, x in heard.sizes.items()}
+        return {**found, **own}
+
     def _meeting(
-        self, now: float, workers: Collection[int], positions: Mapping[int, Position]
+        self,
+        there: Mapping[int, int],
+        workers: Collection[int],
+        positions: Mapping[int, Position],
     ) -> View | None:
-        """Returns the first view with everybody in it, when everybody is there.
+        """Returns the view with which a run begins, or begins again.
 
         Servers that read logs may not be equally far: who is farthest serves. A worker
         has to be there, too, or two servers could not go on without one of them.
         """
-        if self._number or self.absent(now) or not workers:
+        view = self._view
+        if self._number != min(view.peers) or not workers:
             return None
-        view, there = self._view, self.there(now)
         at = self._positions(positions)
         epochs = [p.epoch for found in at.values() for p in found.values()]
         held = enumerate(view.holders)
+        which = (there[s] if s in view.peers else 0 for s in range(len(view.addresses)))
         return view._replace(
-            epoch=1 + max([1, *epochs]),
+            epoch=1 + max([view.epoch, *epochs]),
             holders=tuple(_farthest(at, shard, servers) for shard, servers in held),
-            servers=tuple(there[s] for s in range(len(view.addresses))),
+            servers=tuple(which),
             workers=tuple(sorted(workers)),
+            run=view.run or secrets.randbits(62) or 1,
         )
 
     def _orphans_served(
@@ -190,7 +261,7 @@ class Agreement:
         at = self._positions(positions)
         holders, servers = list(after.holders), list(after.servers)
         for shard, held in enumerate(after.holders):
-            back = [s for s in held if after.servers[s]]
+            back = [s for s in held if after.incarnation(s)]
             if not back or set(held) & set(same):
                 continue
             full = [s for s in back if at[s].get(shard, _NOWHERE).entries]
@@ -198,7 +269,7 @@ class Agreement:
                 holders[shard] = _farthest(at, shard, full)
             elif len(back) < len(held):
                 for server in back:
-                    servers[server] = self._view.servers[server]
+                    servers[server] = self._view.incarnation(server)
         return after._replace(holders=tuple(holders), servers=tuple(servers))
 
     def _positions(
@@ -221,8 +292,10 @@ class Agreement:
         self._until = now + _PATIENCE * (1 + random.random())
         self._turn += 1
         ballot = Ballot(self._turn, self._number)
-        voters = self._view.voters or wanted.servers
-        self._proposal = Proposal(wanted, ballot, self._view, voters)
+        met = not self.inside()
+        # Those who meet are none that the view knows, and have no promises to keep.
+        voters = tuple(filter(None, wanted.servers)) if met else self._view.voters
+        self._proposal = Proposal(wanted, ballot, self._view, voters, unanimous=met)
         for voter in voters:
             self._send(voter, self._message("prepare", ballot))
         return True

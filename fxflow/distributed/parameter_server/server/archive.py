@@ -268,6 +268,13 @@ class Archive:
             self._log.close()
             self._log = None
 
+    def remove(self) -> None:
+        """Closes and removes the files."""
+        self.close()
+        for kind in ("log", "state", "rows"):
+            for generation in self._generations(kind):
+                self._path(generation, kind).unlink()
+
     def _begin_log(self, log: logs.Log, position: Position) -> None:
         head = Message("entry_ok", fields={"at": list(position)})
         log.append(head, limits=self._limits)

@@ -7,33 +7,32 @@ from collections.abc import Callable, Iterable
 
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.messages import Message
-from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.parameter_server.transport import Dialer, Hub
 
 
 class Beats:
     """Tells other servers again and again that this one is there.
 
     Args:
-      addresses: of the others.
       keys: of the run.
       every: seconds between two heartbeats.
       say: returns the heartbeat; called in the thread.
     """
 
     def __init__(
-        self,
-        addresses: Iterable[str],
-        keys: Keys | None,
-        every: float,
-        say: Callable[[], Message],
+        self, keys: Keys | None, every: float, say: Callable[[], Message]
     ) -> None:
-        self._addresses, self._keys = list(addresses), keys
-        self._every, self._say = every, say
+        self._addresses: list[str] = []
+        self._keys, self._every, self._say = keys, every, say
         self._end = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="fxflow-parameter-server-beats", daemon=True
         )
         self._thread.start()
+
+    def speak_to(self, addresses: Iterable[str]) -> None:
+        """Sets the addresses of the others."""
+        self._addresses = list(addresses)
 
     def close(self) -> None:
         """Ends the thread."""
@@ -41,11 +40,15 @@ class Beats:
         self._thread.join(10)
 
     def _run(self) -> None:
+        dialers: dict[str, Dialer] = {}
         with Hub(self._keys) as hub:
-            dialers = [hub.dial(address) for address in self._addresses]
             while not self._end.is_set():
-                message = self._say()
-                for dialer in dialers:
-                    dialer.send(message)
-                    dialer.receive()
+                addresses, message = self._addresses, self._say()
+                for address in dialers.keys() - {*addresses}:
+                    dialers.pop(address).close()
+                for address in addresses:
+                    if address not in dialers:
+                        dialers[address] = hub.dial(address)
+                    dialers[address].send(message)
+                    dialers[address].receive()
                 hub.wait(self._every)

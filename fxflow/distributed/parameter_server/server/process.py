@@ -22,7 +22,10 @@ from fxflow.distributed.parameter_server.monitor.meter import Meter
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
 from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
-from fxflow.distributed.parameter_server.server.replicas import Replicas
+from fxflow.distributed.parameter_server.server.replicas import (
+    Replicas,
+    _OtherRunError,
+)
 from fxflow.distributed.parameter_server.server.shard import (
     Shard,
     _EntryError,
@@ -30,7 +33,7 @@ from fxflow.distributed.parameter_server.server.shard import (
 )
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.transport import Hub, Listener
-from fxflow.distributed.parameter_server.views import View
+from fxflow.distributed.parameter_server.views import View, resumed
 from fxflow.errors import DistributedError, FxflowError
 
 #: How often a server looks after those who wait, in seconds.
@@ -107,13 +110,20 @@ class Server:
       folder: for the log of what was acknowledged; None keeps none.
       keys: of the run; None on the loopback.
       lost_after: seconds after which a silent worker is taken for lost.
-      silent_after: seconds after which a silent server is, if there are copies.
+      silent_after: seconds after which a silent server is, if there are others that
+        may take its place.
+      gone_after: seconds after which what such a server held is given to others.
       limits: of a message.
 
+    Raises:
+      DistributedError: the folder is another server's or another run's, or damaged.
+
     Attributes:
+      gave_up: whether it ended before others had taken what it was to leave to them.
       incarnation: another process under the same address has another one.
     """
 
+    gave_up: bool
     incarnation: int
     listener: Listener
     meter: Meter
@@ -131,6 +141,7 @@ class Server:
         keys: Keys | None = None,
         lost_after: float = 10.0,
         silent_after: float = 0.5,
+        gone_after: float = 60.0,
         limits: Limits = LIMITS,
     ) -> None:
         self._hub, self.listener = hub, listener
@@ -144,6 +155,10 @@ class Server:
         self.meter, self.tracing = Meter(), ServerTracing()
         self._span = self.tracing.recorder.span
         self._end = threading.Event()
+        #: When this server ends whether or not others have taken what it holds.
+        self._leaves_at: float | None = None
+        self.gave_up = False
+        view = self._resumed(view, folder)
         for shard in view.held_by(number):
             self._store.open(shard)
         for shard in view.served_by(number):
@@ -157,8 +172,32 @@ class Server:
             self._store,
             keys=keys,
             silent_after=silent_after,
+            gone_after=gone_after,
             changed=self._changed,
         )
+
+    def _resumed(self, view: View, folder: Path | None) -> View:
+        """Returns the view to begin with: of a run that goes on the one it was left in.
+
+        Raises:
+          DistributedError: the folder is of another run.
+        """
+        kept = self._store.kept()
+        try:
+            if kept is None:
+                if view.run and not self._store.is_empty:
+                    raise ValueError("it has shards of another run")
+                return view
+            if not view.run:
+                return resumed(view, kept)
+            if view.run != kept.run:
+                raise ValueError("it is of another run than the servers that are named")
+            return max(view, kept, key=lambda view: view.epoch)
+        except ValueError as error:
+            self._store.close()
+            raise DistributedError(
+                f"server {self.number} cannot begin with the folder {folder}: {error}"
+            ) from None
 
     @property
     def view(self) -> View:
@@ -201,6 +240,25 @@ class Server:
         """Makes `serve` return."""
         self._end.set()
         self._hub.wake()
+
+    def leave(self, within: float) -> None:
+        """Makes `serve` return when others have taken what lies here, if there are any.
+
+        Args:
+          within: seconds after which it returns even if they have not.
+        """
+        self._leaves_at = time.monotonic() + within
+        self._replicas.leave()
+        self._hub.wake()
+
+    def _is_through(self, now: float) -> bool:
+        """Returns whether it was told to leave, and waits for nothing any more."""
+        if self._leaves_at is None:
+            return False
+        if self._replicas.has_left or not self._replicas.has_heirs:
+            return True
+        self.gave_up = now > self._leaves_at
+        return self.gave_up
 
     def close(self) -> None:
         """Closes what is open."""
@@ -245,7 +303,7 @@ class Server:
             answer(peer, message)
         except _Elsewhere:
             self._replicas.tell_view(peer, message)
-        except _EntryError:
+        except (_EntryError, _OtherRunError):
             raise
         except _OtherModelError as error:
             why, shard = str(error), self.shards[int(message.fields["shard"])]
@@ -299,6 +357,9 @@ class Server:
     def _look_after(self) -> None:
         """Lets go of workers that are silent, and of reads that took too long."""
         now = self._looked = time.monotonic()
+        if self._is_through(now):
+            self._end.set()
+            return
         self._replicas.look_after(
             {
                 worker: known.peer
@@ -477,17 +538,18 @@ class Server:
         self._reply(peer, message, "welcome", fields)
 
     def _require_same_run(self, message: Message) -> None:
-        """Checks that who says hello counts the servers as they do themselves.
+        """Checks that who says hello counts the shards as the servers do.
 
         Raises:
           DistributedError: it does not.
         """
-        count = len(self.view.addresses)
-        if message.fields.get("servers", count) != count:
+        count = len(self.view.holders)
+        if message.fields.get("shards", count) != count:
             raise DistributedError(
-                f"the run has {count} servers, the cluster of "
+                f"the run has {count} shards, the cluster of "
                 f"{message.fields.get('name') or 'this worker'} "
-                f"{message.fields['servers']}: give both the same list"
+                f"{message.fields['shards']}: give both the same list of servers, and "
+                "the same number of shards (FXFLOW_PS_SHARDS) if it is another"
             )
         server = message.fields.get("server", self.number)
         if server != self.number:
@@ -631,6 +693,12 @@ class Server:
         fields, arrays = self._cuts.rows(number, table, part, time.monotonic())
         self._reply(peer, message, "snapshot_ok", fields, arrays)
 
+    def _on_enlist(self, peer: bytes, message: Message) -> None:
+        """Answers a server that wants to join."""
+        number, why = self._replicas.admit(str(message.fields["address"]))
+        fields = {"view": self.view.to_json(), "number": number, "why": why}
+        self._reply(peer, message, "enlisted", fields)
+
     def _on_leave(self, peer: bytes, message: Message) -> None:
         self._let_go(message.worker, "done")
         self._reply(peer, message, "ack", {})
@@ -653,6 +721,8 @@ class Server:
                 "index": shard.position.entries,
                 "version": shard.group.version,
                 "serves": self._replicas.serves(number),
+                "holders": list(self.view.holders[number]),
+                "places": list(self.view.places[number]),
                 **dataclasses.asdict(shard.counts),
                 "clocks": {str(w): shard.group[w].clock for w in shard.group},
             }
@@ -663,6 +733,8 @@ class Server:
         return {
             "server": self.number,
             "epoch": self.view.epoch,
+            "addresses": list(self.view.addresses),
+            "peers": list(self.view.peers),
             "shards": shards,
             "workers": workers,
             "waiting": len(self._readers),

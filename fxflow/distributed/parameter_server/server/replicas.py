@@ -1,6 +1,7 @@
 """A server among servers: entries to those that hold the same, and a common view.
 
-With one copy of each shard there is nothing to do here, and nothing is sent.
+Where each shard lies on one server for good, there is nothing to do here, and nothing
+is sent.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
+from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
@@ -18,7 +20,7 @@ from fxflow.distributed.parameter_server.server.replication import Copies
 from fxflow.distributed.parameter_server.server.shard import Position, _EntryError
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.transport import Dialer, Hub, Listener
-from fxflow.distributed.parameter_server.views import View
+from fxflow.distributed.parameter_server.views import View, room
 from fxflow.errors import DistributedError
 
 #: Heartbeats in the time after which a server is taken for lost.
@@ -27,6 +29,12 @@ _BEATS = 5
 _ASK_AGAIN = 1.0
 #: Messages of a view that this server does not know yet wait for it; so many.
 _MOST_EARLY = 4096
+#: Who wants to join asks again more often than this, in seconds.
+_ASKS_TO_JOIN = 2.0
+
+
+class _OtherRunError(DistributedError):
+    """What this server has kept is of another run than the servers that it found."""
 
 
 class Replicas:
@@ -41,6 +49,7 @@ class Replicas:
       store: the server's shards.
       keys: of the run.
       silent_after: seconds after which a silent server is taken for lost.
+      gone_after: seconds after which what it held is given to others.
       changed: called with the view that was left, when another one is entered.
     """
 
@@ -57,16 +66,17 @@ class Replicas:
         *,
         keys: Keys | None,
         silent_after: float,
+        gone_after: float,
         changed: Callable[[View], None],
     ) -> None:
-        self._hub, self._listener = hub, listener
+        self._hub, self._listener, self._keys = hub, listener, keys
         self._number, self._incarnation = number, incarnation
         self._began, self._silent_after = time.time_ns(), silent_after
         #: When the process began that was heard last as a server, and when that was.
         self._newest: dict[int, tuple[int, float]] = {}
         self._store, self._changed = store, changed
         self.view = view
-        self._alone = view.copies == 1
+        self._alone = not view.members
         #: Of the shards that are served here.
         self._copies: dict[int, Copies] = {}
         self._outbox: dict[int, collections.deque[tuple[int, bytes, Message]]] = {}
@@ -75,29 +85,37 @@ class Replicas:
         #: it is decided.
         self._workers: dict[int, bytes] = {}
         self._own: collections.deque[Message] = collections.deque()
-        #: The epoch since which a shard has the primary that it has.
-        self._since: dict[int, int] = {}
+        #: The epoch since which a shard has its primary, as far as is known.
+        self._since = dict.fromkeys(range(len(view.holders)), view.epoch)
         self._early: list[tuple[bytes, Message]] = []
         self._agreement = Agreement(
-            number, incarnation, view, silent_after, self._to_voter
+            number, incarnation, view, silent_after, self._to_voter, gone_after
         )
+        #: When an address that wants to join was last asked for.
+        self._joining: dict[str, float] = {}
+        #: When those who are not heard were last told of the view.
+        self._told = 0.0
+        #: Bytes of the shards that are served here, for the thread of the heartbeats.
+        self._sizes: dict[int, float] = {}
         self._beats: Beats | None = None
-        if self._alone:
-            return
-        others = [s for s in range(len(view.addresses)) if s != number]
-        self._dialers = {s: hub.dial(view.addresses[s]) for s in others}
-        addresses = [view.addresses[s] for s in others]
-        self._beats = Beats(addresses, keys, silent_after / _BEATS, self._heartbeat)
+        if not self._alone:
+            self._beats = Beats(keys, silent_after / _BEATS, self._heartbeat)
+            self._dial()
 
     def close(self) -> None:
         """Ends what runs beside the server."""
         if self._beats is not None:
             self._beats.close()
+        if self._agreement.leaving:
+            # The others are not to wait for this one when they leave, too.
+            for dialer in self._dialers.values():
+                dialer.send(self._heartbeat())
+                dialer.close(linger=1.0)
 
     @property
     def alone(self) -> bool:
         """Whether no other server can take this one's place."""
-        return self._alone
+        return self.view.copies == 1
 
     # -- what is served here -----------------------------------------------------------
 
@@ -109,9 +127,60 @@ class Replicas:
     @property
     def absent(self) -> list[int]:
         """The servers that this one waits for, before it serves anything."""
-        if self._alone or self.view.servers:
+        if self._alone or self._agreement.inside():
             return []
         return self._agreement.absent(time.monotonic())
+
+    # -- joining and leaving -----------------------------------------------------------
+
+    def admit(self, address: str) -> tuple[int, str]:
+        """Notes that a server wants to join.
+
+        Returns:
+          Its number, once the view has it; until then −1, and what it waits for.
+
+        Raises:
+          DistributedError: it cannot join this run.
+        """
+        address_of(address, bind=False, keys=self._keys)
+        if self._alone:
+            raise DistributedError(
+                f"the run has {len(self.view.holders)} shards, one for each of the "
+                "servers it began with, and no copies: there is none to give to "
+                f"{address}. Begin a run with more --shards than servers"
+            )
+        if address in self.view.addresses:
+            number = self.view.addresses.index(address)
+            if number == self._number or number in self._agreement.there(_now()):
+                return -1, f"server {number} at {address}, which is there and answers"
+            return number, ""
+        if room(self.view) < 1:
+            raise DistributedError(
+                f"the run has {len(self.view.holders)} shards on {self.view.copies} "
+                f"servers each and {len(self.view.members)} servers: there is no shard "
+                f"for {address}. Begin a run with more --shards"
+            )
+        self._joining[address] = _now()
+        why = "a majority of servers and workers"
+        return -1, why if self._agreement.inside() else "the run to begin"
+
+    def leave(self) -> None:
+        """Begins to give what lies here to others."""
+        self._agreement.leaving = True
+
+    @property
+    def has_left(self) -> bool:
+        """Whether nothing is left to give to others, and all of them know."""
+        if self._alone or not self.view.run:
+            return True
+        # Who has entered the view without this server speaks to it no more.
+        heard = self._agreement.there(_now()).keys() - {self._number}
+        return self._number not in self.view.peers and not heard
+
+    @property
+    def has_heirs(self) -> bool:
+        """Whether there is another server that stays, or may come back."""
+        return not self._alone and self._agreement.stays()
 
     def enter(self, number: int, entry: Message) -> str:
         """Makes an entry: sends it to those who follow, writes it down, applies it.
@@ -179,9 +248,14 @@ class Replicas:
     def is_early(self, peer: bytes, message: Message) -> bool:
         """Keeps a message of a view that is not known here yet, for `take_early`."""
         early = not self._alone and message.epoch > self.view.epoch
-        if early and message.kind != "view" and len(self._early) < _MOST_EARLY:
+        if not early or message.kind == "view":
+            return False
+        if message.worker and message.kind == "heartbeat":
+            # Who told the worker may have died before it told anybody else.
+            self.tell_view(peer, message)
+        if len(self._early) < _MOST_EARLY:
             self._early.append((peer, message))
-        return early and message.kind != "view"
+        return True
 
     def take_early(self) -> list[tuple[bytes, Message]]:
         """Returns the messages that came before their view, if it is known now."""
@@ -191,8 +265,8 @@ class Replicas:
         return known
 
     def tell_view(self, peer: bytes, message: Message) -> None:
-        """Tells a worker of the view if it has an older one."""
-        if message.epoch < self.view.epoch:
+        """Tells a worker of the view if it has another; it tells of a newer one."""
+        if message.epoch != self.view.epoch:
             self._listener.send(peer, self.view_message())
 
     def handle(self, message: Message) -> None:
@@ -218,7 +292,13 @@ class Replicas:
         at = {int(s): Position(int(e), int(i)) for s, e, i in fields["at"]}
         if self._is_stale(server, int(fields["began"])):
             return
-        heard = Heard(int(fields["incarnation"]), at, time.monotonic())
+        heard = Heard(
+            int(fields["incarnation"]),
+            at,
+            time.monotonic(),
+            bool(fields["leaving"]),
+            {int(number): float(size) for number, size in fields["sizes"]},
+        )
         self._agreement.hear(server, heard)
         if message.epoch < self.view.epoch:
             self._say(server, self.view_message())
@@ -237,7 +317,15 @@ class Replicas:
         return False
 
     def _on_view(self, message: Message) -> None:
-        self._enter(View.from_json(message.fields["view"]))
+        view = View.from_json(message.fields["view"])
+        if self.view.run in (0, view.run):
+            self._enter(view)
+        elif not self._agreement.inside():
+            raise _OtherRunError(
+                f"the servers at {', '.join(self.view.addresses)} are of another run "
+                "than this one's folder: give it an empty one, or start the servers of "
+                "its own run"
+            )
 
     def _on_prepare(self, message: Message) -> None:
         answer = self._agreement.answer(message)
@@ -285,6 +373,8 @@ class Replicas:
         copies = self._copies.get(number)
         if copies is None or message.epoch < copies.epoch:
             return
+        if server not in copies.followers:
+            return  # any more
         if not copies.note(server, Position(*map(int, message.fields["at"]))):
             state = self._store.state(number)
             copies.loading(server)
@@ -306,12 +396,17 @@ class Replicas:
             return
         for dialer in self._dialers.values():
             dialer.receive()  # complaints about what it never should have got
-        now = time.monotonic()
+        now = _now()
+        self._tell_absent(now)
         voting = {w: p for w, p in self._workers.items() if w in self.view.workers}
         self._workers = {**voting, **workers}
         ready = self._catch_up(now)
         positions = {n: shard.position for n, shard in self._store.shards.items()}
-        wanted = self._agreement.wanted(now, workers, positions, ready)
+        joining = [a for a, t in self._joining.items() if now - t < _ASKS_TO_JOIN]
+        self._sizes = {n: self._store.shards[n].nbytes for n in self._copies}
+        wanted = self._agreement.wanted(
+            now, workers, positions, ready, joining=joining, sizes=self._sizes
+        )
         if wanted is not None:
             self._agreement.propose(wanted, now)
             self._hear_itself()
@@ -322,10 +417,10 @@ class Replicas:
         for number, copies in self._copies.items():
             coming = [
                 server
-                for server in view.places(number)
+                for server in view.places[number]
                 if server != self._number
                 and server in there
-                and view.servers[server] == there[server]
+                and view.incarnation(server) == there[server]
             ]
             new = copies.follow(coming)  # first: who is gone is asked nothing any more
             for server in {*new, *copies.silent(now, _ASK_AGAIN)}:
@@ -342,19 +437,42 @@ class Replicas:
 
     # -- the view ----------------------------------------------------------------------
 
+    def _tell_absent(self, now: float) -> None:
+        """Tells those who are not heard of the view.
+
+        One that was started again may not know whom to ask.
+        """
+        if now - self._told > self._silent_after and self._agreement.inside():
+            self._told = now
+            for server in self._agreement.absent(now):
+                self._say(server, self.view_message())
+
+    def _dial(self) -> None:
+        """Speaks with the servers of the view, and with no others any more."""
+        others = [s for s in self.view.peers if s != self._number]
+        for server in [s for s in self._dialers if s not in others]:
+            self._dialers.pop(server).close(linger=1.0)
+        for server in others:
+            self._dialer(server)
+        if self._beats is not None:
+            self._beats.speak_to([self.view.addresses[s] for s in others])
+
     def _enter(self, view: View) -> None:
         """Goes on in a view that was decided; does nothing if it is known."""
         before = self.view
         if view.epoch <= before.epoch:
             return
+        self._store.keep(view)
         self.view = view
         self._agreement.enter(view)
         for number, held in enumerate(view.holders):
-            same = before.primary(number) == held[0]
-            if not (same and before.servers and view.epoch == before.epoch + 1):
+            same = before.process(number) == view.process(number) != (held[0], 0)
+            if not same or view.epoch > before.epoch + 1:
                 self._since[number] = view.epoch
             if self._number in held:
                 self._store.open(number)
+            elif self._number not in view.places[number]:
+                self._store.drop(number)
             copies = self._copies.pop(number, None)
             outbox = self._outbox.pop(number, collections.deque())
             if not self.serves(number):
@@ -367,6 +485,7 @@ class Replicas:
         said = self.view_message()
         for server in self._dialers:
             self._say(server, said)
+        self._dial()
         for peer in self._workers.values():
             self._listener.send(peer, said)
         for number, copies in self._copies.items():
@@ -390,6 +509,8 @@ class Replicas:
             "server": self._number,
             "incarnation": self._incarnation,
             "began": self._began,
+            "leaving": self._agreement.leaving,
+            "sizes": list(self._sizes.items()),
             "at": [[number, *shard.position] for number, shard in shards],
         }
         return Message("heartbeat", epoch=self.view.epoch, fields=fields)
@@ -406,7 +527,7 @@ class Replicas:
         if server == self._number:
             self._own.append(message)
         else:
-            self._dialers[self._other(server)].send(message)
+            self._dialer(self._other(server)).send(message)
 
     def _ask(self, number: int, server: int, message: Message) -> None:
         """Sends a copy of a shard what it is to answer."""
@@ -429,10 +550,19 @@ class Replicas:
         number = int(message.fields["shard"])
         if not 0 <= number < len(self.view.holders):
             raise ValueError(f"an entry of shard {number}")
-        replaced = message.epoch < self._since.get(number, 0)
+        replaced = message.epoch < self._since[number]
         return None if replaced or self.serves(number) else number
 
     def _other(self, server: int) -> int:
-        if server not in self._dialers:
+        if server == self._number or not 0 <= server < len(self.view.addresses):
             raise ValueError(f"server {server} is none of the others")
         return server
+
+    def _dialer(self, server: int) -> Dialer:
+        if server not in self._dialers:
+            self._dialers[server] = self._hub.dial(self.view.addresses[server])
+        return self._dialers[server]
+
+
+def _now() -> float:
+    return time.monotonic()

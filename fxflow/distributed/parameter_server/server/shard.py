@@ -407,6 +407,12 @@ class Shard:
             )
         return self.tables[name]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of parameters and rows, without the optimizer's state of the former."""
+        dense = self.model.nbytes if self.model else 0
+        return dense + sum(table.nbytes for table in self.tables.values())
+
     def close(self) -> None:
         """Closes the tables."""
         _close(self.tables)

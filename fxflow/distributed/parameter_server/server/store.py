@@ -17,7 +17,11 @@ from fxflow.distributed.parameter_server.server.archive import (
 )
 from fxflow.distributed.parameter_server.server.shard import Shard, _EntryError
 from fxflow.distributed.parameter_server.tables.store import TableState
+from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
+
+#: The last view that a server was in.
+_VIEW = "view.json"
 
 
 class Store:
@@ -114,6 +118,48 @@ class Store:
             ) from None
         self._claimed = claimed
 
+    def kept(self) -> View | None:
+        """Returns the last view that was kept; None: none was.
+
+        Raises:
+          DistributedError: it is damaged, or another server has the folder.
+        """
+        if self._folder is not None:
+            self._claim(self._folder)
+        return kept_view(self._folder)
+
+    def keep(self, view: View) -> None:
+        """Writes down the view that is entered: who comes again begins with it.
+
+        Raises:
+          DistributedError: it cannot be written to the disk.
+        """
+        if self._folder is None:
+            return
+        path = self._folder / _VIEW
+        new = path.with_suffix(".new")
+        try:
+            new.write_text(json.dumps(view.to_json()), encoding="utf-8")
+            new.replace(path)
+        except OSError as error:
+            raise DistributedError(
+                f"{path} cannot be written: {error.strerror}"
+            ) from error
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the folder has no shard."""
+        return self._folder is None or not any(self._folder.glob("shard-*"))
+
+    def drop(self, number: int) -> None:
+        """Forgets a shard, and removes its files: others have it."""
+        archive = self._archives.pop(number, None)
+        if archive is not None:
+            archive.remove()  # first: it may be reading the tables
+        shard = self.shards.pop(number, None)
+        if shard is not None:
+            shard.close()
+
     def enter(self, number: int, entry: Message) -> str:
         """Writes down and applies an entry that is due.
 
@@ -191,6 +237,24 @@ class Store:
     def _place(self, number: int) -> str:
         turn = "ab"[self._turns.get(number, 0)]
         return f"server-{self._server:04}-shard-{number:04}-{turn}"
+
+
+def kept_view(folder: Path | None) -> View | None:
+    """Returns the last view that a server kept in its folder; None: none was.
+
+    Raises:
+      DistributedError: it is damaged.
+    """
+    path = None if folder is None else folder / _VIEW
+    if path is None or not path.exists():
+        return None
+    try:
+        return View.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise DistributedError(
+            f"{path} cannot be read: {error}. Put a copy of the folder in its place, "
+            "or give the server an empty one if others have its shards"
+        ) from error
 
 
 def _rows(shard: Shard, whole: bool) -> dict[str, TableState]:

@@ -95,8 +95,9 @@ class Proposal:
       wanted: the view.
       ballot: of this attempt; a server never uses one twice.
       view: the voters', which is left.
-      voters: those of the view that is left. All of them must agree if it is the
-        first one: a server that was restarted in it has forgotten its promises.
+      voters: those of the view that is left.
+      unanimous: whether all of them must agree. So it is where processes meet that the
+        view does not know: one that is restarted meanwhile has forgotten its promises.
     """
 
     ballot: Ballot
@@ -104,11 +105,17 @@ class Proposal:
     voters: tuple[int, ...]
 
     def __init__(
-        self, wanted: View, ballot: Ballot, view: View, voters: Sequence[int]
+        self,
+        wanted: View,
+        ballot: Ballot,
+        view: View,
+        voters: Sequence[int],
+        *,
+        unanimous: bool = False,
     ) -> None:
         self.epoch, self.ballot = view.epoch, ballot
         self.voters = tuple(voters)
-        self._unanimous = not view.servers
+        self._unanimous = unanimous
         self._wanted = wanted
         self._promises: dict[int, Promise] = {}
         self._accepted: set[int] = set()

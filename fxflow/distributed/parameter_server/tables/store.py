@@ -7,6 +7,7 @@ changes nothing but the time it takes.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -115,6 +116,13 @@ class Table:
         """What the table has and did."""
         with self._lock:
             return self._counts._replace(rows=len(self), in_memory=len(self._memory))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows and their optimizer's state, wherever they are."""
+        fields = self.programs.fields
+        row = sum(math.prod(f.shape) * f.dtype.itemsize for f in fields)
+        return row * len(self)
 
     @property
     def bytes_on_disk(self) -> int:

@@ -32,6 +32,7 @@ from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.server.succession import Voter
 from fxflow.distributed.parameter_server.transport import Deadline, Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
+from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
 from fxflow.errors import DistributedError
 
 HostArray = np.ndarray[Any, Any]
@@ -43,65 +44,6 @@ _AGAIN = 5.0
 _SAYS = 5.0
 #: How long who leaves waits until it need not vote, in seconds.
 _GOODBYE = 2.0
-
-
-class Pulled(NamedTuple):
-    """What a shard answered to a pull.
-
-    Attributes:
-      version: of the parameters.
-      params: its pieces.
-    """
-
-    version: int
-    params: list[HostArray]
-
-
-class Ticket:
-    """A pull that is under way."""
-
-    def __init__(self, shards: Sequence[int], deadline: Deadline) -> None:
-        self.deadline = deadline
-        self._missing = set(shards)
-        self._found: dict[int, Pulled] = {}
-        self._done = threading.Event()
-        self._error: Exception | None = None
-
-    def give(self, shard: int, pulled: Pulled) -> None:
-        """Takes what a shard answered."""
-        self._found[shard] = pulled
-        self._missing.discard(shard)
-        if not self._missing:
-            self._done.set()
-
-    def fail(self, error: Exception) -> None:
-        """Ends the wait."""
-        self._error = self._error or error
-        self._done.set()
-
-    @property
-    def missing(self) -> list[int]:
-        """The shards that have not answered yet."""
-        return sorted(self._missing)
-
-    def is_late(self, seconds: float) -> bool:
-        """Waits for so long; returns whether there is still no result."""
-        return not self._done.wait(min(seconds, self.deadline.left))
-
-    def result(self, who: Any) -> list[Pulled]:
-        """Waits for all shards.
-
-        Args:
-          who: names who is late, from the shards that miss.
-
-        Raises:
-          DistributedError: they did not answer in time, or the run has failed.
-        """
-        if not self._done.wait(self.deadline.left):
-            raise self.deadline.error(who(self.missing))
-        if self._error is not None:
-            raise self._error
-        return [self._found[shard] for shard in sorted(self._found)]
 
 
 @dataclasses.dataclass
@@ -453,7 +395,8 @@ class Client:
                     else:
                         getattr(self, f"_do_{order}")(*args)
                 for number, dialer in list(self._dialers.items()):
-                    for message in dialer.receive():
+                    # What came before may have ended it.
+                    for message in [] if dialer.closed else dialer.receive():
                         self._heard[number] = time.monotonic()
                         self._on(number, message)
                 now = time.monotonic()
@@ -535,7 +478,7 @@ class Client:
     def _look_around(self) -> None:
         """Asks all servers for a newer view, if one that was asked does not answer."""
         if self._questions:
-            for server in range(len(self.view.addresses)):
+            for server in self.view.peers:
                 self._send(server, Message("hello", fields={"shard": 0}))
 
     # -- a conversation ----------------------------------------------------------------
@@ -550,7 +493,7 @@ class Client:
                 "name": self.name,
                 "request": shard.round,
                 "server": server,
-                "servers": len(self.view.addresses),
+                "shards": len(self.view.holders),
             }
             self._send(server, Message("hello", worker=self.number, fields=fields))
         elif shard.phase == "model":
@@ -586,16 +529,22 @@ class Client:
                 question.box.put(message)
             return
         if message.kind == "view":
-            self._enter_view(View.from_json(message.fields["view"]))
+            view = View.from_json(message.fields["view"])
+            if view.run and self.view.run not in (0, view.run):
+                raise DistributedError(
+                    f"{self._server(server)} serves another run now: what the one of "
+                    f"{self.name} has trained is lost there. Start again from a "
+                    "checkpoint"
+                )
+            self._enter_view(view)
+            self._tell_view(server, view.epoch)
             return
         if message.kind in ("prepare", "vote"):
             answer = answer_of(self._voter, self.number, message)
             if answer is not None:
                 self._send(server, answer)
-            elif message.epoch < self.view.epoch:
-                # Who decided on it may have died before it told the other servers.
-                fields = {"view": self.view.to_json()}
-                self._send(server, Message("view", worker=self.number, fields=fields))
+            else:
+                self._tell_view(server, message.epoch)
             return
         if message.kind in ("pong", "welcome"):
             self._note_incarnation(server, int(message.fields["incarnation"]))
@@ -612,6 +561,15 @@ class Client:
     def _on_other(self, shard: _Shard, message: Message) -> None:
         """Ignores a message that nobody waits for."""
 
+    def _tell_view(self, server: int, epoch: int) -> None:
+        """Tells a server of the view, if it has an older one.
+
+        Who decided on it may have died before it told the other servers.
+        """
+        if epoch < self.view.epoch and self._joins:
+            fields = {"view": self.view.to_json()}
+            self._send(server, Message("view", worker=self.number, fields=fields))
+
     def _enter_view(self, view: View) -> None:
         """Goes on with those who serve now."""
         before = self.view
@@ -619,6 +577,7 @@ class Client:
             return
         self.view = view
         self._voter.enter(view.epoch)
+        self._meet()
         for shard in self._shards.values():
             moved = view.primary(shard.number) != before.primary(shard.number)
             if moved or shard.phase != "joined":
@@ -737,10 +696,16 @@ class Client:
         for shard in shards:
             self._shards[shard.number] = shard
             shard.ticket = ticket
-        for server in range(len(self.view.addresses)):
-            self._dialer(server)  # all of them hear that it is there
+        self._meet()
         for shard in shards:
             self._say(shard)
+
+    def _meet(self) -> None:
+        """Dials the servers of the view, all of which are to hear of this worker."""
+        for server in set(self._dialers) - set(self.view.peers):
+            self._dialers.pop(server).close(linger=1.0)
+        for server in self.view.peers if self._shards else ():
+            self._dialer(server)
 
     def _do_pull(self, ticket: Ticket) -> None:
         for shard in self._shards.values():

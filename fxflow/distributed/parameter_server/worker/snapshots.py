@@ -16,11 +16,8 @@ from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
 from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.transport import Deadline
-from fxflow.distributed.parameter_server.worker.client import (
-    Client,
-    HostArray,
-    Pulled,
-)
+from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.tickets import HostArray, Pulled
 from fxflow.errors import ArgumentError
 
 #: How often a run that does not train yet is asked, in seconds.
@@ -107,11 +104,11 @@ def require_model(client: Client, models: Sequence[Model]) -> None:
     """
     deadline = Deadline(client.seconds, "a worker that brings the model")
     while True:
-        servers = len(client.view.addresses)
+        shards = len(client.view.holders)
         asked: dict[int, Any] = {}
         for shard, model in enumerate(models):
             mine = {"fingerprint": model.fingerprint, "name": client.name}
-            asked[shard] = {**mine, "servers": servers}, {}
+            asked[shard] = {**mine, "shards": shards}, {}
         answers = client.ask_shards("hello", asked, models)
         if all(answers[s].fields["shards"].get(str(s)) for s in asked):
             return

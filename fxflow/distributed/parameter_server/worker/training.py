@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import weakref
@@ -26,10 +27,11 @@ from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.synchronous.server import Metrics
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import snapshots
-from fxflow.distributed.parameter_server.worker.client import Client, Pulled, Ticket
+from fxflow.distributed.parameter_server.worker.client import Client
 from fxflow.distributed.parameter_server.worker.pieces import Cutter
 from fxflow.distributed.parameter_server.worker.recutting import recut
 from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
+from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
 from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
@@ -188,7 +190,10 @@ class AsynchronousServer:
         params = tree.map(as_array, params)
         client, self._finish = connect(self._cluster, self._deadline)
         weakref.finalize(self, self._finish)
-        plan = place(tensors_of(params), len(client.view.holders))
+        shards = len(client.view.holders)
+        plan = place(tensors_of(params), shards)
+        if shards != len(client.view.addresses):
+            plan = dataclasses.replace(plan, noun="shard")
         self._code.check([tensor.name for tensor in plan.tensors])
         shape = _Shape(tree.structure(params), Cutter(plan), [], self._pull)
         parts = shape.parts(params)
@@ -383,7 +388,11 @@ class AsynchronousServer:
 
     @property
     def plan(self) -> Plan:
-        """Which rows of which tensor lie on which server; known after `init`."""
+        """Which rows of which tensor lie in which shard; known after `init`.
+
+        A shard is a server of the plan. There may be more of them than servers, each of
+        which then serves several (`fxflow parameter-server watch` shows which).
+        """
         return self._known.cutter.plan
 
     def trace(self, path: str | os.PathLike[str]) -> AbstractContextManager[None]:
@@ -401,7 +410,8 @@ class AsynchronousServer:
         """
         client = self._known_client
         keys = self._cluster.keys if self._cluster else None
-        return trace(path, client.view.addresses, keys)
+        servers = {s: client.view.addresses[s] for s in client.view.peers}
+        return trace(path, servers, keys)
 
     def close(self) -> None:
         """Leaves the run; servers within this process end."""

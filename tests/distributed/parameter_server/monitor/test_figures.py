@@ -88,3 +88,22 @@ def test_replicas_are_not_counted_twice() -> None:
         ("busy", "push"): 0.5,
         ("cpu", ""): 1.5,
     }
+
+
+def test_servers_that_join_are_looked_at_too() -> None:
+    local = LocalServers(1, shards=2)
+    options: Any = {"consistency": asynchronous(), "cluster": local.cluster}
+    server = parameter_server(loss, optim.sgd(0.1), **options)
+    with Monitor(local.cluster.servers) as monitor:
+        server.init(PARAMS)
+        local.add()
+        alone = Monitor({0: local.cluster.servers[0]})
+        for watched, count in ((monitor, 2), (alone, 1)):
+            watched.look()
+            figures = watched.look()
+            assert len(figures.servers) == count
+            assert not any(found.problem for found in figures.servers)
+        alone.close()
+    assert str(server.plan).startswith("shard")
+    server.close()
+    local.close()

@@ -10,7 +10,13 @@ from fxflow.distributed.parameter_server.monitor.figures import (
 )
 from fxflow.distributed.parameter_server.monitor.table import bins, redrawn, table
 
-SHARD = {"serves": True, "version": 7, "bytes": 4_000_000}
+SHARD = {
+    "serves": True,
+    "version": 7,
+    "bytes": 4_000_000,
+    "holders": [0],
+    "places": [0],
+}
 COUNTS = {
     ("pushes", ""): 100.0,
     ("staleness", "0"): 60.0,
@@ -55,6 +61,13 @@ def test_table() -> None:
     first, rest = text.split("\n", 1)
     assert first.endswith("2 servers, 2 workers, over 2.0 s")
     assert "\n" + rest == TABLE
+
+
+def test_shards_that_move_are_told() -> None:
+    moving = {**SHARD, "places": [2, 0]}
+    stats = {**STATS, "shards": {"0": SHARD, "4": moving, "5": moving}}
+    text = table(Figures(2.0, [SERVERS[0]._replace(stats=stats)], []))
+    assert "shards that are sent: 4 to server 2, 5 to server 2" in text.splitlines()
 
 
 def test_a_first_look_has_no_rates() -> None:

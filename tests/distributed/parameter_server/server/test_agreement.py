@@ -189,3 +189,88 @@ def test_who_has_just_come_takes_nobody_for_silent() -> None:
     two.hear(1, Heard(11, {}, 1.0))
     wanted = two.wanted(1.6, {WORKER}, {}, {})
     assert wanted is not None and wanted.servers == (0, 0, 12)
+
+
+def test_who_wants_to_join_is_in_the_next_view() -> None:
+    ends = Ends(MET._replace(run=5))
+    ends.hear(1.0, 0, 1, 2)
+    zero = ends.servers[10]
+    wanted = zero.wanted(1.0, {WORKER}, {}, {}, joining=["d:1"])
+    assert wanted is not None
+    assert (wanted.addresses[3], wanted.servers[3]) == ("d:1", 0)
+    assert wanted.members == (0, 1, 2, 3) and wanted.holders == MET.holders
+    coming = [shard for shard, planned in enumerate(wanted.places) if 3 in planned]
+    # Once it is there it is let in; then who serves them takes it in, too.
+    for server in ends.servers.values():
+        server.enter(wanted)
+    zero.hear(3, Heard(13, {}, 1.0))
+    let_in = zero.wanted(1.0, {WORKER}, {}, {})
+    assert let_in is not None and let_in.servers == (10, 11, 12, 13)
+    for server in ends.servers.values():
+        server.enter(let_in)
+        server.hear(3, Heard(13, {}, 1.0))
+    serves = ends.servers[10 + let_in.holders[coming[0]][0]]
+    taken = serves.wanted(1.0, {WORKER}, {}, {coming[0]: 3})
+    assert taken is not None and 3 in taken.holders[coming[0]]
+
+
+def test_larger_shards_count_for_more() -> None:
+    view = first_view(["a:1", "b:1"], shards=4)
+    ends = Ends(view._replace(epoch=2, servers=(10, 11), workers=(WORKER,), run=5))
+    sizes = {1: 10.0, 3: 10.0}
+    ends.servers[10].hear(1, Heard(11, {}, 1.0, sizes=sizes))
+    found = ends.servers[10].wanted(
+        1.0, {WORKER}, {}, {}, joining=["c:1"], sizes={0: 1.0, 2: 1.0}
+    )
+    assert found is not None and found.places == ((0,), (2,), (0,), (1,))
+
+
+def test_who_leaves_is_no_member_and_later_no_voter() -> None:
+    ends = Ends(MET)
+    ends.hear(1.0, 0, 1, 2)
+    zero, one = ends.servers[10], ends.servers[11]
+    one.leaving = True
+    assert one.stays()
+    zero.hear(1, Heard(11, {}, 1.0, leaving=True))
+    wanted = zero.wanted(1.0, {WORKER}, {}, {})
+    assert wanted is not None and wanted.members == (0, 2)
+    assert wanted.servers == (10, 11, 12)
+    away = wanted._replace(holders=wanted.places)
+    zero.enter(away)
+    # What it said before comes late, and changes nothing.
+    zero.hear(1, Heard(11, {}, 1.0))
+    wanted = zero.wanted(1.0, {WORKER}, {}, {})
+    assert wanted is not None and wanted.servers == (10, 0, 12)
+    # All of them leave: nobody stays for whom it would be worth waiting.
+    for n in (0, 2):
+        one.hear(n, Heard(10 + n, {}, 1.0, leaving=True))
+    assert not one.stays()
+
+
+def test_who_is_not_heard_for_long_is_given_up() -> None:
+    ends = Ends(MET)
+    ends.hear(1.0, 0, 1, 2)
+    zero = ends.servers[10]
+    for now in (2.0, 40.0, 63.0):
+        for n in (0, 2):
+            zero.hear(n, Heard(10 + n, {}, now))
+        wanted = zero.wanted(now, {WORKER}, {}, {})
+        assert wanted is not None
+        assert wanted.members == ((0, 1, 2) if now < 63 else (0, 2))
+
+
+def test_all_were_started_again_and_meet_once_more() -> None:
+    view = MET._replace(run=5, epoch=7)
+    zero = Agreement(0, 20, view, 0.5, lambda *_: None)
+    zero.hear(1, Heard(21, {1: Position(6, 4)}, 1.0))
+    # 2 was not heard yet, or is as it was: it may know more.
+    assert zero.wanted(1.0, {WORKER}, {}, {}) is None
+    zero.hear(2, Heard(12, {}, 1.0))
+    assert zero.wanted(1.0, {WORKER}, {}, {}) is None
+    zero.hear(2, Heard(22, {1: Position(6, 5)}, 1.0))
+    wanted = zero.wanted(1.0, {WORKER}, {}, {})
+    assert wanted is not None
+    assert (wanted.epoch, wanted.run, wanted.servers) == (8, 5, (20, 21, 22))
+    assert wanted.holders == ((0, 1), (2,), (2, 0))
+    assert zero.propose(wanted, 1.0)
+    assert zero._proposal is not None and zero._proposal.voters == (20, 21, 22)

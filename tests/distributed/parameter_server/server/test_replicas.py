@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from fxflow import optim
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server import replicas
+from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import View, first_view
@@ -33,28 +34,66 @@ _runs = itertools.count()
 class Run:
     """Servers of one run; each can be killed and started again."""
 
-    def __init__(self, folder: Path, servers: int, copies: int = 2, logs: bool = False):
-        run = next(_runs)
-        addresses = [f"ipc://{folder}/{run}-{i}" for i in range(servers)]
-        self.view = first_view(addresses, copies)
+    def __init__(
+        self,
+        folder: Path,
+        servers: int,
+        copies: int = 2,
+        logs: bool = False,
+        shards: int = 0,
+        silent_after: float = 1.5,
+        gone_after: float = 60.0,
+    ):
+        self.number, self.sockets = next(_runs), folder
+        addresses = list(map(self.address, range(servers)))
+        self.view = first_view(addresses, copies, shards)
         self.folder = folder if logs else None
+        # Longer than the default: on a busy machine threads are late, and a server that
+        # is taken for lost by mistake would be one death more than the tests count.
+        self.silent_after, self.gone_after = silent_after, gone_after
         self.servers: dict[int, Server] = {}
         self.threads: dict[int, threading.Thread] = {}
         for number in range(servers):
             self.start(number)
 
+    def address(self, number: int) -> str:
+        return f"ipc://{self.sockets}/{self.number}-{number}"
+
     def start(self, number: int) -> None:
-        hub = Hub()
-        listener = hub.listen(self.view.addresses[number])
+        hub, address = Hub(), self.address(number)
+        listener = hub.listen(address)
         folder = self.folder and self.folder / f"server-{number}"
-        # Longer than the default: on a busy machine threads are late, and a server that
-        # is taken for lost by mistake would be one death more than the tests count.
+        view = self.view
+        if number >= len(view.addresses):
+            there = [self.address(other) for other in self.servers]
+            found, view = enlist(there, address, folder=folder, deadline=30.0)
+            assert found == number
         server = Server(
-            hub, listener, number, self.view, folder=folder, silent_after=1.5
+            hub,
+            listener,
+            number,
+            view,
+            folder=folder,
+            silent_after=self.silent_after,
+            gone_after=self.gone_after,
         )
         thread = threading.Thread(target=server.serve)
         thread.start()
         self.servers[number], self.threads[number] = server, thread
+
+    def add(self) -> int:
+        """Starts one more server."""
+        number = len(self.now().addresses)
+        self.start(number)
+        return number
+
+    def leave(self, number: int) -> Server:
+        """Waits until others have what a server holds, and it has ended."""
+        server, thread = self.servers[number], self.threads[number]
+        server.leave(20.0)
+        thread.join(25)
+        del self.servers[number], self.threads[number]
+        return server
 
     def stop(self, number: int) -> None:
         """As if it were killed: it says nothing to anybody."""
@@ -65,10 +104,19 @@ class Run:
         return max((s.view for s in self.servers.values()), key=lambda v: v.epoch)
 
     def wait(self, holders: tuple[tuple[int, ...], ...]) -> None:
+        self.until(lambda view: view.holders == holders)
+
+    def until(self, is_so: Callable[[View], bool]) -> View:
+        """Waits for a view, and returns it."""
         end = time.monotonic() + 20
-        while self.now().holders != holders:
-            assert time.monotonic() < end, (self.now(), holders)
+        while not is_so(view := self.now()):
+            assert time.monotonic() < end, view
             time.sleep(0.01)
+        return view
+
+    def until_placed(self, *members: int) -> View:
+        """Waits until all shards lie where they are to lie, on these servers."""
+        return self.until(lambda v: v.members == members and v.holders == v.places)
 
     def sums(self, shard: int) -> list[float]:
         """The first parameter in each copy, once all copies are equally far."""
@@ -96,7 +144,7 @@ def running(folder: Path, servers: int, **options: Any) -> Iterator[Run]:
 @contextlib.contextmanager
 def worker(run: Run, consistency: Any = None, **options: Any) -> Iterator[Client]:
     client = Client(run.view, deadline=options.pop("deadline", 30.0), **options)
-    models = models_of(run, consistency)
+    models = models_of(run.view, consistency)
     try:
         client.wait(client.begin(models, [[ZEROS]] * len(models)))
         yield client
@@ -104,11 +152,11 @@ def worker(run: Run, consistency: Any = None, **options: Any) -> Iterator[Client
         client.close()
 
 
-def models_of(run: Run, consistency: Any = None) -> list[Model]:
+def models_of(view: View, consistency: Any = None) -> list[Model]:
     # Adds up what is pushed.
     rule = consistency or asynchronous(rate="fixed")
     model = make_model(["w"], [ZEROS], optim.sgd(-1.0), rule)
-    return [model] * len(run.view.holders)
+    return [model] * len(view.holders)
 
 
 def push(client: Client) -> Any:
@@ -184,9 +232,9 @@ def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
         assert totals(client, push(client)) == [2, 2]
         assert silent.view.holders == ((0, 1), (1, 0))
         # It goes on, believing that it serves shard 0.
-        silent._replicas._beats = type(beats)(
-            [run.view.addresses[1]], None, 0.1, silent._replicas._heartbeat
-        )
+        beats = type(beats)(None, 0.1, silent._replicas._heartbeat)
+        beats.speak_to([run.view.addresses[1]])
+        silent._replicas._beats = beats
         go_on.set()
         run.wait(((0, 1), (1, 0)))
         for n in range(3, 8):
@@ -214,6 +262,49 @@ def test_servers_wait_for_each_other_and_say_for_whom(tmp_path: Path) -> None:
         late = pytest.raises(DistributedError, match=r"waits for servers \[1\]")
         with late, worker(run, deadline=4.0):
             pass
+
+
+def test_a_first_view_that_only_a_worker_has_heard_of(tmp_path: Path) -> None:
+    """Who decided on it told a worker, and died."""
+    with running(tmp_path, 2) as run:
+        decides = run.servers[0]._replicas
+        say = decides._say
+
+        def silent(server: int, message: Any) -> None:
+            if message.kind != "view":
+                say(server, message)
+
+        decides._say = silent  # type: ignore[method-assign]
+        client = Client(run.view, deadline=15.0)
+        ticket = client.begin(models_of(run.view), [[ZEROS]] * 2)
+        while client.view.epoch == 1:
+            time.sleep(0.01)
+        run.stop(0)
+        assert run.servers[1].view.epoch == 1
+        run.start(0)
+        client.wait(ticket)
+        assert totals(client, push(client)) == [1, 1]
+        client.close()
+
+
+def test_all_were_started_again_and_a_worker_goes_on(tmp_path: Path) -> None:
+    """Who has nothing says so at once; who has logs goes on."""
+    options: dict[str, Any] = {"silent_after": 0.5}
+    with running(tmp_path, 2, logs=True, **options) as run, worker(run) as client:
+        client.wait(push(client))
+        for number in (0, 1):
+            run.stop(number)
+        for number in (1, 0):
+            run.start(number)
+        assert totals(client, push(client)) == [2, 2]
+    with running(tmp_path, 2, **options) as run, worker(run) as client:
+        client.wait(push(client))
+        for number in (0, 1):
+            run.stop(number)
+        for number in (1, 0):
+            run.start(number)
+        with pytest.raises(DistributedError, match="what it held is lost"):
+            client.wait(push(client))
 
 
 def test_rounds_go_on(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.server.store import Store
+from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError
 
 W = np.zeros(2, np.float32)
@@ -120,3 +121,31 @@ def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
 
 def greedy(*_: object) -> None:
     raise MemoryError("1 TB")
+
+
+def test_a_shard_that_others_have_is_forgotten_with_its_files(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    assert not store.is_empty
+    store.drop(3)
+    assert store.is_empty and store.shards == {}
+    store.drop(3)
+    assert store.open(3).position == Position(0, 0)
+    store.close()
+
+
+def test_the_last_view_is_kept(tmp_path: Path) -> None:
+    view = first_view(["a:1", "b:1"], 2)._replace(epoch=4, servers=(1, 2), run=9)
+    store = Store(0, tmp_path, LIMITS)
+    assert store.kept() is None
+    store.keep(view._replace(epoch=3))
+    store.keep(view)
+    store.close()
+    again = Store(0, tmp_path, LIMITS)
+    assert again.kept() == view
+    (tmp_path / "view.json").write_text('{"epoch": 4')
+    with pytest.raises(DistributedError, match=r"view\.json cannot be read"):
+        again.kept()
+    again.close()
+    nowhere = Store(0, None, LIMITS)
+    nowhere.keep(view)
+    assert nowhere.kept() is None and nowhere.is_empty

@@ -132,7 +132,7 @@ def test_a_half_decides_if_the_first_voter_is_in_it() -> None:
 def test_all_must_agree_when_they_meet() -> None:
     view = first_view(("a", "b", "c"), 2)
     wanted = view._replace(epoch=2, servers=(1, 2, 3))
-    proposal = Proposal(wanted, Ballot(1, 0), view, (1, 2, 3))
+    proposal = Proposal(wanted, Ballot(1, 0), view, (1, 2, 3), unanimous=True)
     promises = [Voter(1).promise(1, Ballot(1, 0)) for _ in range(3)]
     votes = [proposal.note_promise(i, p) for i, p in zip((1, 2, 3), promises)]
     assert votes[:2] == [None, None]

@@ -1,4 +1,4 @@
-"""Servers and workers that die, stop, come again; messages that are lost or doubled.
+"""Servers and workers that die, stop, join, leave; messages that are lost or doubled.
 
 Whatever happens: what was acknowledged is in the parameters, once.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,16 @@ class Weather:
 class Work(threading.Thread):
     """A worker that pushes ones, and may die in the middle."""
 
-    def __init__(self, run: Run, dies_at: int) -> None:
+    def __init__(
+        self,
+        run: Run,
+        dies_at: int = 0,
+        stays_until: threading.Event | None = None,
+        rests: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.run_, self.dies_at = run, dies_at
+        self.run_, self.dies_at, self.stays_until = run, dies_at, stays_until
+        self.rests = rests
         self.pushed = self.acknowledged = 0
         self.number = 0
         self.error: Exception | None = None
@@ -71,7 +79,7 @@ class Work(threading.Thread):
         try:
             client = Client(self.run_.view, deadline=60.0)
             self.number = client.number
-            models = models_of(self.run_)
+            models = models_of(self.run_.view)
             client.wait(client.begin(models, [[ZEROS]] * len(models)))
             while self.pushed < PUSHES:
                 self.pushed += 1
@@ -83,6 +91,9 @@ class Work(threading.Thread):
                     return
                 client.wait(ticket)
                 self.acknowledged = self.pushed
+                time.sleep(self.rests)
+            if self.stays_until is not None:
+                self.stays_until.wait(60)
             client.close()
         except Exception as error:
             self.error = error
@@ -108,8 +119,9 @@ def settled(run: Run, copies: int, works: list[Work]) -> bool:
     view = run.now()
     alive = [server.incarnation for server in run.servers.values()]
     alive += [work.number for work in works if work.is_alive()]
-    return set(view.voters) <= set(alive) and all(
-        len(held) == copies for held in view.holders
+    placed = view.run and view.holders == view.places
+    return (
+        bool(placed) and set(view.voters) <= set(alive) and len(view.members) >= copies
     )
 
 
@@ -155,3 +167,83 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
         for shard in range(servers):
             sums = run.sums(shard)
             assert len(set(sums)) == 1 and least <= sums[0] <= most, (sums, least, most)
+
+
+def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
+    """Servers join and leave, and one is killed meanwhile, while there is work."""
+    while any(w.is_alive() and w.acknowledged < PUSHES for w in works):
+        time.sleep(rng.random() * 0.2)
+        if not settled(run, copies, works):
+            continue
+        leaves = None
+        members = run.now().members
+        # With fewer than there are to be copies, a death could be one too many.
+        if len(members) <= copies or (len(members) < 4 and rng.random() < 0.6):
+            run.add()
+        else:
+            leaves = rng.choice(members)
+            run.servers[leaves].leave(20.0)
+        if rng.random() < 0.6:
+            # In the middle of what moves: whoever gives, takes, or looks on.
+            time.sleep(rng.random() * rng.choice((0.02, 0.3, 2.0)))
+            number = rng.choice(list(run.servers))
+            run.stop(number)
+            time.sleep(rng.random() * 0.5)
+            run.start(number)
+        if leaves is not None:
+            # It goes, or was killed and came again as one that stays.
+            wait_until(lambda which=leaves: through(run, which))
+
+
+def through(run: Run, number: int) -> bool:
+    """Whether a server that was to leave has ended; it is forgotten then."""
+    if run.threads[number].is_alive():
+        return run.servers[number]._leaves_at is None
+    assert not run.servers[number].gave_up
+    del run.servers[number], run.threads[number]
+    return True
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 40
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=[pytest.mark.soak] if seed else [])
+        for seed in range(200)
+    ],
+)
+def test_nothing_is_lost_while_shards_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(clients, "_AGAIN", 0.5)
+    copies = rng.randint(1, 2)
+    servers, shards = rng.randint(copies, 3), rng.randint(4, 6)
+    # Without copies a death loses what no log has.
+    logs = copies == 1 or rng.random() < 0.3
+    weather = Weather(rng, monkeypatch)
+    options: dict[str, Any] = {"copies": copies, "shards": shards, "logs": logs}
+    with running(tmp_path, servers, **options) as run:
+        # Those who are through stay: without a worker a death might be one too many.
+        end = threading.Event()
+        rests = rng.choice((0.05, 0.3)) if seed else 0.05
+        works = [
+            Work(run, stays_until=end, rests=rests) for _ in range(rng.randint(1, 3))
+        ]
+        for work in works:
+            work.start()
+        churn(run, rng, copies, works)
+        weather.bad = False
+        wait_until(lambda: settled(run, copies, works))
+        for shard in range(shards):
+            assert run.sums(shard) == [PUSHES * len(works)] * copies
+        end.set()
+        for work in works:
+            work.join()
+        assert [work.error for work in works] == [None] * len(works)

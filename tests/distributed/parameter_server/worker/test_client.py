@@ -238,9 +238,9 @@ def test_clusters_that_are_not_the_run_s() -> None:
     for addresses, message in (
         (
             [address, "127.0.0.1:1"],
-            "the run has 1 servers, the cluster of worker 2: give",
+            "the run has 1 shards, the cluster of worker 2: give",
         ),
-        (["127.0.0.1:1", address], "the run has 1 servers"),
+        (["127.0.0.1:1", address], "the run has 1 shards"),
     ):
         worker = client(first_view(addresses))
         with pytest.raises(DistributedError, match=message):

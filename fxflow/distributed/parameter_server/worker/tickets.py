@@ -1,0 +1,72 @@
+"""Pulls that are under way, and what came of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.distributed.parameter_server.transport import Deadline
+
+HostArray = np.ndarray[Any, Any]
+
+
+class Pulled(NamedTuple):
+    """What a shard answered to a pull.
+
+    Attributes:
+      version: of the parameters.
+      params: its pieces.
+    """
+
+    version: int
+    params: list[HostArray]
+
+
+class Ticket:
+    """A pull that is under way."""
+
+    def __init__(self, shards: Sequence[int], deadline: Deadline) -> None:
+        self.deadline = deadline
+        self._missing = set(shards)
+        self._found: dict[int, Pulled] = {}
+        self._done = threading.Event()
+        self._error: Exception | None = None
+
+    def give(self, shard: int, pulled: Pulled) -> None:
+        """Takes what a shard answered."""
+        self._found[shard] = pulled
+        self._missing.discard(shard)
+        if not self._missing:
+            self._done.set()
+
+    def fail(self, error: Exception) -> None:
+        """Ends the wait."""
+        self._error = self._error or error
+        self._done.set()
+
+    @property
+    def missing(self) -> list[int]:
+        """The shards that have not answered yet."""
+        return sorted(self._missing)
+
+    def is_late(self, seconds: float) -> bool:
+        """Waits for so long; returns whether there is still no result."""
+        return not self._done.wait(min(seconds, self.deadline.left))
+
+    def result(self, who: Any) -> list[Pulled]:
+        """Waits for all shards.
+
+        Args:
+          who: names who is late, from the shards that miss.
+
+        Raises:
+          DistributedError: they did not answer in time, or the run has failed.
+        """
+        if not self._done.wait(self.deadline.left):
+            raise self.deadline.error(who(self.missing))
+        if self._error is not None:
+            raise self._error
+        return [self._found[shard] for shard in sorted(self._found)]

@@ -1,0 +1,153 @@
+"""Servers that join a run, and leave it, while a worker trains."""
+
+import functools
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fxflow.distributed.parameter_server.server.enlisting import enlist
+from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.errors import DistributedError
+from tests.distributed.parameter_server.server import test_replicas
+from tests.distributed.parameter_server.server.test_replicas import (
+    push,
+    totals,
+    worker,
+)
+
+pytest.importorskip("zmq")
+
+# Who is taken for lost by mistake comes back, and no test here counts deaths.
+running = functools.partial(test_replicas.running, silent_after=0.5)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_server_joins_and_leaves_again(tmp_path: Path, copies: int) -> None:
+    with (
+        running(tmp_path, copies, copies=copies, shards=6) as run,
+        worker(run) as client,
+    ):
+        n = 3
+        for i in range(n):
+            assert totals(client, push(client)) == [i + 1] * 6
+        joined = run.add()
+        assert joined == copies
+        view = run.until_placed(*range(copies + 1))
+        served = Counter(held[0] for held in view.holders)
+        assert set(served.values()) == {6 // (copies + 1)}
+        assert totals(client, push(client)) == [n + 1] * 6
+        # Who gave a shard away has forgotten it.
+        for number, server in run.servers.items():
+            assert sorted(server.shards) == view.held_by(number)
+        # The one that was there first leaves; what it held goes to the others.
+        assert not run.leave(0).gave_up
+        view = run.until_placed(*range(1, copies + 1))
+        assert totals(client, push(client)) == [n + 2] * 6
+        assert [run.sums(shard) for shard in range(6)] == [[n + 2] * copies] * 6
+        # A worker that knows the servers of the beginning alone finds the others.
+        if copies == 2:
+            with worker(run) as late:
+                assert totals(late, push(late)) == [n + 3] * 6
+
+
+def test_who_died_for_good_is_given_up(tmp_path: Path) -> None:
+    with (
+        running(tmp_path, 3, shards=4, gone_after=1.0) as run,
+        worker(run) as client,
+    ):
+        client.wait(push(client))
+        run.stop(1)
+        view = run.until_placed(0, 2)
+        assert {frozenset(held) for held in view.holders} == {frozenset((0, 2))}
+        assert totals(client, push(client)) == [2] * 4
+        # It comes back after all, empty.
+        run.start(1)
+        view = run.until_placed(0, 1, 2)
+        assert (
+            Counter(s for held in view.holders for s in held).most_common(1)[0][1] < 4
+        )
+        assert totals(client, push(client)) == [3] * 4
+        assert [run.sums(shard) for shard in range(4)] == [[3, 3]] * 4
+
+
+def test_all_come_again_from_their_logs_where_shards_lie_now(tmp_path: Path) -> None:
+    """While a worker goes on that knows the last view."""
+    with (
+        running(tmp_path, 1, copies=1, shards=4, logs=True) as run,
+        worker(run) as client,
+    ):
+        client.wait(push(client))
+        run.add()
+        view = run.until_placed(0, 1)
+        client.wait(push(client))
+        for number in (0, 1):
+            run.stop(number)
+        # The first one alone serves nothing: it knows that there was another.
+        run.start(0)
+        assert run.servers[0]._replicas.absent == [1]
+        run.start(1)
+        assert totals(client, push(client)) == [3] * 4
+        assert run.now().holders == view.holders
+        # Who joined is the only one that is left, and is started again.
+        run.leave(0)
+        run.stop(1)
+        run.start(1)
+        assert totals(client, push(client)) == [4] * 4
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"copies": 1}, "has 2 shards, one for each of the servers it began with"),
+        ({"copies": 2}, "has 2 shards on 2 servers each and 4 servers: there is no"),
+    ],
+    ids=["fixed", "full"],
+)
+def test_there_is_nothing_for_one_more(
+    tmp_path: Path, options: dict[str, int], why: str
+) -> None:
+    with running(tmp_path, 2, **options) as run, worker(run):
+        if options["copies"] > 1:
+            run.add(), run.add()
+        with pytest.raises(DistributedError, match=re.escape(why)):
+            enlist([run.address(0)], "ipc:///nowhere", deadline=5.0)
+
+
+def test_who_asks_in_vain_is_told_why(tmp_path: Path) -> None:
+    with running(tmp_path, 1, copies=1, shards=2) as run:
+        here = run.address(0)
+        with pytest.raises(DistributedError, match="the run to begin did not come"):
+            enlist([here], "ipc:///nowhere", deadline=0.5)
+        with pytest.raises(DistributedError, match="is there and answers"):
+            enlist([here], here, deadline=0.5)
+        with pytest.raises(DistributedError, match="goes beyond this machine"):
+            enlist([here], "10.1.2.3:7000", deadline=5.0)
+        with pytest.raises(DistributedError, match="nobody answers there yet"):
+            enlist([f"ipc://{tmp_path}/nobody"], here, deadline=0.5)
+
+
+def test_two_runs_are_told_apart(tmp_path: Path) -> None:
+    with (
+        running(tmp_path, 1, copies=1, shards=2, logs=True) as one,
+        running(tmp_path, 1, copies=1, shards=2) as two,
+        worker(one),
+        worker(two),
+    ):
+        both = [one.address(0), two.address(0)]
+        with pytest.raises(DistributedError, match="are of two runs"):
+            enlist(both, f"ipc://{tmp_path}/joins", deadline=0.5)
+        # A folder of another run is no place to keep shards of this one.
+        folder = tmp_path / "copied"
+        shutil.copytree(tmp_path / "server-0", folder)
+        _, view = enlist([two.address(0)], f"ipc://{tmp_path}/joins", deadline=5.0)
+        with Hub() as hub:
+            listener = hub.listen(f"ipc://{tmp_path}/joins")
+            with pytest.raises(DistributedError, match="is of another run than"):
+                Server(hub, listener, 1, view, folder=folder)
+            (folder / "view.json").unlink()
+            with pytest.raises(DistributedError, match="has shards of another run"):
+                Server(hub, listener, 1, view, folder=folder)
