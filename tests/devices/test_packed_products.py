@@ -1,8 +1,12 @@
 """The kernel's text: which tile fits which processor, and what LLVM makes of it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from fxflow.devices import packed_products
+from fxflow.devices.ffi import include_dir
 
 
 def test_processors_without_a_kernel():
@@ -37,3 +41,21 @@ def test_machine_code_for_other_processors(triple, cpu, features):
     loop = loop[loop.rindex("BB") :]
     assert "(%rsp)" not in loop
     assert "[sp" not in loop
+
+
+def test_offsets_are_those_of_the_header():
+    header = Path(include_dir(), "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
+    api = header[header.index("struct XLA_FFI_Api {") :].partition("};")[0]
+    functions = re.findall(r"FIELD\(XLA_FFI_(\w+)\)", api)
+    text = packed_products.ir(packed_products.Tile(6, 8, 2))
+    used = re.findall(r"getelementptr i8, ptr %api, i64 (\d+)", text)
+    # Behind size, extensions, version (24 bytes) and XLA's own functions.
+    places = {48 + 8 * i: name for i, name in enumerate(functions)}
+    places[32] = "version"
+    assert [places[int(offset)] for offset in used] == [
+        "Error_Destroy",
+        "ThreadPool_NumThreads",
+        "version",
+        "ThreadPool_Schedule",
+    ]
+    assert "XLA_FFI_API_MAJOR 0" in header
