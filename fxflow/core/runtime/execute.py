@@ -25,7 +25,7 @@ from fxflow.core.arrays import (
 )
 from fxflow.core.arrays.array import require_alive
 from fxflow.core.arrays.sizes import is_symbolic
-from fxflow.core.ir.graph import Graph, Node, Var
+from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
 from fxflow.core.source import graph_name
@@ -33,7 +33,7 @@ from fxflow.core.spmd import partition
 from fxflow.core.spmd.memories import Going, laid_out, wanted_of
 from fxflow.devices import RuntimeFailure, buffers, transfers
 from fxflow.devices.callbacks import raise_original
-from fxflow.devices.compile import Executable, log_step
+from fxflow.devices.compile import Executable, convolution_options, log_step
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.meshes import PartitionSpec, explicit
 from fxflow.devices.process import require_not_forked, wait_for
@@ -46,6 +46,9 @@ from fxflow.devices.shardings import (
 from fxflow.errors import CompileError, DonationError, NonFiniteError
 
 _get_buffer = attrgetter("_buffer")
+#: Flops of a convolution from which XLA computes it better by itself (by the nets of
+#: `benchmarks/cases/convnets.py`).
+_LARGE = 5e9
 
 
 class Program:
@@ -306,6 +309,8 @@ class LoweredProgram:
                 )
         several = not placement.is_single
         wanted = list(module.out_shardings) or [None] * len(avals)
+        if _most_flops(self._graph, "conv_general_dilated") > _LARGE:
+            options = {**convolution_options(placement.devices[0]), **(options or {})}
         executable = compile_text(
             self.text,
             placement,
@@ -336,6 +341,18 @@ class LoweredProgram:
             ]
         calls_python = bool(module.callbacks)
         return Program(executable, self._placements, outs, self.text, calls_python)
+
+
+def _most_flops(graph: Graph, name: str) -> float:
+    """Returns the flops of the largest operation of a name, inside of others too."""
+    most = 0.0
+    for node in graph.nodes:
+        for _, inner in subgraphs(node.params):
+            most = max(most, _most_flops(inner, name))
+        if node.primitive.name == name:
+            cost = node.primitive.cost(*[a.aval for a in node.inputs], **node.params)
+            most = max(most, cost["flops"])
+    return most
 
 
 def donation_attributes(

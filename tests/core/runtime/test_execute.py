@@ -10,6 +10,7 @@ import fxflow.numpy as fnp
 from fxflow import config, jit, lax, pure_callback
 from fxflow.core.arrays.array import buffer_of
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime import execute
 from fxflow.core.runtime.execute import (
     buffer_at,
     check_finite,
@@ -17,6 +18,7 @@ from fxflow.core.runtime.execute import (
     in_kind,
 )
 from fxflow.devices import buffers
+from fxflow.devices import compile as devices_compile
 from fxflow.errors import NonFiniteError
 
 
@@ -107,3 +109,40 @@ def test_memories_of_results_from_the_disk_cache():
     place = buffers.default_placement()
     assert in_kind(place, None) is place
     assert in_kind(place, "pinned_host") is buffers.placement_for(one)
+
+
+def test_options_of_large_convolutions(monkeypatch):
+    seen = []
+
+    def watched(text, *args, options=None, **more):
+        seen.append(dict(options or {}))
+        return compile_text(text, *args, options=options, **more)
+
+    compile_text = execute.compile_text
+    monkeypatch.setattr(execute, "compile_text", watched)
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(devices_compile, "jaxlib_version", "0.10.2")
+
+    def convolve(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "VALID")
+
+    def options(x_shape, w_shape, function=convolve, given=None):
+        x, w = (fxflow.ShapeDtypeStruct(s, np.float32) for s in (x_shape, w_shape))
+        lowered = fxflow.jit(function).lower(x, w)
+        with config.override(cache=False):
+            lowered.compile(given)
+        return seen.pop()
+
+    name = "xla_cpu_experimental_ynn_fusion_type"
+    large = (8, 96, 32, 32), (256, 96, 5, 5)
+    assert options(*large)[name] == "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
+    inside = options(*large, function=fxflow.checkpoint(convolve))
+    assert inside[name] == "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
+    assert options((1, 3, 8, 8), (4, 3, 3, 3)) == {}
+    given = {name: "LIBRARY_FUSION_TYPE_DOT"}
+    assert options(*large, given=given) == given
+    monkeypatch.setenv("XLA_FLAGS", f"--{name}=individual_dot")
+    assert options(*large) == {}
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setattr(devices_compile, "jaxlib_version", "0.11.2")
+    assert options(*large) == {}
