@@ -8,6 +8,7 @@ primitive writes itself through a `Context`; a nested graph becomes a private fu
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +22,6 @@ from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.primitive import ORDERED, Primitive
 from fxflow.core.ir.staging import trace_flat
-from fxflow.core.runtime.open_sizes import opened
 from fxflow.core.spmd import partition
 from fxflow.devices.meshes import explicit
 from fxflow.errors import ArgumentError
@@ -607,5 +607,7 @@ def lower_graph(
     )
     # No other character of a program is outside ASCII.
     if not text.isascii() and OPEN in text:
-        text = opened(text, labels, scope_of(graph.in_avals))
+        # Imported here: its patterns take a millisecond to compile, and few need them.
+        open_sizes = importlib.import_module("fxflow.core.runtime.open_sizes")
+        text = open_sizes.opened(text, labels, scope_of(graph.in_avals))
     return text, module
