@@ -13,7 +13,13 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.arrays.protocol import array_method
-from fxflow.core.arrays.sizes import Size, is_symbolic, larger, smaller
+from fxflow.core.arrays.sizes import (
+    Size,
+    is_at_least,
+    is_symbolic,
+    larger,
+    smaller,
+)
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (
@@ -193,6 +199,13 @@ class Axis(NamedTuple):
     length: int = 0
     step: int = 1
     array: int = -1
+
+    @property
+    def is_strided(self) -> bool:
+        """Whether it is a slice that leaves elements out, as far as is known."""
+        return (
+            self.kind == "slice" and self.step != 1 and not is_at_least(1, self.length)
+        )
 
 
 class Plan(NamedTuple):

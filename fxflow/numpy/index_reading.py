@@ -13,7 +13,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Shape, as_array, dtypes, typeof
-from fxflow.core.arrays.sizes import is_at_least
+from fxflow.core.arrays.sizes import is_at_least, is_symbolic
 from fxflow.errors import OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.lax.gather_scatter.gather import fill_param, fill_scalar
@@ -108,6 +108,7 @@ def _reshaped(x: Any, shape: Shape) -> Array:
 def _sliced(x: Any, plan: Plan) -> Array:
     """Returns `x` cut by the slices and ints; an int leaves an axis of length 1."""
     starts, limits, strides, reverse = [], [], [], []
+    behind = [0] * len(plan.shape)
     for d, (axis, length) in enumerate(zip(plan.axes, plan.shape, strict=True)):
         if axis.kind == "int":
             starts.append(axis.start)
@@ -121,6 +122,12 @@ def _sliced(x: Any, plan: Plan) -> Array:
             starts.append(0)
             limits.append(0)
             strides.append(1)
+        elif axis.step > 1 and is_symbolic((axis.length,)):
+            # Where a call has none, or few: these bounds hold behind the end.
+            behind[d] = axis.step - 1
+            starts.append(axis.start)
+            limits.append(axis.start + axis.length * axis.step)
+            strides.append(axis.step)
         else:
             last = axis.start + (axis.length - 1) * axis.step
             ends = (axis.start, last) if axis.step > 0 else (last, axis.start)
@@ -129,6 +136,8 @@ def _sliced(x: Any, plan: Plan) -> Array:
             strides.append(abs(axis.step) if axis.length != 1 else 1)
             if axis.step < 0 and axis.length != 1:
                 reverse.append(d)
+    if any(behind):
+        x = lax.pad(x, 0, [(0, n, 0) for n in behind])
     if any(starts) or tuple(limits) != plan.shape or any(s != 1 for s in strides):
         x = lax.slice(x, starts, limits, None if max(strides) == 1 else strides)
     return lax.rev(x, reverse) if reverse else x
@@ -172,7 +181,7 @@ def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
 
 def _dynamically_sliced(x: Any, arrays: Sequence[Any], plan: Plan, wrap: bool) -> Array:
     """Returns `x` cut by slices, ints and traced integers, which are clamped."""
-    strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
+    strided = any(a.is_strided for a in plan.axes)
     # A dynamic slice has no strides: what is static is cut off before.
     if strided:
         x = _sliced(x, plan)

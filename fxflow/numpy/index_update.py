@@ -16,7 +16,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Shape, as_array, dtypes
 from fxflow.core.arrays.promotion import lub
-from fxflow.core.arrays.sizes import Size, to_array
+from fxflow.core.arrays.sizes import Size, is_symbolic, to_array
 from fxflow.core.boundary import guard_methods
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
@@ -422,7 +422,7 @@ def _updated(
         unchanged: Array = x
         return unchanged
     picked = [d for d, a in enumerate(plan.axes) if a.kind in ("array", "scalar")]
-    strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
+    strided = any(a.is_strided for a in plan.axes)
     inside = mode in _INSIDE and not plan.advanced
     if not strided and (not picked or inside):
         return _write_block(x, arrays, values, plan, kind, name, wrap)
@@ -455,10 +455,7 @@ def _write_block(
         else:
             starts.append(axis.start if axis.length or axis.kind == "int" else 0)
     if any(not isinstance(s, int) for s in starts):
-        starts = [
-            as_array(np.int32(s)) if isinstance(s, int) else _as_int32(s)
-            for s in starts
-        ]
+        starts = [_as_int32(s) for s in starts]
     new = repeated(values, shape)
     if kind != "set":
         old = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
@@ -469,8 +466,18 @@ def _write_block(
 
 
 def _as_int32(x: Any) -> Any:
+    if isinstance(x, int):
+        return as_array(np.int32(x))
     start = to_array(x) if isinstance(x, Size) else x
     return start if start.aval.dtype == dtypes.int32 else convert(start, dtypes.int32)
+
+
+def _along(axis: index_plans.Axis) -> Any:
+    """Returns the indices that a slice stands for."""
+    if is_symbolic((axis.start, axis.length)):
+        return lax.iota(dtypes.int32, axis.length) * axis.step + axis.start
+    indices = axis.start + axis.step * np.arange(axis.length, dtype=np.int32)
+    return as_array(indices.astype(np.int32))
 
 
 def _to_axes(x: Array, sizes: Shape) -> Array:
@@ -533,7 +540,7 @@ def _scattered(
             full.append(1)
             continue
         axis = plan.axes[d]
-        if axis.step != 1 and axis.length > 1:
+        if axis.is_strided:
             at_slices[d] = len(shape)
             batch.append(len(shape))
         else:
@@ -554,14 +561,11 @@ def _scattered(
     for d, axis in enumerate(plan.axes):
         if axis.kind == "slice":
             if d in at_slices:
-                indices = axis.start + axis.step * np.arange(
-                    axis.length, dtype=np.int32
-                )
-                column = as_array(indices.astype(np.int32))
+                column = _along(axis)
                 dims = (batch.index(at_slices[d]),)
                 inserted.append(d)
             elif axis.start or axis.length != plan.shape[d]:
-                column, dims = as_array(np.int32(axis.start)), ()
+                column, dims = _as_int32(axis.start), ()
             else:
                 continue
         else:

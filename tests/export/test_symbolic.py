@@ -56,6 +56,14 @@ CASES = {
     "dot": (lambda x, y: (x @ y, y.T @ x.T), "b,t", "t,b"),
     "join": (lambda x, y: fnp.concatenate([x, y]), "b,4", "t,4"),
     "slices": (lambda x: (x[1:], x[:-1], x[::2], x[::-1], x[: x.shape[0] // 2]), "b,4"),
+    "slices that may be empty": (
+        lambda x: (x[1::3], x[1::2, 1:-1:2], x[-3:], x.at[1::2].add(x[1::2] * 2)),
+        "b,t + 1",
+    ),
+    "update of slices": (
+        lambda x: x.at[1 : x.shape[0] // 2].set(3.0).at[::3].mul(x[::3]),
+        "b",
+    ),
     "index": (lambda x: (x[0], x[-1]), "b,4"),
     "pad": (lambda x, y: fnp.pad(x, ((0, y.shape[0]), (1, 2))), "b,4", "t"),
     "reductions": (lambda x: (x.max(1), x.argmax(0), fnp.cumsum(x, 0)), "b,t"),

@@ -2,7 +2,8 @@
 
 Names are at least 1. A bound follows from the bounds of the atoms, or after a multiple
 of what is known never to be negative was taken away: a constraint of the scope, or what
-is true of a quotient, a remainder, a maximum or a minimum (`2*floordiv(b, 2) <= b`).
+is true of a quotient, a remainder, a maximum or a minimum (`2*floordiv(b, 2) <= b`); or
+of both cases that a maximum or minimum has.
 What is found is true; what is true need not be found.
 """
 
@@ -70,7 +71,34 @@ def _found(size: Size, depth: int) -> float:
                 best = max(best, math.ceil(bound / abs(count)))
             if best >= 0:
                 return best
+    cases = _cases(size)
+    if cases:
+        best = max(best, min(lower_bound(case, depth - 1) for case in cases))
     return best
+
+
+def _cases(size: Size) -> list[Any]:
+    """Returns the size with one of its extrema as either operand, if it has any."""
+    extrema = (
+        atom
+        for monomial in size.terms
+        for atom, _ in monomial
+        if not isinstance(atom, str) and atom[0] in ("max", "min")
+    )
+    chosen = next(extrema, None)
+    if chosen is None:
+        return []
+    return [
+        sum(
+            (
+                made({tuple(f for f in m if f[0] != chosen): count}, size.scope)
+                * operand ** dict(m).get(chosen, 0)
+                for m, count in _listed(size)
+            ),
+            start=0,
+        )
+        for operand in chosen[1]
+    ]
 
 
 def _listed(size: Size) -> list[tuple[Monomial, int]]:

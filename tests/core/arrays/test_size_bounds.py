@@ -23,6 +23,8 @@ from fxflow.export import SymbolicScope
         ([], "b - floordiv(b, 2)", 0, math.inf),
         ([], "max(b, 4)", 4, math.inf),
         ([], "b - min(b, t)", 0, math.inf),
+        ([], "b - max(0, floordiv(b, 2) - 1)", 1, math.inf),
+        (["b <= t"], "t - max(b, 2*b - t)", 0, math.inf),
         (["b >= 4", "b <= 9"], "b", 4, 9),
         (["b <= t"], "t - b", 0, math.inf),
         (["a <= b", "b <= c", "c <= d"], "d - a", 0, math.inf),
