@@ -8,6 +8,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, unwrapped
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (
@@ -67,6 +68,32 @@ def _static_indices(name: str, obj: Any, length: int, end: int) -> Any:
     return np.where(indices < 0, indices + length, indices)
 
 
+def _around(name: str, x: Any, obj: Any, axis: int) -> tuple[Any, Any]:
+    """Returns what is before one index of an axis of symbolic length, and behind it.
+
+    Args:
+      name: of the function, for messages.
+      x: the array.
+      obj: the index.
+      axis: of that length.
+    """
+    length = x.shape[axis]
+    if not isinstance(obj, int | np.integer):
+        raise ConcretizationError(
+            f"{name}: along an axis of symbolic length ({length}) one integer is "
+            f"taken, got {obj!r}"
+        )
+    index = obj + length if obj < 0 else obj
+    if not 0 <= index < length:
+        raise OutOfRangeError(
+            f"{name}: index {obj} is out of range for an axis of length {length}"
+        )
+    return (
+        lax.slice_in_dim(x, 0, index, axis=axis),
+        lax.slice_in_dim(x, index + 1, length, axis=axis),
+    )
+
+
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
@@ -106,6 +133,8 @@ def delete(
         before = lax.ge(ranks, lax.broadcast_in_dim(order, (kept, gone.size), (1,)))
         moved = lax.reduce_sum(lax.convert_element_type(before, gone.dtype), (1,))
         return take(x, lax.add(lax.iota(gone.dtype, kept), moved), axis, mode="clip")
+    if is_symbolic((length,)):
+        return concatenate(_around("delete", x, obj, axis), axis)
     indices = _static_indices("delete", obj, length, length)
     keep = np.ones(length, np.bool_)
     keep[indices] = False

@@ -111,6 +111,7 @@ CASES = {
     "pad with its own": (lambda x: padded(x), "b,t"),
     "diagonals": (lambda x: (fnp.trace(x), fnp.diagonal(x, 1), fnp.diag(x, -1)), "b,t"),
     "ranges": (lambda x: ranges(x), "b"),
+    "delete": (lambda x: (fnp.delete(x, 0, 0), fnp.delete(x, -1, 1)), "b,t"),
     "parts": (lambda x: (fnp.array_split(x, 2), fnp.array_split(x, 3, 1)), "b,t"),
     "the largest": (lambda x: lax.top_k(x, (x.shape[1] + 1) // 2), "b,t"),
     "lengths": (lambda x: lengths(x), "b,t"),
