@@ -83,7 +83,7 @@ def _around(name: str, x: Any, obj: Any, axis: int) -> tuple[Any, Any]:
             f"{name}: along an axis of symbolic length ({length}) one integer is "
             f"taken, got {obj!r}"
         )
-    index = obj + length if obj < 0 else obj
+    index: Any = obj + length if obj < 0 else obj
     if not 0 <= index < length:
         raise OutOfRangeError(
             f"{name}: index {obj} is out of range for an axis of length {length}"
