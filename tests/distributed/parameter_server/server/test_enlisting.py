@@ -3,6 +3,7 @@
 import functools
 import re
 import shutil
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -151,3 +152,24 @@ def test_two_runs_are_told_apart(tmp_path: Path) -> None:
             (folder / "view.json").unlink()
             with pytest.raises(DistributedError, match="has shards of another run"):
                 Server(hub, listener, 1, view, folder=folder)
+
+
+def test_a_server_of_the_beginning_with_a_folder_of_another_run(tmp_path: Path) -> None:
+    with (
+        running(tmp_path / "one", 2, logs=True) as one,
+        running(tmp_path / "two", 2, logs=True) as two,
+        worker(one),
+        worker(two),
+    ):
+        two.stop(1)
+        shutil.rmtree(tmp_path / "two" / "server-1")
+        one.stop(1)
+        shutil.copytree(tmp_path / "one" / "server-1", tmp_path / "two" / "server-1")
+        ended: list[str] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(threading, "excepthook", lambda a: ended.append(str(a[1])))
+            two.start(1)
+            two.threads[1].join(20)
+        (why,) = ended
+        assert "are of another run than this one's folder" in why
+        two.servers.pop(1), two.threads.pop(1)

@@ -45,6 +45,7 @@ class Run:
         gone_after: float = 60.0,
     ):
         self.number, self.sockets = next(_runs), folder
+        folder.mkdir(exist_ok=True)
         addresses = list(map(self.address, range(servers)))
         self.view = first_view(addresses, copies, shards)
         self.folder = folder if logs else None
