@@ -371,10 +371,8 @@ class Replicas:
         """Hears how far a copy is, and tells workers what all copies have now."""
         number, server = int(message.fields["shard"]), int(message.fields["server"])
         copies = self._copies.get(number)
-        if copies is None or message.epoch < copies.epoch:
+        if copies is None or not copies.awaits(server, message.epoch):
             return
-        if server not in copies.followers:
-            return  # any more
         if not copies.note(server, Position(*map(int, message.fields["at"]))):
             state = self._store.state(number)
             copies.loading(server)
@@ -480,7 +478,8 @@ class Replicas:
             if copies is None or copies.epoch < self._since[number]:
                 copies = Copies(self._store.shards[number].position, view.epoch)
                 outbox.clear()
-            copies.begin(s for s in held if s != self._number)
+            others = [s for s in held if s != self._number]
+            copies.begin(others, view.epoch)
             self._copies[number], self._outbox[number] = copies, outbox
         said = self.view_message()
         for server in self._dialers:
@@ -546,12 +545,14 @@ class Replicas:
         self._say(self.view.primary(number), message)
 
     def _of_primary(self, message: Message) -> int | None:
-        """Returns the shard of an entry; None if its primary was replaced."""
+        """Returns the shard of an entry; None if it is not, or no longer, of use here."""
         number = int(message.fields["shard"])
         if not 0 <= number < len(self.view.holders):
             raise ValueError(f"an entry of shard {number}")
         replaced = message.epoch < self._since[number]
-        return None if replaced or self.serves(number) else number
+        here = {*self.view.holders[number], *self.view.places[number]}
+        unused = self._number not in here
+        return None if replaced or unused or self.serves(number) else number
 
     def _other(self, server: int) -> int:
         if server == self._number or not 0 <= server < len(self.view.addresses):

@@ -23,11 +23,14 @@ class _Follower:
     """What is known of one copy.
 
     Attributes:
+      since: the epoch in which it began to follow: what it said before is of a copy
+        that it no longer has.
       index: how many entries it has, as this server made them; −1: not known.
       asked: when it was sent something that it has not answered yet, first.
       loading: the index of a state that is on its way to it; −1: none is.
     """
 
+    since: int
     index: int = -1
     asked: float = 0.0
     loading: int = -1
@@ -42,7 +45,7 @@ class Copies:
     """
 
     def __init__(self, position: Position, epoch: int) -> None:
-        self.epoch = epoch
+        self.epoch = self._now = epoch
         self._before = position
         self._kept: collections.deque[tuple[Position, Message]] = collections.deque()
         self._followers: dict[int, _Follower] = {}
@@ -69,8 +72,9 @@ class Copies:
         counting = (self._followers[server].index for server in self._counting)
         return min(counting, default=self.position.entries)
 
-    def begin(self, holders: Iterable[int]) -> None:
+    def begin(self, holders: Iterable[int], epoch: int) -> None:
         """Goes on in a view: its holders count, others are met anew."""
+        self._now = epoch
         self._counting, self._joining = frozenset(holders), {}
         self._follow(self._counting)
 
@@ -86,7 +90,7 @@ class Copies:
 
     def _follow(self, servers: Iterable[int]) -> None:
         before = self._followers
-        self._followers = {s: before.get(s) or _Follower() for s in servers}
+        self._followers = {s: before.get(s) or _Follower(self._now) for s in servers}
         if not self._followers:
             self._before = self.position
             self._kept.clear()
@@ -108,6 +112,11 @@ class Copies:
         follower = self._followers[server]
         follower.asked = follower.asked or now
 
+    def awaits(self, server: int, epoch: int) -> bool:
+        """Returns whether a server follows, and what it said in an epoch is of now."""
+        follower = self._followers.get(server)
+        return follower is not None and epoch >= follower.since
+
     def loading(self, server: int) -> None:
         """Notes that the whole state was sent."""
         self._followers[server].loading = self.position.entries
@@ -118,9 +127,7 @@ class Copies:
         Returns:
           Whether it is somewhere on the way of this shard, and not elsewhere.
         """
-        follower = self._followers.get(server)
-        if follower is None:
-            return True
+        follower = self._followers[server]
         follower.asked = 0.0
         if not self._knows(position):
             # What left it before the state came, or the state is on its way still.

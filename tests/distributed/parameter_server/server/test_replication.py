@@ -9,7 +9,7 @@ def at(entries: int, epoch: int = 2) -> Position:
 
 def copies_of(*holders: int) -> Copies:
     copies = Copies(at(10), 2)
-    copies.begin(holders)
+    copies.begin(holders, 2)
     for server in holders:
         assert copies.note(server, at(10))
     return copies
@@ -37,7 +37,7 @@ def test_what_is_known_of_holders_outlives_a_view() -> None:
     copies = copies_of(1, 2)
     add(copies, 1)
     copies.note(1, at(11))
-    copies.begin(server for server in (1, 2))  # read once, as `Replicas` gives them
+    copies.begin([1, 2], 3)
     assert copies.followers and copies.committed == 10
     assert copies.follow([]) == []
     assert [m.sequence for m in copies.lacking(2)] == [11]
@@ -55,7 +55,7 @@ def test_without_holders_everything_is_committed() -> None:
 
 def test_a_new_primary_tells_nothing_before_it_was_answered() -> None:
     copies = Copies(at(10), 3)
-    copies.begin([1])
+    copies.begin([1], 3)
     assert copies.committed == -1
     assert copies.follow([]) == [1]  # so it has to be asked
 
@@ -91,7 +91,7 @@ def test_who_has_caught_up_counts_before_it_is_proposed() -> None:
     # It is gone again, but the view with it may have been decided.
     copies.follow([])
     assert copies.followers == [1, 2]
-    copies.begin([1])
+    copies.begin([1], 3)
     assert copies.followers == [1] and copies.committed == 11
 
 
@@ -112,7 +112,7 @@ def test_who_lacks_what_was_acknowledged_is_not_taken_in() -> None:
 
 def test_before_anybody_answers_all_may_be_acknowledged() -> None:
     copies = Copies(at(10), 3)  # of a new primary
-    copies.begin([1])
+    copies.begin([1], 3)
     add(copies, 1)
     copies.follow([2])
     copies.note(2, at(10))
@@ -129,3 +129,16 @@ def test_who_does_not_answer_is_asked_again() -> None:
     copies.said(1, 103.0)
     copies.note(1, at(10))
     assert copies.silent(109.0, 1.0) == []
+
+
+def test_what_was_said_of_a_copy_that_is_gone_does_not_count() -> None:
+    copies = copies_of(1)
+    copies.follow([2])
+    assert copies.awaits(2, 2) and not copies.awaits(3, 2)
+    # It has left the shard in a view, and is to take it again in the next.
+    copies.begin([1], 3)
+    assert not copies.awaits(2, 3)
+    copies.begin([1], 4)
+    copies.follow([2])
+    assert not copies.awaits(2, 2) and copies.awaits(2, 4)
+    assert copies.awaits(1, 2)  # who has stayed is known as before
