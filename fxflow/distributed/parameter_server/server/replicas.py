@@ -545,7 +545,7 @@ class Replicas:
         self._say(self.view.primary(number), message)
 
     def _of_primary(self, message: Message) -> int | None:
-        """Returns the shard of an entry; None if it is not, or no longer, of use here."""
+        """Returns the shard of an entry; None if it is of no use here (any more)."""
         number = int(message.fields["shard"])
         if not 0 <= number < len(self.view.holders):
             raise ValueError(f"an entry of shard {number}")
