@@ -320,7 +320,7 @@ class Replicas:
         view = View.from_json(message.fields["view"])
         if self.view.run in (0, view.run):
             self._enter(view)
-        elif not self._agreement.inside():
+        elif not message.worker and not self._agreement.inside():
             raise _OtherRunError(
                 f"the servers at {', '.join(self.view.addresses)} are of another run "
                 "than this one's folder: give it an empty one, or start the servers of "
@@ -400,10 +400,16 @@ class Replicas:
         self._workers = {**voting, **workers}
         ready = self._catch_up(now)
         positions = {n: shard.position for n, shard in self._store.shards.items()}
-        joining = [a for a, t in self._joining.items() if now - t < _ASKS_TO_JOIN]
+        asked = self._joining.items()
+        self._joining = {a: t for a, t in asked if now - t < _ASKS_TO_JOIN}
         self._sizes = {n: self._store.shards[n].nbytes for n in self._copies}
         wanted = self._agreement.wanted(
-            now, workers, positions, ready, joining=joining, sizes=self._sizes
+            now,
+            workers,
+            positions,
+            ready,
+            joining=list(self._joining),
+            sizes=self._sizes,
         )
         if wanted is not None:
             self._agreement.propose(wanted, now)
