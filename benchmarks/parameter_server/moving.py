@@ -3,10 +3,10 @@
     python benchmarks/parameter_server/moving.py --megabytes 100
 
 Two servers (processes) hold 8 shards of float32 parameters, of so many bytes together.
-A worker makes steps without gradients as fast as they are answered. Then a third server
-joins, and afterwards the first one leaves: told are the time until every shard lies
-where it is to lie, and the longest step meanwhile. At the end: a step of 4 bytes a
-shard, with 1 to 16 shards on each of two servers.
+A worker pushes nothing and gets all of them, as fast as it is answered. Then a third
+server joins, and afterwards the first one leaves: told are the time until every shard
+lies where it is to lie, and the longest step meanwhile. At the end: a step of 4 bytes a
+shard, with 2 to 32 shards on two servers.
 """
 
 from __future__ import annotations
