@@ -6,13 +6,18 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import queue
+import random
 import select
+import signal
 import socket
 import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +33,7 @@ from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
 from fxflow.serve.telemetry import Tracing
 
+from ..test_command import running
 from .test_http import SPANS, TRACER
 
 pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
@@ -419,3 +425,66 @@ def test_tritonclient(ports: dict[str, int]) -> None:
         client.stop_stream()
     finally:
         client.close()
+
+
+# -- again and again -------------------------------------------------------------------
+
+
+def client(port: int, seed: int, seconds: float, found: Counter[str]) -> None:
+    """Asks for streams and reads them to the end, or in part, slowly, or not at all."""
+    rng, end = random.Random(seed), time.monotonic() + seconds
+    while time.monotonic() < end:
+        fault = rng.choices([0, 1], [9, 1])[0]
+        value = counted(rng.choice([1, 3, 50, 100_000]), fault, rng.choice([0, 0.01]))
+        with contextlib.suppress(OSError), socket.socket() as connection:
+            connection.settimeout(30)
+            begun(port, value, connection)
+            text = b""
+            for _ in range(rng.choice([0, 1, 5, 1000])):
+                part = connection.recv(rng.choice([100, 100_000]))
+                text += part
+                if not part or text.endswith(b"\r\n0\r\n\r\n"):
+                    break
+                time.sleep(rng.choice([0, 0, 0.01]))
+            found[text[9:12].decode() or "not read"] += 1
+            found["whole"] += text.endswith(b"\r\n0\r\n\r\n")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_soak(tmp_path: Path, seed: int) -> None:
+    """Clients that come and go, and processes killed: no stream is left open."""
+    path = tmp_path / "serving.toml"
+    path.write_text(
+        'slo = "1s"\n[models.count]\nsource = "tests.serve.zoo:counter"\n'
+        "factory = true\narguments = {asynchronous = true}\nstreams = 4\n"
+        'replicas = 2\nduration = "2s"\n'
+    )
+    found: Counter[str] = Counter()
+    rng = random.Random(seed)
+    with running(str(path), "--log-requests", "failed") as server:
+        threads = [
+            threading.Thread(
+                target=client, args=(server.port, 16 * seed + k, 20, found)
+            )
+            for k in range(16)
+        ]
+        for thread in threads:
+            thread.start()
+        tasks = Path(f"/proc/{server.process.pid}/task")
+        for _ in range(4):
+            time.sleep(rng.uniform(2, 6))
+            pids = " ".join(p.read_text() for p in tasks.glob("*/children")).split()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(rng.choice(pids)), signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+        end = time.monotonic() + 30
+        while numbers(server.port)['fxflow_serve_streams{model="count"}']:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        asked = Asked(server.port, "/predict/count", [[3, 0, 0, 10]])
+        assert [event["y"] for event in asked.events()] == [[[10]], [[11]], [[12]]]
+        server.until("ended by signal 9")
+    assert found["whole"] > 50 and found["200"] > 100, found
+    assert found.keys() <= {"200", "500", "503", "504", "not read", "whole"}, found
