@@ -6,7 +6,7 @@ multiplications. It foretells the usual, not the worst: who is refused depends o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 
@@ -36,8 +36,8 @@ class Pace:
     def after(self, rows: int, seconds: float) -> Pace:
         """Returns the pace when one more batch is known."""
         keep = 1 - self.forget
-        return replace(
-            self,
+        return Pace(
+            self.forget,
             weight=self.weight * keep + 1,
             rows=self.rows * keep + rows,
             seconds=self.seconds * keep + seconds,

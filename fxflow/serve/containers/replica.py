@@ -23,7 +23,7 @@ import numpy as np
 from fxflow.distributed.remote import led
 from fxflow.errors import ServeError
 from fxflow.serve.containers.backoff import Backoff
-from fxflow.serve.containers.channel import pack, read
+from fxflow.serve.containers.channel import Connection, Message
 from fxflow.serve.containers.placement import Placement, move, placement_of
 from fxflow.serve.containers.regions import Region, aligned, read_outputs
 from fxflow.serve.containers.streams import Stream
@@ -111,8 +111,8 @@ class Replica:
         self._process: subprocess.Popen[bytes] | None = None
         self._regions: list[Region] = []
         self._streams: dict[int, Stream] = {}
-        self._writer: asyncio.StreamWriter | None = None
-        self._answer: asyncio.Future[dict[str, Any]] | None = None
+        self._connection: Connection | None = None
+        self._answer: asyncio.Future[Message] | None = None
         self._calls = 0
         self._closing = False
         self._task: asyncio.Task[None] | None = None
@@ -183,39 +183,50 @@ class Replica:
                 pass_fds=(theirs.fileno(), *files),
                 start_new_session=True,
             )
-        reader, self._writer = await asyncio.open_connection(sock=ours)
+        first: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+        def tell(message: Message) -> None:
+            if first.done():
+                self._tell(message)
+            else:
+                first.set_result(message)
+
+        self._connection = Connection(tell)
+        await self._connection.open(ours)
         move(self._process.pid, self._placement)
         watch = asyncio.create_task(self._watch(self._process))
         try:
-            self._writer.write(pack(self._source.order()))
-            try:
-                async with asyncio.timeout(self._source.load_timeout):
-                    message = await read(reader)
-            except TimeoutError:
+            self._send(self._source.order())
+            await asyncio.wait(
+                [first, self._connection.over],
+                timeout=self._source.load_timeout,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not first.done():
+                if self._connection.over.done():
+                    raise ServeError(await self._ended("while it was loaded"))
                 raise ServeError(
                     f"loading took more than {self._source.load_timeout:g} s"
-                ) from None
-            except EOFError:
-                raise ServeError(await self._ended("while it was loaded")) from None
+                )
+            message = first.result()
             if "failed" in message:
                 raise ServeError(f"it cannot be loaded: {message['failed']}")
             self.signature = Signature.from_json(message["ready"])
             self.ready, self.reason = True, ""
             self.failed = False
             self._changed()
-            try:
-                while True:
-                    message = await read(reader)
-                    if "stream" in message:
-                        for stream in self._streams.values():
-                            if stream.number == message["stream"]:
-                                stream.tell(message)
-                    elif self._answer is not None and not self._answer.done():
-                        self._answer.set_result(message)
-            except (EOFError, OSError, ValueError):
-                raise ServeError(await self._ended("")) from None
+            await self._connection.over
+            raise ServeError(await self._ended(""))
         finally:
             watch.cancel()
+
+    def _tell(self, message: Message) -> None:
+        if "stream" in message:
+            for stream in self._streams.values():
+                if stream.number == message["stream"]:
+                    stream.tell(message)
+        elif self._answer is not None and not self._answer.done():
+            self._answer.set_result(message)
 
     async def _ended(self, when: str) -> str:
         process = self._process
@@ -236,9 +247,9 @@ class Replica:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         for region in self._regions:
             region.close()
         self._regions = []
@@ -289,17 +300,14 @@ class Replica:
         tensors = self._write(region, parts, signature)
         self._calls += 1
         number = self._calls
-        answer = self._answer = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer = self._answer = loop.create_future()
         self._send({"call": number, "rows": rows, "tensors": tensors})
+        timer = loop.call_later(timeout, self._hangs, answer, timeout)
         try:
-            async with asyncio.timeout(timeout):
-                message = await answer
-        except TimeoutError:
-            self.kill(f"it did not answer within {timeout:g} s")
-            raise ServeError(
-                f"the model did not answer within {timeout:g} s", 504
-            ) from None
+            message = await answer
         finally:
+            timer.cancel()
             self._answer = None
         if "error" in message:
             raise ServeError(f"the model failed: {message['message']}", 500)
@@ -313,6 +321,12 @@ class Replica:
             raise ServeError(f"the model's answer makes no sense: {error}", 500) from (
                 None
             )
+
+    def _hangs(self, answer: asyncio.Future[Message], timeout: float) -> None:
+        if not answer.done():
+            self.kill(f"it did not answer within {timeout:g} s")
+            words = f"the model did not answer within {timeout:g} s"
+            answer.set_exception(ServeError(words, 504))
 
     @property
     def streams(self) -> int:
@@ -372,9 +386,9 @@ class Replica:
             raise ServeError(f"the model is not ready: {self.reason}", 503, 1.0)
         return self.signature
 
-    def _send(self, message: dict[str, Any]) -> None:
-        if self._writer is not None:
-            self._writer.write(pack(message))
+    def _send(self, message: Message) -> None:
+        if self._connection is not None:
+            self._connection.send(message)
 
     @staticmethod
     def _write(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.errors import ServeError
+from fxflow.serve.containers.channel import Message
 from fxflow.serve.containers.models import Model
 from fxflow.serve.containers.regions import (
     Region,
@@ -24,8 +25,6 @@ from fxflow.serve.containers.regions import (
     write_outputs,
 )
 from fxflow.serve.signatures import Signature
-
-Message = dict[str, Any]
 
 
 class Stream:

@@ -10,17 +10,17 @@ does, even while the model runs.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import queue
+import select
 import socket
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from typing import Any
 
-from fxflow.serve.containers.channel import pack, receive
+from fxflow.serve.containers.channel import Connection, Inbox, pack
 from fxflow.serve.containers.loading import load_model
 from fxflow.serve.containers.models import Model
 from fxflow.serve.containers.regions import (
@@ -65,18 +65,15 @@ def main(argv: list[str]) -> int:
     regions = [Region(int(fd), limit=int(argv[2])) for fd in argv[1].split(",")]
     # What a model prints is not an answer to anything.
     os.dup2(2, 1)
-    order = receive(control)
+    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
+    with contextlib.suppress(EOFError):
+        return _serve(control, regions)
+    return 0
 
-    def send(message: dict[str, Any]) -> None:
-        control.sendall(pack(message))
 
-    def listen(tell: Callable[[dict[str, Any]], Any]) -> None:
-        try:
-            while True:
-                tell(receive(control))
-        except (OSError, EOFError, ValueError):
-            os._exit(0)  # nobody waits for what the model is doing
-
+def _serve(control: socket.socket, regions: list[Region]) -> int:
+    inbox = Inbox(control)
+    order = inbox.get()
     with asyncio.Runner() as runner:
         try:
             most = order.pop("max_batch")
@@ -84,27 +81,36 @@ def main(argv: list[str]) -> int:
             signature = model.prepare(most, runner.run)
         except Exception as error:
             traceback.print_exc()
-            send({"failed": words_of(error)})
+            control.sendall(pack({"failed": words_of(error)}))
             return 1
         settle()
-        send({"ready": signature.to_json()})
+        control.sendall(pack({"ready": signature.to_json()}))
         if signature.streamed:
-            loop, streams = runner.get_loop(), Streams(model, regions, send)
-
-            def tell(message: dict[str, Any]) -> None:
-                loop.call_soon_threadsafe(streams.tell, message)
-
-            threading.Thread(target=listen, args=(tell,), daemon=True).start()
-            runner.run(asyncio.Event().wait())  # until `listen` ends it all
-    calls: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=listen, args=(calls.put,), daemon=True).start()
+            runner.run(_stream(model, regions, control))
+            return 0
     while True:
-        call = calls.get()
+        call = inbox.get()
         try:
             answer = run_call(model, regions[0], call)
         except Exception as error:
             answer = {"error": call["call"], "message": words_of(error)}
-        send(answer)
+        control.sendall(pack(answer))
+
+
+async def _stream(model: Model, regions: list[Region], control: socket.socket) -> None:
+    """Runs generators until the server is gone."""
+    connection = Connection(lambda message: streams.tell(message))
+    streams = Streams(model, regions, connection.send)
+    await connection.open(control)
+    await connection.over
+
+
+def _end_with(control: socket.socket) -> None:
+    """Ends the process with the server: nobody waits for what the model is doing."""
+    hangup = select.poll()
+    hangup.register(control, 0)  # which is told in any case
+    hangup.poll()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,18 @@
 """The model's process: one call at a time, in this process."""
 
+import socket
+import subprocess
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fxflow.errors import ServeError
+from fxflow.serve.containers.channel import Inbox, pack
 from fxflow.serve.containers.loading import load_model
 from fxflow.serve.containers.regions import Region
+from fxflow.serve.containers.replica import Source
 from fxflow.serve.containers.worker import run_call
 
 
@@ -32,3 +39,39 @@ def test_results_that_do_not_fit() -> None:
             model, region, {"call": 1, "rows": 3, "tensors": [["FP32", [3], 0, 12]]}
         )
     region.close()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_it_ends_with_the_server_whatever_the_model_does(streamed: bool) -> None:
+    ours, theirs = socket.socketpair()
+    region = Region(limit=1 << 16)
+    source = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"})
+    rows = [3.0, 0.0]  # sleeps for a minute
+    call: dict[str, Any] = {"call": 1, "rows": 1}
+    if streamed:
+        source = Source("tests.serve.zoo:counter", factory=True)
+        rows = [1.0, 0.0, 60.0, 0.0]
+        call = {"stream": 1, "slot": 0, "rows": 1}
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "fxflow.serve.containers.worker"),
+            *(str(theirs.fileno()), str(region.fd), str(1 << 16)),
+        ],
+        pass_fds=(theirs.fileno(), region.fd),
+    )
+    try:
+        with ours:
+            with theirs:
+                ours.sendall(pack(source.order()))
+            assert "ready" in Inbox(ours).get()
+            data = np.array(rows, np.float32).tobytes()
+            region.view(len(data))[:] = data
+            call["tensors"] = [["FP32", [1, len(rows)], 0, len(data)]]
+            ours.sendall(pack(call))
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.2)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        region.close()
