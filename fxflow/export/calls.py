@@ -28,7 +28,6 @@ from fxflow.core.ir.trace import under
 from fxflow.core.labels import tree_labels
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.lowering import Context
-from fxflow.core.runtime.open_sizes import open_types
 from fxflow.core.spmd.partition import constrained
 from fxflow.devices import lapack
 from fxflow.devices.meshes import Mesh
@@ -278,6 +277,8 @@ def _spliced(
             lapack.ensure()
         declared, given, _, _ = portable.signature(inner)
         # Where the caller has sizes of its own, those of the program stay open, too.
+        open_sizes = importlib.import_module("fxflow.core.runtime.open_sizes")
+        open_types = open_sizes.open_types
         types, outs = [*map(open_types, types)], [*map(open_types, outs)]
         if any("?" in text for text in (*declared, *given)):
             whole = _with_sizes(portable, inner, types, outs)
