@@ -73,7 +73,8 @@ class Limits:
     Attributes:
       max_body: bytes of one request.
       max_bodies: bytes of all requests that are in hand.
-      body_timeout: seconds in which a body has to come.
+      body_timeout: seconds in which a body has to come, and a result of a stream to be
+        read.
       clients: how often each client may ask.
     """
 

@@ -35,6 +35,7 @@ _CODES = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
+    408: "CANCELLED",
     413: "INVALID_ARGUMENT",
     429: "RESOURCE_EXHAUSTED",
     499: "CANCELLED",
@@ -395,7 +396,7 @@ async def start_grpc(
                     await context.write(made("ModelStreamInferResponse", **fields))
             except TimeoutError:
                 words = f"no answer was read within {bounds.body_timeout:g} s"
-                await context.abort(grpc.StatusCode.CANCELLED, words)
+                raise ServeError(words, 408) from None
 
         def empty(request: Any) -> Any:
             """The end of a request's answers."""
@@ -428,15 +429,23 @@ async def start_grpc(
             if ends and streamed:
                 await put(infer_response=empty(request))
 
-        async for data in requests:
+        async def answered(data: bytes) -> None:
             request = made("ModelInferRequest")
             try:
                 request = read(data)
                 async with accounted(request, context, "ModelStreamInfer") as span:
                     await answer(request, span)
             except ServeError as error:
+                if error.status == 408:
+                    raise
                 # One request's error is not the end of the others.
                 await put(error_message=str(error), infer_response=empty(request))
+
+        try:
+            async for data in requests:
+                await answered(data)
+        except ServeError as error:  # which will be read when what was sent is
+            await refuse(context, error)
 
     async def index(request: Any, context: Any) -> Any:
         found = [

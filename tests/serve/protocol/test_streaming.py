@@ -89,13 +89,19 @@ def ports() -> Iterator[dict[str, int]]:
             while not servers[-1].started:
                 await asyncio.sleep(0.01)
             found[name] = servers[-1].servers[0].sockets[0].getsockname()[1]
-        rpc, found["rpc"] = await start_grpc(repository, metrics, "127.0.0.1:0")
+        calls = []
+        for name, limits in {"rpc": None, "hasty rpc": hasty}.items():
+            rpc, found[name] = await start_grpc(
+                repository, metrics, "127.0.0.1:0", limits=limits
+            )
+            calls.append(rpc)
         up.set()
         await ending.wait()
         for server in servers:
             server.should_exit = True
         await asyncio.gather(*tasks)
-        await rpc.stop(1)
+        for rpc in calls:
+            await rpc.stop(1)
         await repository.drain()
 
     thread = threading.Thread(target=lambda: asyncio.run(main()))
@@ -240,7 +246,7 @@ def ends(port: int, count: int) -> Iterator[None]:
         time.sleep(0.02)
 
 
-def logged(caplog: pytest.LogCaptureFixture, status: int) -> list[str]:
+def logged(caplog: pytest.LogCaptureFixture, status: int | str) -> list[str]:
     """What went wrong with requests of a status."""
     lines = [record.details for record in caplog.records]  # type: ignore[attr-defined]
     return [line["error"] for line in lines if line["status"] == status]
@@ -400,6 +406,18 @@ def test_a_grpc_client_that_cancels_ends_the_generator(ports: dict[str, int]) ->
         requests.put(message("count", endless))
         next(answers)
         answers.cancel()
+
+
+def test_a_grpc_client_that_does_not_read_is_not_waited_for(
+    ports: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    with streamed(ports["hasty rpc"]) as (requests, answers), ends(ports["open"], 1):
+        endless = np.full((1, 20_000), 0.5, np.float32)
+        endless[0, :3] = 1_000_000, 0, 0
+        requests.put(message("count", endless))
+        next(answers)
+    (words,) = logged(caplog, "CANCELLED")
+    assert words == "no answer was read within 0.3 s"
 
 
 def test_tritonclient(ports: dict[str, int]) -> None:
