@@ -182,7 +182,7 @@ def test_tritonclient(ports: dict[str, int]) -> None:
         assert client.is_model_ready("linear", "1")
         assert client.get_server_metadata().name == "fxflow"
         assert client.get_model_metadata("linear").inputs[0].shape == [-1, 3]
-        assert len(client.get_model_repository_index().models) == 2
+        assert len(client.get_model_repository_index().models) == 3
         x = np.arange(6, dtype=np.float32).reshape(2, 3)
         given = triton.InferInput("x", [2, 3], "FP32")
         given.set_data_from_numpy(x)

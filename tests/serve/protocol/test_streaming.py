@@ -248,8 +248,8 @@ def ends(port: int, count: int) -> Iterator[None]:
 
 def logged(caplog: pytest.LogCaptureFixture, status: int | str) -> list[str]:
     """What went wrong with requests of a status."""
-    lines = [record.details for record in caplog.records]  # type: ignore[attr-defined]
-    return [line["error"] for line in lines if line["status"] == status]
+    lines = [getattr(record, "details", {}) for record in caplog.records]
+    return [line["error"] for line in lines if line.get("status") == status]
 
 
 def got(port: int, path: str) -> str:
