@@ -39,8 +39,14 @@ def test_folding_visits_the_places_of_numpys_windows(case) -> None:
 
 
 def test_small_windows() -> None:
-    assert make_window("test", (9,), (3,), None, "VALID", None, None).is_small
-    assert not make_window("test", (99,), (50,), None, "VALID", None, None).is_small
+    def folds(length: int, size: int) -> bool:
+        window = make_window("test", (length,), (size,), None, "VALID", None, None)
+        out = Aval(window.out_shape("test", Aval((length,), X.dtype)), X.dtype)
+        return window.folds(out)
+
+    assert folds(9, 3)
+    assert not folds(99, 50)
+    assert not folds(2, 3)  # no window fits
 
 
 @pytest.mark.parametrize(

@@ -108,18 +108,22 @@ def _packed(scan: Node) -> list[Node]:
 
 def _products(body: Graph, p: ScanParams) -> dict[Var, _Product]:
     """Returns what the kernel is to compute, by name of the result."""
-    consts = body.inputs[: p.num_consts]
+    consts, carry, _ = p.split(body.inputs)
     # Under which names a constant is read, and whether transposed.
     names: dict[Any, tuple[Var, bool]] = {v: (v, False) for v in consts}
+    # What another step is waited for. Else a loop is written to need little memory.
+    waiting: set[Any] = set(carry)
     found: dict[Var, _Product] = {}
     for node in body.nodes:
+        if not waiting.isdisjoint(node.inputs):
+            waiting.update(node.outputs)
         if node.primitive.name == Transpose.name and node.inputs[0] in names:
             if node.params["permutation"] == (1, 0):
                 matrix, turned = names[node.inputs[0]]
                 names[node.outputs[0]] = matrix, not turned
         elif node.primitive.name == DotGeneral.name:
             product = _product(node, names, p.length)
-            if product is not None:
+            if product is not None and product.rows in waiting:
                 found[node.outputs[0]] = product
     return found
 

@@ -100,6 +100,16 @@ def test_programs_for_elsewhere_are_left_to_xla():
     assert TARGET not in exported.mlir_module()
 
 
+def test_loops_in_which_no_step_waits_are_left_to_xla():
+    w, xs = normal(80, 80), normal(20, 4, 80)
+    assert same(lambda w, xs: lax.map(lambda x: fnp.tanh(x @ w), xs), w, xs) == 0
+
+    def total(w, xs):
+        return lax.scan(lambda c, x: (c + fnp.sum(x @ w), None), 0.0, xs)[0]
+
+    assert same(total, w, xs) == 0
+
+
 def test_a_matrix_that_changes_is_left_to_xla():
     def f(w, x):
         def step(carry, _):

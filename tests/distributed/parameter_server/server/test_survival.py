@@ -115,13 +115,21 @@ def trouble(run: Run, rng: random.Random, copies: int, works: list[Work]) -> Non
 
 
 def settled(run: Run, copies: int, works: list[Work]) -> bool:
-    """Whether the last death is dealt with: all copies are there, all voters live."""
+    """Whether the last death is dealt with: all copies are there, all voters live.
+
+    Workers that are about to die leave a majority to who is killed beside them.
+    """
     view = run.now()
     alive = [server.incarnation for server in run.servers.values()]
     alive += [work.number for work in works if work.is_alive()]
     placed = view.run and view.holders == view.places
+    doomed = sum(work.is_alive() and work.dies_at > 0 for work in works)
+    left = len(view.voters) - 1 - doomed
     return (
-        bool(placed) and set(view.voters) <= set(alive) and len(view.members) >= copies
+        bool(placed)
+        and set(view.voters) <= set(alive)
+        and len(view.members) >= copies
+        and (not doomed or 2 * left > len(view.voters))
     )
 
 
