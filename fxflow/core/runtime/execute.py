@@ -309,8 +309,9 @@ class LoweredProgram:
                 )
         several = not placement.is_single
         wanted = list(module.out_shardings) or [None] * len(avals)
-        if _most_flops(self._graph, "conv_general_dilated") > _LARGE:
-            options = {**convolution_options(placement.devices[0]), **(options or {})}
+        faster = convolution_options(placement.devices[0])
+        if faster and _most_flops(self._graph, "conv_general_dilated") > _LARGE:
+            options = {**faster, **(options or {})}
         executable = compile_text(
             self.text,
             placement,
@@ -345,14 +346,19 @@ class LoweredProgram:
 
 def _most_flops(graph: Graph, name: str) -> float:
     """Returns the flops of the largest operation of a name, inside of others too."""
-    most = 0.0
-    for node in graph.nodes:
-        for _, inner in subgraphs(node.params):
-            most = max(most, _most_flops(inner, name))
-        if node.primitive.name == name:
-            cost = node.primitive.cost(*[a.aval for a in node.inputs], **node.params)
-            most = max(most, cost["flops"])
-    return most
+
+    def most() -> float:
+        found = [0.0]
+        for node in graph.nodes:
+            primitive, params = node.primitive, node.params
+            found += [_most_flops(inner, name) for _, inner in subgraphs(params)]
+            if primitive.name == name:
+                cost = primitive.cost(*[a.aval for a in node.inputs], **params)
+                found.append(cost["flops"])
+        return max(found)
+
+    # A function that is called often is looked at once.
+    return graph.remembered(("most_flops", name), most)
 
 
 def donation_attributes(

@@ -146,3 +146,18 @@ def test_options_of_large_convolutions(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS")
     monkeypatch.setattr(devices_compile, "jaxlib_version", "0.11.2")
     assert options(*large) == {}
+
+
+def test_a_graph_that_is_called_often_is_looked_at_once():
+    def convolve(x):
+        return lax.conv_general_dilated(x, np.ones((2, 2, 3, 3), "f4"), (1, 1), "SAME")
+
+    def doubled(inner):
+        return jit(lambda x: inner(x) + inner(x))
+
+    function = jit(convolve)
+    for _ in range(40):  # called 2**40 times
+        function = doubled(function)
+    graph = fxflow.make_graph(function)(np.ones((1, 2, 4, 4), "f4")).graph
+    most = execute._most_flops(graph, "conv_general_dilated")
+    assert most == 2 * (2 * 4 * 4) * (2 * 3 * 3)
