@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct
 from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import boundary
-from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import dense
 from fxflow.core.source import graph_name
 from fxflow.devices import clients
@@ -19,7 +17,7 @@ from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError, ExportError
 from fxflow.export.checks import DisabledSafetyCheck, require_known_calls
 from fxflow.export.exported import Exported
-from fxflow.export.programs import words_of
+from fxflow.export.programs import require_portable, without_donation, words_of
 from fxflow.export.records import CALLING_CONVENTION, LayoutRecord
 from fxflow.transforms.jit import JitFunction, jit
 from fxflow.transforms.stages import Lowered, Traced
@@ -122,24 +120,8 @@ def _exported(
     platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
-    if traced.call is not None:
-        raise ExportError(
-            f"export: {name} takes or captures references, which stay in the process: "
-            "pass their contents and return the new ones"
-        )
-    if traced.graph.effects:
-        which = ", ".join(sorted(map(str, traced.graph.effects)))
-        raise ExportError(
-            f"export: {name} has effects ({which}), which only this process can have: "
-            "leave callbacks, prints and checks out of what is exported"
-        )
-    for const in traced.consts:
-        if isinstance(const, Tracer):
-            raise ArgumentError(
-                f"export: {name} captures a traced value {const.aval}. "
-                f"{const.origin()} Pass it as an argument."
-            )
-    traced = _without_donation(traced)
+    require_portable(traced, name, "export", ExportError)
+    traced = without_donation(traced)
     lowered = [traced.lower(platforms=(_PLATFORMS[p],)) for p in platforms]
     devices = len(lowered[0].program.placement.devices)
     payload = _portable(lowered, traced, len(platforms) > 1, checks)
@@ -165,12 +147,6 @@ def _exported(
         traced=traced,
         _get_vjp=lambda _: _exported_vjp(traced, name, platforms, checks),
     )
-
-
-def _without_donation(traced: Traced) -> Traced:
-    other = copy.copy(traced)
-    other.donated = (False,) * len(traced.donated)
-    return other
 
 
 def _plain(avals: Sequence[Aval]) -> tuple[Aval, ...]:

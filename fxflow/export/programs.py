@@ -22,7 +22,7 @@ from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import dense
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, FxflowError
 from fxflow.export.exported import Exported
 from fxflow.lax.random_bits import random_unwrap
 from fxflow.transforms.stages import Lowered, Traced
@@ -114,30 +114,60 @@ def traced_of(given: Any, where: str) -> Traced:
             f"{where}: expected what export(jit(f))(...) or jit(f).lower(...) gives, "
             f"got {type(given).__name__}"
         )
+    require_portable(traced, traced.name, where)
+    return traced
+
+
+def without_donation(traced: Traced) -> Traced:
+    """Returns a program to which nothing is donated: elsewhere it is nobody's to give.
+
+    Args:
+      traced: the program.
+    """
+    other = copy.copy(traced)
+    other.donated = (False,) * len(traced.donated)
+    return other
+
+
+def require_portable(
+    traced: Traced,
+    name: str,
+    where: str,
+    error: type[FxflowError] = ArgumentError,
+) -> None:
+    """Checks that a program needs nothing of this process.
+
+    Args:
+      traced: the program.
+      name: of it, for messages.
+      where: the function that asks, for messages.
+      error: raised for references and effects.
+
+    Raises:
+      FxflowError: `error`: it takes references, or has effects.
+      ArgumentError: it captures a traced value.
+    """
     if traced.call is not None:
-        raise ArgumentError(
-            f"{where}: {traced.name} takes or captures references, which stay in the "
-            "process: pass their contents and return the new ones"
+        raise error(
+            f"{where}: {name} takes or captures references, which stay in the process: "
+            "pass their contents and return the new ones"
         )
     if traced.graph.effects:
         which = ", ".join(sorted(map(str, traced.graph.effects)))
-        raise ArgumentError(
-            f"{where}: {traced.name} has effects ({which}), which only this process "
-            "can have: leave callbacks, prints and checks out"
+        raise error(
+            f"{where}: {name} has effects ({which}), which only this process can have: "
+            "leave callbacks, prints and checks out of what is exported"
         )
     for const in traced.consts:
         if isinstance(const, Tracer):
             raise ArgumentError(
-                f"{where}: {traced.name} captures a traced value {const.aval}. "
+                f"{where}: {name} captures a traced value {const.aval}. "
                 f"{const.origin()} Pass it as an argument."
             )
-    return traced
 
 
 def _of_traced(traced: Traced, where: str, write: Writer | None) -> Program:
-    # What is donated here is nobody's there.
-    traced = copy.copy(traced)
-    traced.donated = (False,) * len(traced.donated)
+    traced = without_donation(traced)
     lowered = traced.lower(platforms=("cpu",))
     if len(lowered.program.placement.devices) != 1:
         raise ArgumentError(f"{where}: {traced.name} is for several devices")
