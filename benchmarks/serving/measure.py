@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -309,11 +310,39 @@ def turns(models: list[str], names: list[str], forms: list[str], rounds: int) ->
     return found
 
 
+def pinned(pids: list[int], cores: set[int]) -> None:
+    """Lets all threads of processes run on these cores only."""
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), cores)
+
+
+def recovery(series: list[list[float]]) -> float:
+    """The end of the last tenth of a second in which less than 90 % were answered well.
+
+    That is by status 200 within twice the objective.
+    """
+    asked: Counter[int] = Counter()
+    well: Counter[int] = Counter()
+    for due, taken, status in series:
+        asked[int(10 * due)] += 1
+        well[int(10 * due)] += status == 200 and taken <= 2 * OBJECTIVE / 1e3
+    return max((w + 1 for w in asked if well[w] < 0.9 * asked[w]), default=0) / 10
+
+
 def overload(models: list[str], seconds: float) -> Any:
-    """(i) Three times what it can do: goodput, memory, and how soon it is as before."""
+    """(i) Three times what it can do: goodput, memory, and how soon it is as before.
+
+    The model has a core of its own, the last; server and generator share the first, as
+    what refuses and what asks would otherwise take what the model computes with.
+    """
     found = Found()
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[:1])
     for model in models:
         with fxflow(model, "--max-batch", "128") as server:
+            wait_for(server, 1)
+            pinned(server.pids()[1:], set(cores[-1:]))
             asked = bodies("v2 binary")
             load(server, asked, closed=16, seconds=1)
             capacity = load(server, asked, closed=64, seconds=4)["good_per_second"]
@@ -326,11 +355,7 @@ def overload(models: list[str], seconds: float) -> Any:
             over.set()
             thread.join()
             after = load(server, asked, rate=capacity / 2, seconds=4, series=True)
-            late = [
-                due
-                for due, taken, status in after.pop("series")
-                if status != 200 or taken > OBJECTIVE / 1e3
-            ]
+            series = after.pop("series")
             found[model] = {
                 "capacity": capacity,
                 "goodput": flood["good_per_second"],
@@ -339,7 +364,7 @@ def overload(models: list[str], seconds: float) -> Any:
                 "before": before,
                 "most": max(memory),
                 "last": memory[-1],
-                "recovered": max(late, default=0.0),
+                "recovered": recovery(series),
                 "after_p99": after["p99"],
             }
     rows = [
@@ -356,7 +381,7 @@ def overload(models: list[str], seconds: float) -> Any:
         for m, of in found.items()
     ]
     heads = ["model", "capacity", "goodput at 3 ×", "share", "p99 of it, ms"]
-    table([*heads, "MiB before", "MiB at most", "last late answer after, s"], rows)
+    table([*heads, "MiB before", "MiB at most", "as before after, s"], rows)
     return found
 
 

@@ -131,6 +131,7 @@ class Selector:
 
     Attributes:
       config: which and how.
+      deadline: seconds after which an answer is of no use.
 
     Raises:
       ServeError: an option is out of range, or redis is not installed.
@@ -145,7 +146,7 @@ class Selector:
         self.config = config
         self._member = member
         self.meter = meter or Meter()
-        self._deadline = config.deadline or 5 * config.slo
+        self.deadline = config.deadline or 5 * config.slo
         try:
             self._policy = policy_named(
                 config.policy,
@@ -299,7 +300,7 @@ class Selector:
     async def drain(self) -> None:
         """Waits for what is under way, and tells the store what it does not know."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._deadline)
+            await asyncio.wait(self._tasks, timeout=self.deadline)
         for task in self._tasks:
             task.cancel()
         if self._sharing:
@@ -332,7 +333,7 @@ class Selector:
           ServeError: no model had an answer in time.
         """
         origin = checked_origin(origin or Origin())
-        limit = min(timeout, self._deadline) if timeout > 0 else self._deadline
+        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
         asked = _Asked(inputs, rows, priority, self._now() + limit)
         key = self._key(inputs, origin.context)
         if self._sharing and not self._contexts.known(origin.context):

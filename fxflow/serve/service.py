@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.errors import ServeError
-from fxflow.serve.batching.pace import Pace
+from fxflow.serve.batching.pace import Lateness, Pace
 from fxflow.serve.batching.policies import policy_named
 from fxflow.serve.batching.waiting import Queue, Waiting
 from fxflow.serve.cache import PredictionCache, key_of
@@ -190,8 +190,8 @@ class Service:
             config.batching, self._budget, config.source.max_batch
         )
         self._pace = Pace()
-        #: Seconds that a batch takes beyond its process's own.
-        self._lag = 0.0
+        #: Of requests, from when they came, and of batches, from when they left.
+        self._overdue = self._overrun = Lateness()
         self._queue = Queue(config.capacity, config.delay)
         self._cache = PredictionCache(config.cache)
         devices = config.devices or ("",)
@@ -440,11 +440,12 @@ class Service:
         running = [r for r in self._replicas if r.ready]
         refused = self._queue.offer(
             entry,
-            now + self._lag,
+            now,
             self._limit(signature),
             self._pace,
             free=sum(map(self._free, running)),
             replicas=0 if self._draining else len(running),
+            margin=self._overdue.margin,
         )
         if refused is not None:
             raise ServeError(
@@ -502,7 +503,9 @@ class Service:
     def _begin(self, replica: Replica) -> bool:
         """Gives a free process what is next; False if there is nothing yet."""
         now, signature = self._now(), self.signature
-        decision = self._queue.take(now, self._limit(signature), self._pace)
+        decision = self._queue.take(
+            now, self._limit(signature), self._pace, self._overrun.margin
+        )
         for entry, why in decision.shed:
             words = f"it cannot be answered in time: {why.reason}"
             self._refuse(entry, ServeError(words, 503, why.retry_after))
@@ -552,6 +555,10 @@ class Service:
             for entry in batch:
                 self._refuse(entry, error)
             return
+        now = self._now()
+        seconds = now - begun
+        self._overrun = self._overrun.after(seconds - self._pace.predict(rows))
+        self._overdue = self._overdue.after(now - min(entry.due for entry in batch))
         # The process's own time decides: what this one had to do meanwhile, for other
         # requests, takes as long whatever the batch's size is.
         self._pace = self._pace.after(rows, busy)
@@ -561,8 +568,6 @@ class Service:
         self._policy = self._policy.after(
             rows, busy * self._budget / max(self._budget, least)
         )
-        seconds = self._now() - begun
-        self._lag += 0.1 * (seconds - busy - self._lag)
         self._meter.batch(self.config.name, rows, seconds)
         at = 0
         for entry in batch:
@@ -578,6 +583,8 @@ class Service:
 
     def _expire(self, entry: Waiting) -> None:
         waited = self._queue.withdraw(entry)
+        if waited:  # as late at least
+            self._overdue = self._overdue.after(self._now() - entry.due)
         words = "it waited" if waited else "its batch ran"
         error = ServeError(
             f"no answer by the deadline: {words} until then",

@@ -147,6 +147,11 @@ class Versions:
         return self._stable.signature
 
     @property
+    def deadline(self) -> float:
+        """Seconds after which an answer is of no use."""
+        return self.config.deadline or self._stable.deadline
+
+    @property
     def versions(self) -> tuple[str, ...]:
         """The versions that requests may name, the stable one first."""
         found: list[str] = []
@@ -279,8 +284,7 @@ class Versions:
         """
         origin = checked_origin(origin or Origin())
         stable = self._stable
-        limit = self.config.deadline or stable.deadline
-        limit = min(timeout, limit) if timeout > 0 else limit
+        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
         end = self._now() + limit
         if self.rollout.share > 0 and self._point(inputs, origin) < self.rollout.share:
             found = await self._try(inputs, rows, priority, limit / 2)

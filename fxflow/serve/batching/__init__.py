@@ -7,14 +7,14 @@ around them, which would cost as much as they do.
 """
 
 # fmt: off
-from fxflow.serve.batching.pace import Pace
+from fxflow.serve.batching.pace import Lateness, Pace
 from fxflow.serve.batching.policies import AIMD, Fixed, Policy, Quantile, policy_named
 from fxflow.serve.batching.sizes import padded, sizes_up_to
 from fxflow.serve.batching.waiting import Decision, Queue, Refused, Waiting
 
 __all__ = [
     "AIMD", "Fixed", "Policy", "Quantile", "policy_named",
-    "Pace", "padded", "sizes_up_to",
+    "Lateness", "Pace", "padded", "sizes_up_to",
     "Decision", "Queue", "Refused", "Waiting",
 ]
 

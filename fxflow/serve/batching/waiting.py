@@ -31,6 +31,7 @@ class Waiting:
       group: requests of one batch agree in it.
       order: its place: urgent ones first, then those whose deadline is near, then the
         first. The queue gives it when it takes the request in.
+      due: when it should be answered, as the queue foretold when it took it in.
       gone: whether it left the queue.
     """
 
@@ -41,6 +42,7 @@ class Waiting:
     priority: int = 0
     group: Hashable = None
     order: tuple[int, float, int] = (0, 0.0, 0)
+    due: float = 0.0
     gone: bool = False
 
 
@@ -104,6 +106,7 @@ class Queue:
         *,
         free: int,
         replicas: int,
+        margin: float = 0.0,
     ) -> Refused | None:
         """Takes a request in, or says why not.
 
@@ -114,6 +117,7 @@ class Queue:
           pace: of batches.
           free: replicas that do nothing now.
           replicas: those that run.
+          margin: seconds by which answers may be later than foretold.
 
         Returns:
           None if it waits now.
@@ -127,12 +131,13 @@ class Queue:
             )
         entry.order = (entry.priority, entry.deadline, self._count + 1)
         # With a free replica and nobody before it, only trying can tell.
+        wait = pace.predict(entry.rows)
         if not (free and not self._entries):
             ahead = self._before(entry)
             wait = self._seconds(ahead + entry.rows, limit, pace, replicas)
             if not free:  # on average half of what runs is still to be done
                 wait += pace.predict(limit) / 2 / replicas
-            late = now + wait - entry.deadline
+            late = now + wait + margin - entry.deadline
             if late > 0:
                 left = max(0.0, entry.deadline - now)
                 return Refused(
@@ -140,6 +145,7 @@ class Queue:
                     f"{left:.3f} s that it has",
                     max(0.001, late),
                 )
+        entry.due = now + wait
         self._count += 1
         if not self._entries or self._entries[-1].order < entry.order:
             self._entries.append(entry)  # as nearly all: none is urgent
@@ -149,13 +155,14 @@ class Queue:
         self.rows += entry.rows
         return None
 
-    def take(self, now: float, limit: int, pace: Pace) -> Decision:
+    def take(self, now: float, limit: int, pace: Pace, margin: float = 0.0) -> Decision:
         """Returns what a free replica is to do.
 
         Args:
           now: the time.
           limit: the policy's, of rows in a batch.
           pace: of batches.
+          margin: seconds by which a batch may be later than foretold.
 
         Returns:
           A batch of one group, most urgent first, with at most `limit` rows (more only
@@ -164,7 +171,7 @@ class Queue:
         shed: list[tuple[Waiting, Refused]] = []
         spared: Waiting | None = None
         # Those that would be late in a batch of the size that the next one will have.
-        horizon = now + pace.predict(max(1, min(limit, self.rows)))
+        horizon = now + pace.predict(max(1, min(limit, self.rows))) + margin
         while self._deadlines and (
             self._deadlines[0][2].gone or self._deadlines[0][0] < horizon
         ):

@@ -1,23 +1,92 @@
 """Connections that wait for their requests only so long, and take heads only so large.
 
 Uvicorn bounds neither: a client could send headers for ever, slowly or quickly. Bodies
-are bounded where they are read (`http`).
+are bounded where they are read (`http`). Nor does it bound how much is taken in before
+answers that are there are sent, for which there is an `_Intake`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from typing import Any
 
 from fxflow.errors import ServeError
 
 
-def bounded_protocol(head_bytes: int = 1 << 16, head_seconds: float = 10.0) -> Any:
+class _Intake:
+    """Lets few pieces of requests in at each turn of the event loop; others wait.
+
+    An answer takes several turns until it is sent. If each of them read all that is
+    there, answers would wait as long as hundreds of requests take, whatever becomes of
+    these: under a flood all that is answered would be late.
+
+    Where they have to wait for long the newest goes first, which can still be answered
+    in time: in the order of their coming all would be too late in the end. But one in a
+    few is the oldest, so that each is read, if only to be refused.
+
+    Args:
+      most: pieces at each turn.
+    """
+
+    #: Seconds of waiting from which on the newest goes first.
+    _LONG = 0.005
+    #: One in so many is the oldest, even then.
+    _OLDEST = 8
+
+    def __init__(self, most: int) -> None:
+        self._most = self._room = most
+        self._waiting: deque[tuple[Any, float]] = deque()
+        self._counting = False
+        self._taken = 0
+
+    def enter(self, connection: Any, data: bytes) -> None:
+        """Gives data to the connection's `take` now, or at a later turn."""
+        if self._room > 0 and not self._waiting:
+            self._room -= 1
+            connection.take(data)
+        else:
+            connection.transport.pause_reading()
+            if not connection.held:
+                self._waiting.append((connection, time.monotonic()))
+            connection.held += data
+        if not self._counting:
+            self._counting = True
+            connection.loop.call_soon(self._turn, connection.loop)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._room = self._most
+        now = time.monotonic()
+        while self._waiting and self._room > 0:
+            self._taken += 1
+            in_order = now - self._waiting[0][1] <= self._LONG
+            if in_order or self._taken % self._OLDEST == 0:
+                connection, since = self._waiting.popleft()
+            else:
+                connection, since = self._waiting.pop()
+            data, connection.held = connection.held, b""
+            if not connection.transport.is_closing():
+                self._room -= 1
+                connection.take(data, now - since)
+        self._counting = self._room < self._most
+        if self._counting:
+            loop.call_soon(self._turn, loop)
+
+
+def bounded_protocol(
+    head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 4
+) -> Any:
     """Returns the protocol for uvicorn's ``http``.
+
+    A request that had to wait until it was read has the key ``fxflow.waited`` in its
+    scope: for how many seconds.
 
     Args:
       head_bytes: the most that the line and the headers of a request may have.
       head_seconds: in which they have to come, from the connection or the first byte.
+      intake: pieces of requests, of all connections, that are read in one turn of the
+        event loop.
 
     Returns:
       A class.
@@ -32,8 +101,13 @@ def bounded_protocol(head_bytes: int = 1 << 16, head_seconds: float = 10.0) -> A
             "serving needs uvicorn and httptools: pip install 'fxflow[serve]'"
         ) from None
 
+    entrance = _Intake(intake)
+
     class Bounded(HttpToolsProtocol):
         _bytes = 0
+        #: What came while others were read.
+        held = b""
+        _waited = 0.0
         _is_head = True
         _others = False
         _timer: asyncio.TimerHandle | None = None
@@ -52,11 +126,19 @@ def bounded_protocol(head_bytes: int = 1 << 16, head_seconds: float = 10.0) -> A
             self._bytes, self._is_head = 0, True
 
         def on_headers_complete(self) -> None:
+            if self._waited:
+                self.scope["fxflow.waited"] = self._waited
             self._is_head = False
             self._stop()
             super().on_headers_complete()
 
         def data_received(self, data: bytes) -> None:
+            entrance.enter(self, data)
+
+        def take(self, data: bytes, waited: float = 0.0) -> None:
+            self._waited = waited
+            if waited and not self.flow.read_paused:
+                self.transport.resume_reading()
             self._others = False
             super().data_received(data)
             if not self._is_head:  # it came at once, as nearly all do

@@ -268,7 +268,7 @@ def application(
         title = f"{method} {route}"
 
         async def handle(request: Any) -> Any:
-            begun = time.monotonic()
+            begun = time.monotonic() - request.scope.get("fxflow.waited", 0.0)
             given = request.headers.get("x-request-id", "")
             name = given if _ID.fullmatch(given) else f"{run}-{next(series):x}"
             client = words = ""
@@ -367,6 +367,19 @@ def application(
             request.path_params["model"], request.path_params.get("version", "")
         )
 
+    def timely(request: Exchange) -> Any:
+        """What is asked for a prediction, if there is time for it still."""
+        service = asked(request)
+        waited = request.scope.get("fxflow.waited", 0.0)
+        if waited and waited >= service.deadline:
+            raise ServeError(
+                f"it cannot be answered in time: it waited {waited:.3f} s until it was "
+                "read",
+                503,
+                waited,
+            )
+        return service
+
     async def model_ready(request: Request) -> Response:
         up = asked(request).ready
         return JSONResponse({"ready": up}, 200 if up else 503)
@@ -386,7 +399,7 @@ def application(
 
     async def infer(request: Exchange) -> Reply:
         nonlocal in_hand
-        service = asked(request)
+        service = timely(request)
         length = request.headers.get("inference-header-content-length")
         if length is not None and not (length.isascii() and length.isdigit()):
             raise ServeError(
@@ -398,7 +411,7 @@ def application(
             header = None if length is None else int(length[:20])
             parsed = parse_infer(body, header, service.signature)
             answer = await service.submit(
-                parsed.inputs, parsed.rows, **options(request, parsed)
+                parsed.inputs, parsed.rows, **options(request, service, parsed)
             )
             request.state.span.answered(answer)
         finally:
@@ -419,7 +432,7 @@ def application(
         return Reply(text, "application/octet-stream", headers)
 
     async def predict(request: Exchange) -> Reply | Events:
-        service = asked(request)
+        service = timely(request)
         body = await body_of(request)
         parsed = parse_plain(body, service.signature)
         query = request.query_params
@@ -433,7 +446,7 @@ def application(
         return await single(request, service, parsed, len(body), written)
 
     async def generate(request: Exchange) -> Reply | Events:
-        service = asked(request)
+        service = timely(request)
         body = await body_of(request)
         parsed = parse_generate(body, service.signature)
 
@@ -463,7 +476,7 @@ def application(
         in_hand += size
         try:
             answer = await service.submit(
-                parsed.inputs, parsed.rows, **options(request, parsed)
+                parsed.inputs, parsed.rows, **options(request, service, parsed)
             )
             request.state.span.answered(answer)
         finally:
@@ -482,7 +495,7 @@ def application(
             in_hand += size
             count = 0
             results = answers(
-                service, parsed.inputs, parsed.rows, **options(request, parsed)
+                service, parsed.inputs, parsed.rows, **options(request, service, parsed)
             )
             try:
                 async with aclosing(results):
@@ -510,11 +523,17 @@ def application(
         reply = Events(request, parts(), bounds.body_timeout)
         return reply
 
-    def options(request: Exchange, parsed: InferRequest) -> dict[str, Any]:
+    def options(
+        request: Exchange, service: Any, parsed: InferRequest
+    ) -> dict[str, Any]:
         """What a request says of itself, for `submit`."""
+        timeout = parsed.timeout
+        if waited := request.scope.get("fxflow.waited", 0.0):
+            whole = min(timeout, service.deadline) if timeout > 0 else service.deadline
+            timeout = max(whole - waited, 1e-6)
         return {
             "priority": parsed.priority,
-            "timeout": parsed.timeout,
+            "timeout": timeout,
             "origin": Origin(parsed.id, request.state.client, parsed.context),
         }
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from fxflow.serve.batching.pace import Pace
+from fxflow.serve.batching.pace import Lateness, Pace
 
 
 def test_nothing_is_known_at_first() -> None:
@@ -38,3 +38,15 @@ def test_noise_never_makes_it_fall_or_negative() -> None:
     for _ in range(2000):
         pace = pace.after(rng.randint(1, 64), rng.expovariate(100))
         assert 0 <= pace.predict(1) <= pace.predict(2) <= pace.predict(64)
+
+
+def test_lateness_follows_the_errors_and_forgets_them() -> None:
+    rng = random.Random(2)
+    late = Lateness()
+    assert late.margin == 0
+    for _ in range(200):
+        late = late.after(rng.uniform(0.01, 0.03))
+    assert 0.025 < late.margin < 0.05
+    for _ in range(200):  # things come as foretold again, or before
+        late = late.after(rng.uniform(-0.002, 0.0))
+    assert 0 <= late.margin < 0.003

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from fxflow.serve.protocol.connections import bounded_protocol
+from fxflow.serve.protocol import connections
+from fxflow.serve.protocol.connections import _Intake, bounded_protocol
 
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
 pytest.importorskip("httptools", reason="pip install 'fxflow[serve]'")
@@ -143,3 +144,102 @@ def test_a_second_head_that_does_not_come(port: int) -> None:
         answered(connection, 0)
         connection.sendall(HEAD)
         assert rest(connection).startswith(b"HTTP/1.1 408 ")
+
+
+class Turns:
+    """An event loop whose turns are called, under a clock that is set."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+        self.soon: list[Any] = []
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def call_soon(self, call: Any, *args: Any) -> None:
+        self.soon.append((call, args))
+
+    def turn(self) -> None:
+        soon, self.soon = self.soon, []
+        for call, args in soon:
+            call(*args)
+
+
+class Connection:
+    """One that notes what it is given, when, and whether it is read."""
+
+    def __init__(self, loop: Turns, log: list[Any], name: str) -> None:
+        self.loop, self.log, self.name = loop, log, name
+        self.transport = self
+        self.held = b""
+        self.paused = self.closing = False
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def take(self, data: bytes, waited: float = 0.0) -> None:
+        self.log.append((self.name + data.decode(), round(waited, 3)))
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    turns = Turns()
+    monkeypatch.setattr(connections, "time", turns)
+    return turns
+
+
+def test_few_pieces_at_each_turn(turns: Turns) -> None:
+    intake, log = _Intake(2), []  # type: ignore[var-annotated]
+    a, b, c, d, e = (Connection(turns, log, name) for name in "abcde")
+    for connection in (a, b, c, d, e):
+        intake.enter(connection, b"1")
+    assert log == [("a1", 0.0), ("b1", 0.0)]
+    assert [x.paused for x in (a, b, c, d, e)] == [False, False, True, True, True]
+    intake.enter(d, b"2")  # more of what waits already goes behind it
+    turns.time += 0.002
+    d.closing = False
+    c.closing = True
+    turns.turn()
+    assert log[2:] == [("d12", 0.002), ("e1", 0.002)]  # c has gone
+    turns.turn()
+    intake.enter(a, b"3")
+    assert log[4:] == [("a3", 0.0)]
+    turns.turn()
+    turns.turn()
+    assert not turns.soon  # an idle loop has no turns
+
+
+def test_under_a_flood_the_newest_goes_first_and_all_are_read(turns: Turns) -> None:
+    intake, log = _Intake(1), []  # type: ignore[var-annotated]
+    many = [Connection(turns, log, f"{k}:") for k in range(100)]
+    for connection in many:
+        intake.enter(connection, b"x")
+        turns.time += 0.001
+    for _ in range(50):
+        turns.turn()
+    taken = [int(name.split(":")[0]) for name, _ in log]
+    newest = [k for k in taken[1:] if k > 30]
+    assert newest == sorted(newest, reverse=True) and len(newest) >= 40
+    oldest = [k for k in taken[1:] if k <= 30]
+    assert oldest == sorted(oldest) and len(oldest) >= 5
+    for _ in range(60):
+        turns.turn()
+    assert len(log) == 100 and {name.split(":")[0] for name, _ in log} == {
+        str(k) for k in range(100)
+    }
+
+
+def test_hundreds_of_connections(port: int) -> None:
+    """Each gets its own answer, whatever the order in which they are read."""
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(connected(port)) for _ in range(200)]
+        for turn in range(2):
+            for k, connection in enumerate(many):
+                size = 1000 * turn + k
+                head = HEAD + b"Content-Length: %d\r\n\r\n" % size
+                connection.sendall(head + b"x" * size)
+            for k, connection in enumerate(many):
+                answered(connection, 1000 * turn + k)

@@ -75,6 +75,18 @@ else:
     TRACER = _provider.get_tracer("test")
 
 
+def waited(app: Any) -> Any:
+    """The application, in front of which requests wait as long as a header says."""
+
+    async def behind(scope: Any, receive: Any, send: Any) -> None:
+        for name, value in scope["headers"]:
+            if name == b"x-waited":
+                scope["fxflow.waited"] = float(value)
+        await app(scope, receive, send)
+
+    return behind
+
+
 class Serving:
     """A server in a thread, with one set of models behind several front doors."""
 
@@ -102,7 +114,7 @@ class Serving:
         servers, tasks = [], []
         for options in doors.values():
             config = uvicorn.Config(
-                application(repository, metrics, **options),
+                waited(application(repository, metrics, **options)),
                 port=0,
                 loop="asyncio",
                 lifespan="off",
@@ -230,6 +242,27 @@ def test_headers_that_do_not_fit(serving: Serving) -> None:
         assert ask(serving, "POST", path, infer([1, 2, 3]), **headers).status == 400
     reply = ask(serving, "POST", path, b"abc", Content_Encoding="gzip")
     assert reply.status == 415
+
+
+@pytest.mark.parametrize("model", ["linear", "next", "mixed"])
+def test_what_waited_until_it_was_read(serving: Serving, model: str) -> None:
+    """Its time began when it came: 10 s, or 25 of the selector."""
+    deadline = 25 if model == "mixed" else 10
+    x = [[1.0, 2.0, 3.0]]
+    for path, body in (
+        (f"/v2/models/{model}/infer", infer(x)),
+        (f"/predict/{model}", {"x": x}),
+    ):
+        late = ask(serving, "POST", path, body, x_waited=str(deadline + 0.5))
+        assert late.status == 503 and int(late.headers["Retry-After"]) >= deadline
+        words = f"it waited {deadline}.500 s until it was read"
+        assert words in late.json["error"]
+        soon = ask(serving, "POST", path, body, x_waited="0.5")
+        assert soon.status == 200
+    # Nothing can be computed in what is left.
+    path = "/v2/models/linear/infer"
+    nearly = ask(serving, "POST", path, infer(x), x_waited="9.999999999")
+    assert nearly.status in (503, 504), nearly.body
 
 
 def test_keys(serving: Serving) -> None:
