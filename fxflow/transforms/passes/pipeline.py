@@ -19,17 +19,20 @@ from fxflow.lax.remat import Checkpoint
 from fxflow.transforms.passes.loops import split_loops
 from fxflow.transforms.passes.packing import pack_products
 from fxflow.transforms.passes.scatters import COMMUTING, join_scatters
+from fxflow.transforms.passes.sums import scatter_sums
 
 #: In the order in which they run. In graphs inside before the one around them.
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     "join_scatters": join_scatters,
+    "scatter_sums": scatter_sums,
     "split_loops": split_loops,
     "pack_products": pack_products,
 }
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
-# Passes that make a program for this process alone, on its CPU.
-_NATIVE = frozenset({"pack_products"})
+# Passes that make a program for this process's CPU: by kernels of our own, or because
+# nobody has measured them elsewhere.
+_NATIVE = frozenset({"pack_products", "scatter_sums"})
 
 
 def chosen_passes() -> tuple[str, ...]:
@@ -77,18 +80,14 @@ def _has_work(graph: Graph) -> bool:
 
 
 def _finds_work(graph: Graph) -> bool:
-    scatters = 0
-    for node in graph.nodes:
-        primitive = node.primitive
-        if primitive.name in COMMUTING:
-            scatters += 1
-            if scatters > 1:
-                return True
-        elif isinstance(primitive, HigherOrder) and (
-            primitive.name == Scan.name or _work_inside(node)
-        ):
-            return True
-    return False
+    return any(
+        node.primitive.name in COMMUTING
+        or (
+            isinstance(node.primitive, HigherOrder)
+            and (node.primitive.name == Scan.name or _work_inside(node))
+        )
+        for node in graph.nodes
+    )
 
 
 def _work_inside(node: Node) -> bool:

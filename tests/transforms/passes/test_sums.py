@@ -1,0 +1,166 @@
+"""Scatters into sums: the graph before and after, and the same numbers to the bit."""
+
+import re
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import config, make_graph
+from fxflow.transforms.passes.sums import scatter_sums
+
+IDS = np.random.default_rng(1).integers(0, 40, (20, 6)).astype(np.int32)
+
+
+def values(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def names(graph):
+    return [node.primitive.name for node in graph.nodes]
+
+
+def both(f, *args):
+    """The graph of a function after the pass; it computes the same to the bit."""
+    traced = make_graph(f)(*args)
+    graph = traced.graph
+    new = scatter_sums(graph)
+    new.check()
+    assert new.out_avals == graph.out_avals
+    given = [*traced.consts, *map(fnp.asarray, args)]
+    for old, out in zip(graph(*given), new(*given), strict=True):
+        np.testing.assert_array_equal(np.asarray(old), np.asarray(out))
+    return graph, new
+
+
+def zeros_of(new, shape):
+    """How often a graph makes an array of one number."""
+    return sum(
+        n.primitive.name == "broadcast_in_dim" and n.outputs[0].aval.shape == shape
+        for n in new.nodes
+    )
+
+
+def descend(table, ids, weights):
+    """A step of gradient descent on a table of which some rows are read."""
+    gradient = fxflow.grad(lambda t: fnp.sum(t[ids] * weights))(table)
+    return table - 0.01 * gradient
+
+
+def test_golden():
+    def f(x, i, u):
+        return x - 0.5 * fnp.zeros_like(x).at[i].add(u, mode="drop")
+
+    _, new = both(f, values(4096, 8), IDS[0].astype(np.uint32), values(6, 8))
+    lines = [
+        re.sub(r"dimension_numbers.*mode", "mode", x) for x in str(new).split("\n")
+    ]
+    assert lines == [
+        "graph f(a: f32[4096,8], b: u32[6], c: f32[6,8]) {",
+        "  d: u32[6,1] = broadcast_in_dim[shape=(6, 1), broadcast_dimensions=(0,)] b",
+        "  e: i32[4096] = broadcast_in_dim[shape=(4096,), broadcast_dimensions=()] 6:i32[]",
+        "  f: i32[6] = iota[dtype=int32, shape=(6,), dimension=0]",
+        "  g: i32[4096] = scatter_min[mode=fill] e d f",
+        "  h: i32[6] = gather[mode=fill, fill_value=6] g d",
+        "  i: f32[6,8] = broadcast_in_dim[shape=(6, 8), broadcast_dimensions=()] 0.0:f32[]",
+        "  j: i32[6,1] = reshape[new_sizes=(6, 1)] h",
+        "  k: f32[6,8] = scatter_add[mode=fill] i j c",
+        "  l: f32[6,8] = mul k 0.5:f32[]",
+        "  m: f32[6,8] = neg l",
+        "  n: f32[4096,8] = scatter_add[mode=fill] a d m",
+        "  return n",
+        "}",
+    ]
+
+
+def test_a_table():
+    graph, new = both(descend, values(2048, 16), IDS, values(20, 6, 16))
+    assert zeros_of(graph, (2048, 16)) == 1 and not zeros_of(new, (2048, 16))
+    assert "sub" in names(graph) and "sub" not in names(new)
+
+
+def test_updates_that_are_lost_one_by_one():
+    table, ids = np.ones((2048, 16), np.float32), np.zeros(120, np.int32)
+    _, new = both(descend, table, ids, np.full((120, 16), 1e-6, np.float32))
+    (got,) = new(*map(fnp.asarray, (table, ids, np.full((120, 16), 1e-6, np.float32))))
+    assert np.asarray(got)[0, 0] < 1
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip", "promise_in_bounds"])
+def test_modes(mode):
+    ids = np.array([3, 3, 5, 3], np.int32)
+    if mode != "promise_in_bounds":
+        ids = np.array([3, 300, 3, -400, 5, 900, 2**31 - 1], np.int32)
+
+    def f(x, u):
+        return (fnp.zeros_like(x).at[ids].add(u, mode=mode) * 3.0) / 8.0 + x
+
+    _, new = both(f, values(256, 256), values(len(ids), 256))
+    assert not zeros_of(new, (256, 256))
+
+
+def test_one_element_of_each_line():
+    def loss(x, ids):
+        right = fnp.take_along_axis(x, ids[:, None], axis=-1)[:, 0]
+        return fnp.mean(fxflow.nn.logsumexp(x, axis=-1) - right)
+
+    graph, new = both(fxflow.grad(loss), values(40, 500), IDS[:, 0].repeat(2))
+    assert names(graph).count("scatter_add") == names(new).count("scatter_add") == 1
+    assert zeros_of(graph, (40, 500)) == zeros_of(new, (40, 500)) + 1
+
+
+def test_several_sums_and_integers():
+    def f(x, i, u):
+        zeros = fnp.zeros_like(x)
+        return x + zeros.at[i].add(u) - zeros.at[i[::-1]].add(-u) * 2
+
+    x = np.arange(1 << 15, dtype=np.int32).reshape(-1, 16)
+    _, new = both(f, x, IDS[0], x[:6])
+    assert not zeros_of(new, x.shape)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, s: (s + x, s),
+        lambda x, s: s - x,
+        lambda x, s: x * s,
+        lambda x, s: x + s * s,
+        lambda x, s: x + s * fnp.inf,
+        lambda x, s: x + 1.0 / s,
+        lambda x, s: x + s[::-1],
+    ],
+    ids=list(map(str, range(7))),
+)
+def test_what_stays(f):
+    def g(x, u):
+        return f(x, fnp.zeros_like(x).at[IDS[0]].add(u))
+
+    graph, new = both(g, values(2048, 8), values(6, 8))
+    assert new is graph
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"), [(64, 6), (2048, 1200)], ids=["small", "many"]
+)
+def test_where_it_does_not_pay(rows, count):
+    def f(x, u):
+        return x + fnp.zeros_like(x).at[np.arange(count) % rows].add(u)
+
+    graph, new = both(f, values(rows, 8), values(count, 8))
+    assert new is graph
+
+
+def test_compiled_and_donated():
+    args = values(2048, 16), IDS, values(20, 6, 16)
+    step = fxflow.jit(descend, donate_argnums=0)
+    compiled = step.lower(*args).compile()
+    assert not compiled.copies()
+    with config.override(passes="none"):
+        expected = fxflow.jit(descend)(*args)
+        other = step.lower(*args).compile()
+    got = compiled(fnp.asarray(args[0]), *args[1:])
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=1e-6)
+    memory = [c.memory_analysis().temp_size_in_bytes for c in (compiled, other)]
+    assert memory[0] < memory[1] / 2
