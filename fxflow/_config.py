@@ -111,7 +111,13 @@ def _optional(parse: Callable[[object], T]) -> Callable[[object], T | None]:
     return parse_optional
 
 
-_PASSES = ("join_scatters", "scatter_sums", "split_loops", "pack_products")
+_PASSES = (
+    "join_scatters",
+    "scatter_sums",
+    "split_loops",
+    "recompute_residuals",
+    "pack_products",
+)
 
 
 def _passes(value: object) -> str:
@@ -283,8 +289,8 @@ class Config(threading.local):
         "all",
         _passes,
         "What rewrites the graph of a jitted function before XLA gets it: all, none, "
-        "or some of join_scatters, scatter_sums, split_loops, pack_products, with "
-        "commas between them.",
+        "or some of join_scatters, scatter_sums, split_loops, recompute_residuals, "
+        "pack_products, with commas between them.",
     )
     # -- checks ------------------------------------------------------------------------
     debug_nans = Option(

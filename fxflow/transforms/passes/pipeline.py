@@ -18,6 +18,7 @@ from fxflow.lax.control_flow.scan import Scan
 from fxflow.lax.remat import Checkpoint
 from fxflow.transforms.passes.loops import split_loops
 from fxflow.transforms.passes.packing import pack_products
+from fxflow.transforms.passes.residuals import recompute_residuals
 from fxflow.transforms.passes.scatters import COMMUTING, join_scatters
 from fxflow.transforms.passes.sums import scatter_sums
 
@@ -26,6 +27,7 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
     "join_scatters": join_scatters,
     "scatter_sums": scatter_sums,
     "split_loops": split_loops,
+    "recompute_residuals": recompute_residuals,
     "pack_products": pack_products,
 }
 # Passes that may keep more in memory: never in what `checkpoint` computes again.

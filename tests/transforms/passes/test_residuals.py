@@ -1,0 +1,149 @@
+"""Residuals: what a loop stacks for another one, before and after."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import config, lax, make_graph
+from fxflow.transforms.passes.residuals import recompute_residuals
+
+RNG = np.random.default_rng(0)
+XS = RNG.normal(size=(6, 4)).astype(np.float32)
+W = RNG.normal(size=(4, 4)).astype(np.float32) / 4
+
+
+def scans(graph):
+    return [n for n in graph.nodes if n.primitive.name == "scan"]
+
+
+def both(f, *args):
+    """The scans of a function's graph after the pass; it computes the same."""
+    traced = make_graph(f)(*args)
+    new = recompute_residuals(traced.graph)
+    new.check()
+    assert new.out_avals == traced.graph.out_avals
+    given = [*traced.consts, *map(fnp.asarray, fxflow.tree.leaves(args))]
+    for old, out in zip(traced.graph(*given), new(*given), strict=True):
+        np.testing.assert_allclose(np.asarray(old), np.asarray(out), rtol=1e-5)
+    return scans(traced.graph), scans(new)
+
+
+def loss(w, xs, reverse=False):
+    def step(c, x):
+        c = fxflow.nn.sigmoid(c @ w + x)
+        return c, c
+
+    last, ys = lax.scan(step, xs[0], xs, reverse=reverse)
+    return fnp.sum(last) + fnp.sum(ys * ys)
+
+
+def test_golden():
+    def f(xs):
+        def first(c, x):
+            s = fnp.tanh(c + x)
+            return s, (s, (1.0 - s) * s)
+
+        def second(c, both):
+            s, d = both
+            return c * d + s, None
+
+        c, both = lax.scan(first, xs[0], xs)
+        return lax.scan(second, c, both, reverse=True)[0]
+
+    _, (first, second) = both(f, XS)
+    assert len(first.outputs) == 2 and len(second.inputs) == 2
+    assert str(second.params["graph"]) == "\n".join(
+        [
+            "graph scan_second(a: f32[4], b: f32[4]) {",
+            "  c: f32[4] = sub 1.0:f32[] b",
+            "  d: f32[4] = mul c b",
+            "  e: f32[4] = mul a d",
+            "  f: f32[4] = add e b",
+            "  return f",
+            "}",
+        ]
+    )
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients(reverse):
+    f = fxflow.grad(functools.partial(loss, reverse=reverse), (0, 1))
+    (before, _), (after, _) = both(f, W, XS)
+    assert len(after.outputs) == len(before.outputs) - 1
+
+
+def test_what_is_stacked_twice():
+    def f(xs):
+        def step(c, x):
+            c = fnp.sin(c + x)
+            return c, (c, c)
+
+        c, (a, b) = lax.scan(step, xs[0], xs)
+        return a, lax.scan(lambda c, x: (c * x, None), c, b)
+
+    (before, _), (after, second) = both(f, XS)
+    assert len(before.outputs) == 3 and len(after.outputs) == 2
+    assert second.inputs[1] is after.outputs[1]
+
+
+def stacking(make):
+    """A loop that stacks `s` and what is made of it, and one that reads both."""
+
+    def f(xs):
+        def step(c, x):
+            s = fnp.sin(c + x)
+            return s, (s, make(s, x))
+
+        c, (s, made) = lax.scan(step, xs[0], xs)
+        return lax.scan(lambda c, x: (c * x[0] + x[1], None), c, (s, made)), made
+
+    return f
+
+
+def test_a_result_stays():
+    before, after = both(stacking(lambda s, x: s * 2.0), XS)
+    assert [len(n.outputs) for n in before] == [len(n.outputs) for n in after] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s, x: fnp.exp(s),
+        lambda s, x: s * x,
+        lambda s, x: ((((s * s) * s) * s) * s) * s,
+        lambda s, x: x + 1.0,
+    ],
+    ids=["dear", "slices", "many", "nothing stacked"],
+)
+def test_what_stays(make):
+    f = stacking(make)
+    traced = make_graph(lambda xs: f(xs)[0])(XS)
+    assert recompute_residuals(traced.graph) is traced.graph
+
+
+def test_a_product_reads_it_as_a_whole():
+    def f(xs):
+        def step(c, x):
+            s = fnp.sin(c + x)
+            return s, (s, s * s)
+
+        c, (s, squares) = lax.scan(step, xs[0], xs)
+        c, _ = lax.scan(lambda c, x: (c * x[0] + x[1], None), c, (s, squares))
+        return c, squares @ s.T
+
+    traced = make_graph(f)(XS)
+    assert recompute_residuals(traced.graph) is traced.graph
+
+
+def test_memory():
+    xs = RNG.normal(size=(64, 32, 32)).astype(np.float32)
+    w = RNG.normal(size=(32, 32)).astype(np.float32) / 32
+    sizes = []
+    for passes in ("none", "recompute_residuals"):
+        with config.override(passes=passes):
+            compiled = fxflow.jit(fxflow.grad(loss)).lower(w, xs).compile()
+        sizes.append(compiled.memory_analysis().temp_size_in_bytes)
+    assert sizes[0] - sizes[1] >= xs.nbytes
