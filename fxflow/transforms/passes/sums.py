@@ -34,9 +34,9 @@ from fxflow.transforms.passes.rewriting import uses, written_out
 
 #: Elements of an array from which it is worth the more operations
 #: (docs/design/0017-sparse-sums.md).
-_LEAST = 1 << 14
-#: Of how many elements of the array at most one is updated.
-_FEW = 2
+_LEAST = 1 << 15
+#: Of how many elements of the array one is updated at most.
+_FEW = 4
 
 
 class _Sparse(NamedTuple):
@@ -93,14 +93,12 @@ def _is_zero(number: Literal | None) -> bool:
 
 def _is_small(scatter: Node) -> bool:
     """Returns whether a scatter adds few enough slices, and of a known kind."""
-    x, indices, updates = (atom.aval for atom in scatter.inputs)
+    x, _, updates = (atom.aval for atom in scatter.inputs)
     if is_symbolic(x.shape) or is_symbolic(updates.shape):
         return False
     if x.size < _LEAST or _FEW * updates.size > x.size:
         return False
-    return _is_distinct(scatter) or (
-        _adds_rows(scatter) and _FEW * math.prod(indices.shape[:-1]) <= x.size
-    )
+    return _is_distinct(scatter) or _adds_rows(scatter)
 
 
 def _is_distinct(scatter: Node) -> bool:

@@ -28,7 +28,7 @@ def scatters(text):
         ("", ()),
         ("split_loops", ("split_loops",)),
         ("split_loops, join_scatters", ("join_scatters", "split_loops")),
-        ("pack_products,split_loops, join_scatters", tuple(PASSES)),
+        (", ".join(reversed(PASSES)), tuple(PASSES)),
     ],
 )
 def test_option(given, names):

@@ -52,34 +52,34 @@ def test_golden():
     def f(x, i, u):
         return x - 0.5 * fnp.zeros_like(x).at[i].add(u, mode="drop")
 
-    _, new = both(f, values(4096, 8), IDS[0].astype(np.uint32), values(6, 8))
+    _, new = both(f, values(8192, 8), IDS[0].astype(np.uint32), values(6, 8))
     left_out = r"dimension_numbers.*(?=mode)|, broadcast_dim[^]]*"
     assert re.sub(left_out, "", str(new)).split("\n") == [
-        "graph f(a: f32[4096,8], b: u32[6], c: f32[6,8]) {",
+        "graph f(a: f32[8192,8], b: u32[6], c: f32[6,8]) {",
         "  d: u32[6,1] = broadcast_in_dim[shape=(6, 1)] b",
-        "  e: i32[4096] = broadcast_in_dim[shape=(4096,)] 6:i32[]",
+        "  e: i32[8192] = broadcast_in_dim[shape=(8192,)] 6:i32[]",
         "  f: i32[6] = iota[dtype=int32, shape=(6,), dimension=0]",
-        "  g: i32[4096] = scatter_min[mode=fill] e d f",
+        "  g: i32[8192] = scatter_min[mode=fill] e d f",
         "  h: i32[6] = gather[mode=fill, fill_value=6] g d",
         "  i: f32[6,8] = broadcast_in_dim[shape=(6, 8)] 0.0:f32[]",
         "  j: i32[6,1] = reshape[new_sizes=(6, 1)] h",
         "  k: f32[6,8] = scatter_add[mode=fill] i j c",
         "  l: f32[6,8] = mul k 0.5:f32[]",
         "  m: f32[6,8] = neg l",
-        "  n: f32[4096,8] = scatter_add[mode=fill] a d m",
+        "  n: f32[8192,8] = scatter_add[mode=fill] a d m",
         "  return n",
         "}",
     ]
 
 
 def test_a_table():
-    graph, new = both(descend, values(2048, 16), IDS, values(20, 6, 16))
-    assert zeros_of(graph, (2048, 16)) == 1 and not zeros_of(new, (2048, 16))
+    graph, new = both(descend, values(4096, 16), IDS, values(20, 6, 16))
+    assert zeros_of(graph, (4096, 16)) == 1 and not zeros_of(new, (4096, 16))
     assert "sub" in names(graph) and "sub" not in names(new)
 
 
 def test_updates_that_are_lost_one_by_one():
-    table, ids = np.ones((2048, 16), np.float32), np.zeros(120, np.int32)
+    table, ids = np.ones((4096, 16), np.float32), np.zeros(120, np.int32)
     _, new = both(descend, table, ids, np.full((120, 16), 1e-6, np.float32))
     (got,) = new(*map(fnp.asarray, (table, ids, np.full((120, 16), 1e-6, np.float32))))
     assert np.asarray(got)[0, 0] < 1
@@ -103,9 +103,9 @@ def test_one_element_of_each_line():
         right = fnp.take_along_axis(x, ids[:, None], axis=-1)[:, 0]
         return fnp.mean(fxflow.nn.logsumexp(x, axis=-1) - right)
 
-    graph, new = both(fxflow.grad(loss), values(40, 500), IDS[:, 0].repeat(2))
+    graph, new = both(fxflow.grad(loss), values(40, 1000), IDS[:, 0].repeat(2))
     assert names(graph).count("scatter_add") == names(new).count("scatter_add") == 1
-    assert zeros_of(graph, (40, 500)) == zeros_of(new, (40, 500)) + 1
+    assert zeros_of(graph, (40, 1000)) == zeros_of(new, (40, 1000)) + 1
 
 
 def test_several_sums_and_integers():
@@ -113,7 +113,7 @@ def test_several_sums_and_integers():
         zeros = fnp.zeros_like(x)
         return x + zeros.at[i].add(u) - zeros.at[i[::-1]].add(-u) * 2
 
-    x = np.arange(1 << 15, dtype=np.int32).reshape(-1, 16)
+    x = np.arange(1 << 16, dtype=np.int32).reshape(-1, 16)
     _, new = both(f, x, IDS[0], x[:6])
     assert not zeros_of(new, x.shape)
 
@@ -135,12 +135,12 @@ def test_what_stays(f):
     def g(x, u):
         return f(x, fnp.zeros_like(x).at[IDS[0]].add(u))
 
-    graph, new = both(g, values(2048, 8), values(6, 8))
+    graph, new = both(g, values(8192, 8), values(6, 8))
     assert new is graph
 
 
 @pytest.mark.parametrize(
-    ("rows", "count"), [(64, 6), (2048, 1200)], ids=["small", "many"]
+    ("rows", "count"), [(64, 6), (8192, 4000)], ids=["small", "many"]
 )
 def test_where_it_does_not_pay(rows, count):
     def f(x, u):
@@ -151,7 +151,7 @@ def test_where_it_does_not_pay(rows, count):
 
 
 def test_compiled_and_donated():
-    args = values(2048, 16), IDS, values(20, 6, 16)
+    args = values(4096, 16), IDS, values(20, 6, 16)
     step = fxflow.jit(descend, donate_argnums=0)
     compiled = step.lower(*args).compile()
     assert not compiled.copies()
@@ -159,6 +159,6 @@ def test_compiled_and_donated():
         expected = fxflow.jit(descend)(*args)
         other = step.lower(*args).compile()
     got = compiled(fnp.asarray(args[0]), *args[1:])
-    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=1e-6)
-    memory = [c.memory_analysis().temp_size_in_bytes for c in (compiled, other)]
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), atol=1e-6)
+    memory = [c.memory_analysis()["temp_size_in_bytes"] for c in (compiled, other)]
     assert memory[0] < memory[1] / 2
