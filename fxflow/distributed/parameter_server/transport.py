@@ -108,6 +108,10 @@ class Deadline:
         """Whether it is too late."""
         return time.monotonic() >= self._end
 
+    def renew(self) -> None:
+        """Begins anew: what is waited for goes on."""
+        self._end = time.monotonic() + self.seconds
+
     def error(
         self, late: str = "", processes: tuple[int, ...] = ()
     ) -> DistributedError:

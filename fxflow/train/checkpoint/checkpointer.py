@@ -30,9 +30,9 @@ class Checkpointer:
     """Saves a state now and then, while training goes on, and keeps the last ones.
 
     A save takes the state to host memory and returns; a thread writes it. What is there
-    already, such as an array of a CPU, is not copied, unless it is NumPy's. Its error
-    is raised by the next call. The newest checkpoint that is whole is what a killed run
-    goes on from.
+    already, such as an array of a CPU, is not copied, unless it is NumPy's; nor is a
+    `numpy.memmap` of mode "r", whose file must stay as it is. An error is raised by the
+    next call. The newest checkpoint that is whole is what a killed run goes on from.
 
     Args:
       folder: as `where` of `save`. One run writes to it at a time.

@@ -8,6 +8,8 @@ a checkpoint can be restored onto other devices.
 from __future__ import annotations
 
 import abc
+import json
+import math
 import secrets
 import threading
 from collections.abc import Sequence
@@ -81,13 +83,15 @@ def on_host(part: Any, copy: bool) -> NDArray:
     """Returns a part in host memory.
 
     An `Array` that is there already is not copied: the runtime does not write into
-    memory of which there is a view, so that it stays as it is though it is donated.
+    memory of which there is a view, so that it stays as it is though it is donated. Nor
+    is a file that is mapped to be read: it may be larger than memory.
 
     Args:
       part: of `own_parts`.
       copy: whether a NumPy array may change before it is written.
     """
-    if copy and not isinstance(part, Array):
+    mapped = isinstance(part, np.memmap) and part.mode == "r"
+    if copy and not (mapped or isinstance(part, Array)):
         return np.array(part)
     return np.asarray(part)
 
@@ -115,6 +119,21 @@ def joined(parts: Parts, shape: Sequence[int]) -> NDArray:
 
 class Reader(abc.ABC):
     """Reads the elements of a checkpoint's arrays, whole or in parts."""
+
+    def mapped(self, number: int, entry: Entry) -> NDArray:
+        """Returns the array of an entry, memory-mapped; `finish` checks it.
+
+        Args:
+          number: of the leaf.
+          entry: what is known of it.
+
+        Raises:
+          CheckpointError: the elements are damaged or not there, or cannot be mapped.
+        """
+        raise CheckpointError(
+            "restore: mmap=True is for a checkpoint of one process in a folder, a "
+            "safetensors file; this one is of several, or in an object store"
+        )
 
     @abc.abstractmethod
     def read(self, number: int, entry: Entry, index: Index) -> NDArray:
@@ -214,6 +233,7 @@ class _Safetensors(Reader):
     def __init__(self, folder: Local, name: str) -> None:
         self._where = folder.path / name
         self._file: Any = None
+        self._mapped: tuple[dict[str, Any], NDArray] | None = None
         # One array is checked while the next one is read: zlib lets go of the GIL.
         self._pool = ThreadPoolExecutor(1, "fxflow checkpoint")
         self._checks: dict[int, tuple[Entry, Future[int]]] = {}
@@ -242,12 +262,8 @@ class _Safetensors(Reader):
             else:
                 stored = file.get_tensor(entry.name)
                 if expected is not None and stored.shape != expected:
-                    raise DamagedCheckpointError(
-                        f"{self._where}: {entry.name} is damaged: its shape is "
-                        f"{stored.shape}, not {expected}"
-                    )
-                check = self._pool.submit(crc32, _as_bytes(stored).data)
-                self._checks[number] = entry, check
+                    raise self._misfit(entry, stored.shape)
+                self._check(number, entry, stored)
                 whole = stored if expected is not None else stored.view(dtype)[..., 0]
                 part: NDArray = whole[index]
                 return part
@@ -257,6 +273,33 @@ class _Safetensors(Reader):
             ) from None
         found: NDArray = stored
         return found if expected is not None else found.view(dtype)[..., 0]
+
+    def mapped(self, number: int, entry: Entry) -> NDArray:
+        self._open()  # which checks the header
+        if self._mapped is None:
+            file = np.memmap(self._where, np.uint8, "r")
+            begin = 8 + int.from_bytes(file[:8].tobytes(), "little")
+            self._mapped = json.loads(file[8:begin].tobytes()), file[begin:]
+        header, data = self._mapped
+        if entry.name not in header:
+            raise DamagedCheckpointError(f"{self._where}: {entry.name} is not there")
+        first, last = header[entry.name]["data_offsets"]
+        dtype = dtypes.dtype(entry.dtype)
+        if last - first != dtype.itemsize * math.prod(entry.shape):
+            raise self._misfit(entry, tuple(header[entry.name]["shape"]))
+        found: NDArray = data[first:last].view(dtype).reshape(entry.shape)
+        self._check(number, entry, found)
+        return found
+
+    def _check(self, number: int, entry: Entry, stored: NDArray) -> None:
+        check = self._pool.submit(crc32, _as_bytes(stored).data)
+        self._checks[number] = entry, check
+
+    def _misfit(self, entry: Entry, shape: tuple[int, ...]) -> DamagedCheckpointError:
+        return DamagedCheckpointError(
+            f"{self._where}: {entry.name} is damaged: its shape is {shape}, not "
+            f"{entry.shape}"
+        )
 
     def finish(self) -> None:
         for entry, check in self._checks.values():

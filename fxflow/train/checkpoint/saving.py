@@ -222,6 +222,7 @@ def restore(
     missing: Literal["error", "keep"] = "error",
     unused: Literal["error", "ignore"] = "error",
     cast: bool = False,
+    mmap: bool = False,
     timeout: float = TIMEOUT,
 ) -> Any:
     """Reads a state, onto the devices where it is wanted.
@@ -240,6 +241,9 @@ def restore(
         its value of `like`.
       unused: whether leaves that `like` does not have are an error.
       cast: whether arrays may have another dtype in the checkpoint, and are converted.
+      mmap: whether NumPy arrays stay in the checkpoint's file, memory-mapped and
+        read-only, so that they may be larger than memory. The file may be removed
+        meanwhile. Checkpoints of one process in a folder only.
       timeout: seconds that reading may take.
 
     Returns:
@@ -266,6 +270,7 @@ def restore(
         missing=missing,
         unused=unused,
         cast=cast,
+        mmap=mmap,
         timeout=timeout,
     )
 
@@ -279,6 +284,7 @@ def restored(
     missing: str = "error",
     unused: str = "error",
     cast: bool = False,
+    mmap: bool = False,
     timeout: float = TIMEOUT,
 ) -> Any:
     """Reads a state: `restore`, of a storage."""
@@ -295,7 +301,7 @@ def restored(
     try:
         if like is None:
             values = [
-                _value(reader, number, entry, None, None)
+                _value(reader, number, entry, None, None, mmap)
                 for number, entry in enumerate(said.entries)
             ]
             reader.finish()
@@ -306,7 +312,7 @@ def restored(
         )
         found = [
             expected if number is None
-            else _value(reader, number, said.entries[number], expected, place)
+            else _value(reader, number, said.entries[number], expected, place, mmap)
             for (expected, number), place in zip(pairs, places, strict=True)
         ]  # fmt: skip
         reader.finish()
@@ -394,7 +400,9 @@ def _fits(expected: Any, entry: Entry, cast: bool) -> bool:
     )
 
 
-def _value(reader: Reader, number: int, entry: Entry, expected: Any, place: Any) -> Any:
+def _value(
+    reader: Reader, number: int, entry: Entry, expected: Any, place: Any, mmap: bool
+) -> Any:
     """Returns a leaf as it is expected, where it is expected."""
     if entry.python:
         return description.python_value(entry)
@@ -414,6 +422,8 @@ def _value(reader: Reader, number: int, entry: Entry, expected: Any, place: Any)
         bits = device_put(part(()), place)
     elif isinstance(expected, (Array, ShapeDtypeStruct)):
         bits = asarray(part(()))
+    elif mmap and not entry.key:
+        bits = reader.mapped(number, entry).astype(dtype, copy=False)
     else:
         bits = part(())
     return wrap_key_data(bits, impl=entry.key) if entry.key else bits

@@ -256,3 +256,15 @@ def test_the_newest_up_to_a_step(tmp_path: Path) -> None:
     assert checkpoints.restored_step == 4
     with pytest.raises(CheckpointError, match="no checkpoint of a step up to 1 here"):
         checkpoints.restore(at_most=1)
+
+
+def test_files_that_are_mapped_are_not_copied(tmp_path: Path) -> None:
+    np.arange(1000).tofile(tmp_path / "rows")
+    mapped = np.memmap(tmp_path / "rows", np.int64, "r")
+    taken = saving.snapshot([mapped, np.arange(3)], storage_of(tmp_path, 1.0), True)
+    (one,), (other,) = (parts or [] for parts in taken.parts)
+    assert np.shares_memory(one[1], mapped)
+    assert other[1].base is None
+    with Checkpointer(tmp_path / "kept") as checkpoints:
+        checkpoints.save(0, {"rows": mapped})
+    assert np.array_equal(checkpoints.restore(mmap=True)["rows"], np.arange(1000))

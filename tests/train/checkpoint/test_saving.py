@@ -339,3 +339,36 @@ def test_other_programs_read_the_file(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.safetensors")
     assert load_file(path)["layers/0/w"].shape == (2, 3)
     assert tree.leaves(json.loads((tmp_path / "tree.json").read_text())["leaves"])
+
+
+# -- arrays larger than memory ---------------------------------------------------------
+
+
+def test_arrays_that_stay_in_the_file(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, state())
+    mapped, whole = (checkpoint.restore(tmp_path, mmap=m) for m in (True, False))
+    assert_same(mapped, whole)
+    host = mapped["host"]
+    assert isinstance(host, np.memmap) and not host.flags.writeable
+    assert mapped["small"].dtype == fnp.int4  # which the file has as bytes
+    like = {"host": np.zeros(3, np.int32), "params": {"w": fnp.zeros((2, 3))}}
+    found = checkpoint.restore(tmp_path, like, unused="ignore", cast=True, mmap=True)
+    assert found["host"].dtype == np.int32
+    assert isinstance(found["params"]["w"], fxflow.Array)
+    # Another checkpoint takes the place of the file.
+    checkpoint.save(tmp_path, {"a": 1})
+    assert host.tolist() == [0, 1, 2]
+
+
+def test_mapped_elements_are_checked(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"w": np.arange(1000)})
+    (path,) = tmp_path.glob("arrays-*")
+    with path.open("r+b") as file:
+        file.seek(-8, os.SEEK_END)
+        file.write(b"\xff")
+    with pytest.raises(DamagedCheckpointError, match="elements of w are damaged"):
+        checkpoint.restore(tmp_path, mmap=True)
+    other = places(tmp_path)[1]
+    checkpoint.save(other, {"w": np.arange(3)})
+    with pytest.raises(CheckpointError, match="mmap=True is for a checkpoint of one"):
+        checkpoint.restore(other, mmap=True)

@@ -25,8 +25,8 @@ from fxflow.errors import DistributedError
 _HELD, _GLANCE = 10.0, 2.0
 #: Seconds for which rows of a cut are kept to be read.
 _KEPT = 60.0
-#: Blocks of rows in one answer.
-_BLOCKS = 16
+#: Blocks of rows in one answer, at most, and bytes after which there is none more.
+_BLOCKS, _BYTES = 16, 4 << 20
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -60,6 +60,7 @@ class _Cut:
 class _Rows:
     """The rows of one table in a cut, as they are read."""
 
+    which: int
     blocks: Iterator[RowBlock]
     until: float
     part: int = -1
@@ -150,31 +151,42 @@ class Cuts:
 
     # -- rows of tables ----------------------------------------------------------------
 
-    def keep(self, number: int, shard: Shard, now: float) -> list[str]:
-        """Keeps the rows of a shard's tables as they are; returns the tables' names."""
+    def keep(self, number: int, which: int, shard: Shard, now: float) -> list[str]:
+        """Keeps the rows of a shard's tables as they are, for a cut.
+
+        Returns:
+          The tables' names.
+        """
         for name, table in shard.tables.items():
             self._rows.pop((number, name), None)
-            self._rows[number, name] = _Rows(table.state(), now + _KEPT)
+            self._rows[number, name] = _Rows(which, table.state(), now + _KEPT)
         return list(shard.tables)
 
     def rows(
-        self, number: int, name: str, part: int, now: float
+        self, number: int, which: int, name: str, part: int, now: float
     ) -> tuple[dict[str, Any], Arrays]:
         """Returns a part of the rows of a cut; the same once more if it is asked again.
 
         Raises:
-          DistributedError: nobody read for too long.
+          _LostCutError: nobody read for too long, or the cut was made elsewhere.
         """
         rows = self._rows.get((number, name))
-        if rows is None or part not in (rows.part, rows.part + 1):
-            raise DistributedError(
+        here = rows is not None and rows.which == which
+        if rows is None or not here or part not in (rows.part, rows.part + 1):
+            raise _LostCutError(
                 f"the rows of table {name!r} in the snapshot were not read for "
-                f"{_KEPT:g} s: make another one"
+                f"{_KEPT:g} s, somebody made another one, or another server serves the "
+                "shard now: make another one"
             )
-        rows.until = now + _KEPT
+        for (other, _), waiting in self._rows.items():
+            if other == number:  # tables are read one after another
+                waiting.until = now + _KEPT
         if part > rows.part:
-            rows.part, rows.last = part, {}
+            rows.part, rows.last, size = part, {}, 0
             for i, block in zip(range(_BLOCKS), rows.blocks, strict=False):
-                for j, values in enumerate([block.ids, block.rows, *block.state]):
-                    rows.last[f"{i}/{j}"] = values
+                fields = [block.ids, block.rows, *block.state]
+                rows.last |= {f"{i}/{j}": values for j, values in enumerate(fields)}
+                size += sum(values.nbytes for values in fields)
+                if size >= _BYTES:
+                    break
         return {"end": not rows.last}, rows.last

@@ -91,6 +91,9 @@ def read(path: Path, *, limits: Limits, repair: bool = True) -> Iterator[Message
       path: of the file; nothing is yielded if there is none.
       limits: of one message.
       repair: whether to cut off what is not whole, so that more may be appended.
+
+    Raises:
+      DistributedError: another version of fxflow has written it.
     """
     if not path.exists():
         return
@@ -100,7 +103,12 @@ def read(path: Path, *, limits: Limits, repair: bool = True) -> Iterator[Message
             frames = _record(file)
             try:
                 message = None if frames is None else decode(frames, limits=limits)
-            except MessageError:
+            except MessageError as error:
+                if error.reason == "version":
+                    raise DistributedError(
+                        f"{path} was written by another version of fxflow: {error}. "
+                        "Go on with that one, or begin anew with an empty folder"
+                    ) from None
                 message = None
             if message is None:
                 if repair:

@@ -151,6 +151,8 @@ class Server:
         self._readers: list[_Reader] = []
         self._workers: dict[int, _Known] = {}
         self._cuts = Cuts()
+        #: Who brings the rows of the snapshot that a shard's run begins with.
+        self._bringers: dict[int, int] = {}
         self._looked = 0.0
         self.meter, self.tracing = Meter(), ServerTracing()
         self._span = self.tracing.recorder.span
@@ -518,15 +520,14 @@ class Server:
 
     def _on_hello(self, peer: bytes, message: Message) -> None:
         self._require_same_run(message)
-        _, shard = self._served(message)
+        asked, shard = self._served(message)
         fingerprint = message.fields.get("fingerprint")
         if fingerprint is not None and shard.model is not None:
             who = str(message.fields.get("name") or f"worker {message.worker}")
             shard.require_same(str(fingerprint), who)
         shards = {}
         for number in self.view.served_by(self.number):
-            model = self.shards[number].model
-            shards[str(number)] = model.fingerprint if model else ""
+            shards[str(number)] = self.shards[number].fingerprint
         fields = {
             "view": self.view.to_json(),
             "server": self.number,
@@ -534,6 +535,7 @@ class Server:
             "platform": clients.default_backend(),
             "shards": shards,
             "pid": os.getpid(),
+            **self._brought(asked, message.worker),
         }
         self._reply(peer, message, "welcome", fields)
 
@@ -575,12 +577,46 @@ class Server:
         number, shard = self._served(message)
         if shard.turn(message) is Turn.NEXT:
             self._commit(number, message)
-        assert shard.model is not None
-        fields = {"fingerprint": shard.model.fingerprint}
-        self._reply(peer, message, "model_ok", fields)
+        self._reply(peer, message, "model_ok", self._begun(number, message))
+
+    def _on_push_rows(self, peer: bytes, message: Message) -> None:
+        number, shard = self._served(message)
+        turn = Turn.EARLY if shard.model is None else shard.turn(message)
+        if turn is Turn.EARLY:
+            self._reply(peer, message, "refuse", {"why": "early"})
+            return
+        if turn is Turn.NEXT:
+            self._commit(number, message)
+        self._reply(peer, message, "model_ok", self._begun(number, message))
+
+    def _begun(self, number: int, message: Message) -> dict[str, Any]:
+        """Returns whether a shard's run has begun, and who is to bring what it lacks.
+
+        Raises:
+          DistributedError: the worker is to bring it, and cannot.
+        """
+        said = self._brought(number, message.worker)
+        if self.shards[number].lacking is not None and not said["waits"]:
+            self.shards[number].require_snapshot(message)
+            self._bringers[number] = message.worker
+        return {**said, "begun": self.shards[number].lacking is None}
+
+    def _brought(self, number: int, worker: int) -> dict[str, Any]:
+        """Returns how much a shard has of a snapshot, and whether another brings more.
+
+        All workers have the same snapshot, but one is enough to bring it: the first,
+        and when that is gone another one.
+        """
+        lacking, bringer = self.shards[number].lacking, self._bringers.get(number)
+        other = bringer != worker and bringer in self._workers
+        parts = lacking.taken if lacking is not None else 0
+        return {"parts": parts, "waits": lacking is not None and other}
 
     def _on_join(self, peer: bytes, message: Message) -> None:
         number, shard = self._served(message)
+        if shard.lacking is not None:
+            self._reply(peer, message, "refuse", {"why": "early"})
+            return
         who = f"worker {message.worker}"
         shard.require_same(str(message.fields["fingerprint"]), who)
         # Asked twice, because the answer was late, it must not lose its clock.
@@ -679,7 +715,8 @@ class Server:
             arrays = {str(i): value for i, value in enumerate(shard.sent())}
         else:
             fields, arrays = shard.values()
-            fields["tables"] = self._cuts.keep(number, shard, time.monotonic())
+            which = int(asked[1].fields["cut"])
+            fields["tables"] = self._cuts.keep(number, which, shard, time.monotonic())
         self._reply(*asked, "cut_ok", fields, arrays)
         self._end_cut(number)
 
@@ -690,7 +727,8 @@ class Server:
     def _on_snapshot(self, peer: bytes, message: Message) -> None:
         number, _ = self._served(message)
         table, part = str(message.fields["table"]), int(message.fields["part"])
-        fields, arrays = self._cuts.rows(number, table, part, time.monotonic())
+        which, now = int(message.fields["cut"]), time.monotonic()
+        fields, arrays = self._cuts.rows(number, which, table, part, now)
         self._reply(peer, message, "snapshot_ok", fields, arrays)
 
     def _on_enlist(self, peer: bytes, message: Message) -> None:
@@ -733,6 +771,7 @@ class Server:
         return {
             "server": self.number,
             "epoch": self.view.epoch,
+            "view": self.view.to_json(),
             "addresses": list(self.view.addresses),
             "peers": list(self.view.peers),
             "shards": shards,

@@ -104,6 +104,20 @@ class Position(NamedTuple):
     entries: int
 
 
+class Lacking(NamedTuple):
+    """What a shard lacks of the snapshot that its run begins with.
+
+    Attributes:
+      snapshot: which.
+      parts: of its rows that there are.
+      taken: parts that are here.
+    """
+
+    snapshot: str
+    parts: int
+    taken: int
+
+
 class Shard:
     """Parameters, optimizer state and what is known of the workers.
 
@@ -133,6 +147,8 @@ class Shard:
         self._waiting: dict[Push, Mapping[str, Any]] = {}
         self.tables: dict[str, Table] = {}
         self._prepared: _Prepared | None = None
+        #: Rows that come before the run begins; None: it has them all.
+        self.lacking: Lacking | None = None
         #: Of the workers in the group, who they are for people.
         self.names: dict[int, str] = {}
         #: Who has not come yet of those with whom rounds begin, by name.
@@ -147,7 +163,7 @@ class Shard:
         """Returns whether an entry is due, checked against all that is known.
 
         Args:
-          entry: of kind `model`, `join`, `leave`, `read` or `push`.
+          entry: of kind `model`, `push_rows`, `join`, `leave`, `read` or `push`.
 
         Returns:
           `NEXT` if `apply` takes it; another if it changes nothing.
@@ -169,6 +185,8 @@ class Shard:
             self._prepare(model, entry)
             return Turn.NEXT
         model = self._required(entry)
+        if entry.kind == "push_rows":
+            return self._turn_of_rows(entry)
         if entry.kind != "push":
             return Turn.NEXT
         turn = self.ledger.turn(entry.worker, entry.sequence)
@@ -182,6 +200,16 @@ class Shard:
                     table.check(*rows)
         self.counts.repeated += turn is Turn.SEEN
         return turn
+
+    def _turn_of_rows(self, entry: Message) -> Turn:
+        if self.lacking is None:
+            return Turn.SEEN
+        self.require_snapshot(entry)
+        if entry.sequence != self.lacking.taken + 1:
+            return Turn.SEEN if entry.sequence <= self.lacking.taken else Turn.EARLY
+        name, block = _block_of(entry)
+        self._table(name).check_block(block)
+        return Turn.NEXT
 
     def apply(self, entry: Message) -> str:
         """Applies an entry that is due.
@@ -265,15 +293,39 @@ class Shard:
             self._begin_with(entry)
 
     def _begin_with(self, entry: Message) -> None:
-        """Takes over the optimizer's state and the rows of a snapshot."""
-        arrays = entry.arrays
+        """Takes over the optimizer's state of a snapshot, whose rows follow."""
+        arrays, fields = entry.arrays, entry.fields
         self.optimizer = [
             fnp.asarray(from_host(HostLeaf(arrays[f"optimizer/{i}"], str(key))))
-            for i, key in enumerate(entry.fields["keys"])
+            for i, key in enumerate(fields["keys"])
         ]
-        for name, count in entry.fields["rows"].items():
-            for i in range(count):
-                self.tables[name].put(_rows_of(arrays, name, i))
+        if fields["parts"]:
+            self.lacking = Lacking(str(fields["snapshot"]), int(fields["parts"]), 0)
+
+    def _apply_push_rows(self, entry: Message) -> None:
+        assert self.lacking is not None
+        name, block = _block_of(entry)
+        self.tables[name].put(block)
+        lacking = self.lacking._replace(taken=entry.sequence)
+        self.lacking = lacking if lacking.taken < lacking.parts else None
+
+    def require_snapshot(self, message: Message) -> None:
+        """Checks that a worker has the snapshot whose rows are lacking, if any are.
+
+        Raises:
+          DistributedError: it has another one, or none.
+        """
+        if self.lacking is None:
+            return
+        snapshot, parts, taken = self.lacking
+        fields = message.fields
+        if (fields.get("snapshot"), fields.get("parts", parts)) != (snapshot, parts):
+            raise DistributedError(
+                f"the run is to begin with a snapshot, of which {taken} of {parts} "
+                "parts are here, and whoever brought them is gone; worker "
+                f"{message.worker} has another snapshot, or none: give all workers the "
+                "same one, or begin anew with servers whose folders are empty"
+            )
 
     def require_same(self, fingerprint: str, who: str) -> None:
         """Checks that a worker trains what is trained here.
@@ -394,12 +446,25 @@ class Shard:
             for name, table in self.model.tables.items()
         }
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the model, once the run has begun here; empty before."""
+        return self.model.fingerprint if self.model and not self.lacking else ""
+
     def table(self, name: str) -> Table:
         """Returns a table.
 
         Raises:
-          DistributedError: there is none of that name.
+          DistributedError: there is none of that name, or the run has not begun.
         """
+        if self.lacking is not None:
+            raise DistributedError(
+                f"table {name!r} is not there yet: of the snapshot that the run begins "
+                f"with, {self.lacking.taken} of {self.lacking.parts} parts are here"
+            )
+        return self._table(name)
+
+    def _table(self, name: str) -> Table:
         if name not in self.tables:
             raise DistributedError(
                 f"there is no table {name!r}: the run has "
@@ -477,10 +542,11 @@ class Shard:
           the kinds of those that are random keys. References, nothing is copied.
 
         Raises:
-          DistributedError: there is no model yet.
+          DistributedError: the run has not begun.
         """
-        if self.model is None:
-            raise DistributedError("there is no model yet: nothing can be kept")
+        if not self.fingerprint:
+            raise DistributedError("the run has not begun: nothing can be kept")
+        assert self.model is not None
         state = [_host(leaf) for leaf in self.optimizer]
         named = zip(self.model.names, self.params, strict=True)
         arrays = {f"param/{name}": np.asarray(value) for name, value in named}
@@ -524,6 +590,7 @@ class Shard:
             "position": list(self.position),
             "waiting": waiting,
             "rows": rows,
+            "lacking": self.lacking,
             "awaited": list(self.awaited),
             "names": sorted(self.names.items()),
             "reads": sorted(self._reads.items()),
@@ -572,6 +639,8 @@ class Shard:
             for name, count in fields["rows"].items():
                 blocks = (_rows_of(arrays, name, i) for i in range(count))
                 shard.tables[name].load(blocks)
+            if fields["lacking"]:
+                shard.lacking = Lacking(*fields["lacking"])
             shard.awaited = tuple(map(str, fields["awaited"]))
             shard.names = {int(w): str(n) for w, n in fields["names"]}
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}
@@ -610,6 +679,12 @@ def _rows_of(arrays: Arrays, name: str, i: int) -> RowBlock:
     return RowBlock(ids, rows, tuple(state))
 
 
+def _block_of(entry: Message) -> tuple[str, RowBlock]:
+    """Returns the table and the rows that a part of a snapshot brings."""
+    ids, rows, *state = entry.arrays.values()
+    return str(entry.fields["table"]), RowBlock(ids, rows, tuple(state))
+
+
 def _check_snapshot(model: Model, entry: Message) -> None:
     """Checks that a snapshot is of such a model, before any of it is used.
 
@@ -618,18 +693,12 @@ def _check_snapshot(model: Model, entry: Message) -> None:
     """
     names = [str(i) for i in range(len(model.state))]
     _check_types(entry, "optimizer/", names, model.state)
-    counts = {str(name): int(n) for name, n in entry.fields["rows"].items()}
-    for name, count in counts.items():
-        if name not in model.tables:
-            raise DistributedError(
-                f"the snapshot has a table {name!r}, the run has not"
-            )
-        for i in range(count):
-            ids, rows, state = _rows_of(entry.arrays, name, i)
-            if ids.dtype != np.int64 or any(
-                x.ndim < 1 or len(x) != len(ids) for x in (ids, rows, *state)
-            ):
-                raise DistributedError(f"the rows of table {name!r} are no snapshot's")
+    parts = entry.fields["parts"]
+    if not isinstance(parts, int) or parts < 0 or (parts and not model.tables):
+        raise DistributedError(
+            f"worker {entry.worker} brings a snapshot of {parts!r} parts of rows for "
+            f"{len(model.tables)} tables"
+        )
 
 
 def _workers_of(entry: Message) -> tuple[str, ...]:

@@ -33,7 +33,6 @@ Fields = list[npt.NDArray[Any]]
 
 # Ids as keys: bytes in the order of the numbers, so that neighbours are in one page.
 _KEY = np.dtype(">i8")
-_SCANNED = 8192
 # A page that cannot be written kills a process that writes through its memory: keep so
 # much of the disk free.
 _SPARE = 256 << 20
@@ -198,16 +197,20 @@ class DiskView:
         self._cursor = transaction.cursor()
         self._more = self._cursor.first()
 
-    def read(self) -> tuple[Ids, Fields] | None:
-        """Returns the ids and fields of the next rows; None: there are no more."""
+    def read(self, count: int) -> tuple[Ids, Fields] | None:
+        """Returns the ids and fields of the next rows; None: there are no more.
+
+        Args:
+          count: of rows, at most.
+        """
         if not self._more:
             return None
         found = []
         for item in self._cursor.iternext():
             found.append(item)
-            if len(found) == _SCANNED:
+            if len(found) == count:
                 break
-        self._more = len(found) == _SCANNED and self._cursor.next()
+        self._more = len(found) == count and self._cursor.next()
         read: tuple[Ids, Fields] = self._taken_apart(found)
         return read
 

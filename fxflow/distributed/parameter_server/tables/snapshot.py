@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ from fxflow.distributed.parameter_server.tables.disk import DiskRows
 from fxflow.distributed.parameter_server.tables.index import NONE, Ids, Slots
 from fxflow.distributed.parameter_server.tables.memory import Memory
 
-BLOCK = 8192
+#: Rows of a block, and their bytes, at most.
+BLOCK, BLOCK_BYTES = 8192, 4 << 20
 
 
 class RowBlock(NamedTuple):
@@ -52,6 +54,8 @@ class Cut:
     ) -> None:
         self.closed = False
         self._memory, self._end = memory, memory.end
+        row = sum(math.prod(f.shape[1:]) * f.dtype.itemsize for f in memory.fields)
+        self._most = max(1, min(BLOCK, BLOCK_BYTES // max(row, 1)))
         self._copied: list[RowBlock] = []
         self._view = None if disk is None else disk.view()
         self._slots: Slots | None = None
@@ -73,8 +77,9 @@ class Cut:
         """Copies those of the rows that are about to change and were not yet read."""
         old = slots[slots < self._end]
         old = old[self._waiting[old]]
-        if len(old):
-            self._copied.append(self._take(np.unique(old)))
+        old = np.unique(old)
+        for start in range(0, len(old), self._most):
+            self._copied.append(self._take(old[start : start + self._most]))
 
     def next(self) -> RowBlock | None:
         """Returns the next rows; None: all were read.
@@ -94,11 +99,12 @@ class Cut:
 
     def _read(self) -> Generator[RowBlock, None, None]:
         count = self._end if self._slots is None else len(self._slots)
-        for start in range(0, count, BLOCK):
+        most = self._most
+        for start in range(0, count, most):
             if self._slots is None:
-                here = np.flatnonzero(self._waiting[start : start + BLOCK]) + start
+                here = np.flatnonzero(self._waiting[start : start + most]) + start
             else:
-                slots = self._slots[start : start + BLOCK]
+                slots = self._slots[start : start + most]
                 here = slots[self._waiting[slots]]
             if len(here):
                 yield self._take(here)
@@ -107,11 +113,11 @@ class Cut:
         while self._copied:
             yield self._copied.pop()
         if self._view is not None and self._slots is not None:
-            for start in range(0, len(self._stored), BLOCK):
-                ids, fields = self._view.get(self._stored[start : start + BLOCK])
+            for start in range(0, len(self._stored), most):
+                ids, fields = self._view.get(self._stored[start : start + most])
                 yield _block(ids, fields)
         elif self._view is not None:
-            while (found := self._view.read()) is not None:
+            while (found := self._view.read(most)) is not None:
                 ids, fields = found
                 alone = ~_among(ids, self._stored)
                 if alone.any():

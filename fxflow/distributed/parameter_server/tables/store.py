@@ -213,6 +213,14 @@ class Table:
             if bad.any():
                 raise self._rejected(ids[bad])
 
+    def check_block(self, block: RowBlock) -> None:
+        """Raises what `put` would raise for what is wrong with its argument.
+
+        Args:
+          block: as for `put`.
+        """
+        self._check_fields(self._ids(block.ids), [block.rows, *block.state])
+
     def state(self, changed: bool = False) -> TableState:
         """Returns all rows as they are now, in blocks; the table may go on meanwhile.
 

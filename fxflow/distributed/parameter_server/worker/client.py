@@ -32,6 +32,7 @@ from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.server.succession import Voter
 from fxflow.distributed.parameter_server.transport import Deadline, Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
+from fxflow.distributed.parameter_server.worker.beginning import NOTHING, Beginning
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
 from fxflow.errors import DistributedError
 
@@ -54,14 +55,17 @@ class _Shard:
       round: grows with each phase: an answer to an earlier one may come late, and is of
         a server that has gone on.
       acked: the last number that was acknowledged when this phase began.
+      parts: of a snapshot's rows that the shard has.
     """
 
     number: int
     model: Model
-    first: tuple[dict[str, Any], dict[str, HostArray]]
+    values: dict[str, HostArray]
+    beginning: Beginning
     phase: str = "hello"
     round: int = 0
     acked: int = 0
+    parts: int = 0
     asked: float = 0.0
     clock: int = 0
     have: Pulled = dataclasses.field(default_factory=lambda: Pulled(-1, []))
@@ -163,24 +167,24 @@ class Client:
         self,
         models: Sequence[Model],
         values: Sequence[Sequence[Any]],
-        snapshots: Sequence[tuple[dict[str, Any], dict[str, HostArray]]] | None = None,
+        beginnings: Sequence[Beginning] | None = None,
     ) -> Ticket:
         """Offers a model, joins, and pulls.
 
         Args:
           models: one for each shard.
           values: first values of each one's pieces.
-          snapshots: for each shard what else it begins with: see `snapshots`.
+          beginnings: for each shard what else it begins with.
 
         Returns:
           The first pull; the model's values if they were the first.
         """
         shards = []
         for i, (model, given) in enumerate(zip(models, values, strict=True)):
-            fields, arrays = ({}, {}) if snapshots is None else snapshots[i]
             named = zip(model.names, given, strict=True)
-            arrays = {**arrays, **{f"param/{n}": np.asarray(v) for n, v in named}}
-            shards.append(_Shard(i, model, (fields, arrays)))
+            first = {f"param/{n}": np.asarray(value) for n, value in named}
+            more = NOTHING if beginnings is None else beginnings[i]
+            shards.append(_Shard(i, model, first, more))
         ticket = self._ticket(range(len(shards)))
         self._order("begin", shards, ticket)
         return ticket
@@ -446,13 +450,14 @@ class Client:
     def _send(self, server: int, message: Message) -> None:
         self._dialer(server).send(dataclasses.replace(message, epoch=self.view.epoch))
 
-    def _tell(self, shard: _Shard, kind: str, **fields: Any) -> None:
+    def _tell(self, shard: _Shard, kind: str, sequence: int = 0, **fields: Any) -> None:
         """Sends a message about a shard to who serves it."""
         shard.asked = time.monotonic()
         arrays = fields.pop("arrays", {})
         message = Message(
             kind,
             worker=self.number,
+            sequence=sequence,
             fields={"shard": shard.number, **fields},
             arrays=arrays,
         )
@@ -498,9 +503,21 @@ class Client:
             self._send(server, Message("hello", worker=self.number, fields=fields))
         elif shard.phase == "model":
             fields, arrays = shard.model.to_message()
-            more, values = shard.first
-            fields |= {**more, "workers": self.workers, "request": shard.round}
-            self._tell(shard, "model", arrays={**arrays, **values}, **fields)
+            more = shard.beginning
+            arrays = {**arrays, **shard.values, **more.arrays}
+            fields |= {**more.fields, "workers": self.workers, "request": shard.round}
+            self._tell(shard, "model", 0, arrays=arrays, **fields)
+        elif shard.phase == "rows":
+            table, block = shard.beginning.rows[shard.parts]
+            self._tell(
+                shard,
+                "push_rows",
+                sequence=shard.parts + 1,
+                arrays={str(i): values for i, values in enumerate(block)},
+                table=table,
+                snapshot=shard.beginning.fields["snapshot"],
+                request=shard.round,
+            )
         elif shard.phase == "join":
             self._tell(
                 shard,
@@ -606,7 +623,9 @@ class Client:
         if shard.phase != "hello" or message.fields.get("request") != shard.round:
             return
         fingerprint = message.fields["shards"].get(str(shard.number))
-        if fingerprint:
+        if message.fields["waits"]:
+            self._wait_for_rows(shard, message)
+        elif fingerprint:
             self._enter(shard, "join")
         elif shard.unacked or shard.have.version > 0:
             raise DistributedError(
@@ -618,8 +637,28 @@ class Client:
             self._enter(shard, "model")
 
     def _on_model_ok(self, shard: _Shard, message: Message) -> None:
-        if shard.phase == "model" and message.fields.get("request") == shard.round:
+        expected = shard.phase in ("model", "rows")
+        if not expected or message.fields.get("request") != shard.round:
+            return
+        if message.fields["begun"]:
             self._enter(shard, "join")
+        elif message.fields["waits"]:
+            self._wait_for_rows(shard, message)
+        else:
+            self._note_parts(shard, message)
+            self._enter(shard, "rows")
+
+    def _wait_for_rows(self, shard: _Shard, message: Message) -> None:
+        """Asks again soon: another worker brings the rows of the snapshot."""
+        self._note_parts(shard, message)
+        shard.phase = "hello"
+        shard.asked = time.monotonic() - _AGAIN + _BEAT
+
+    def _note_parts(self, shard: _Shard, message: Message) -> None:
+        parts = int(message.fields["parts"])
+        if parts > shard.parts and shard.ticket is not None:
+            shard.ticket.deadline.renew()
+        shard.parts = parts
 
     def _on_joined(self, shard: _Shard, message: Message) -> None:
         if shard.phase != "join" or message.fields.get("request") != shard.round:
@@ -648,7 +687,8 @@ class Client:
 
     def _on_refuse(self, shard: _Shard, message: Message) -> None:
         """Begins again: the server has not what this end thinks it has."""
-        if shard.phase == "joined":
+        mine = message.fields.get("request") == shard.round
+        if shard.phase == "joined" or (shard.phase in ("join", "rows") and mine):
             self._enter(shard, "hello")
 
     def _on_ack(self, shard: _Shard, message: Message) -> None:

@@ -3,7 +3,8 @@
 The optimizer's state of a server is that of its pieces. What of it is by rows of a
 piece, as moments are, is joined to whole tensors and cut as the new plan says; what is
 of a piece as a whole goes with it if that was not cut; what is of no piece, such as a
-count of steps, is the same for all. Rows of tables go to their servers by their ids.
+count of steps, is the same for all. Rows of tables go to their servers by their ids:
+see `beginning`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.distributed.parameter_server.placement import Piece
-from fxflow.distributed.parameter_server.tables.remote import parted
 from fxflow.distributed.parameter_server.worker.pieces import Cutter
 from fxflow.errors import ArgumentError
 from fxflow.transforms.inspection import eval_shape
@@ -116,8 +116,8 @@ def recut(
     """Returns what a snapshot has of each server, for other servers.
 
     Args:
-      servers: of the snapshot, for each the kinds of ``keys``, the arrays of
-        ``optimizer`` and the ``rows`` of tables.
+      servers: of the snapshot, for each the kinds of ``keys`` and the arrays of
+        ``optimizer``.
       init: the optimizer's: from pieces by name to its state.
       old: how tensors lay on those servers.
       new: how they lie now.
@@ -142,16 +142,7 @@ def recut(
         slots, pieces = _slots(init, new, number, types)
         cut = [states.cut(slot, pieces.get(slot.piece)) for slot in slots]
         keys, leaves = [key for key, _ in cut], [leaf for _, leaf in cut]
-        found.append({"keys": keys, "optimizer": leaves, "rows": {}})
-    for server in servers:
-        for table, blocks in server["rows"].items():
-            for part in found:
-                part["rows"].setdefault(table, [])
-            for block in blocks:
-                ids, *_ = arrays = [np.asarray(values) for values in block]
-                for part, chosen in zip(found, parted(ids, len(found)), strict=True):
-                    if len(chosen):
-                        part["rows"][table].append([x[chosen] for x in arrays])
+        found.append({"keys": keys, "optimizer": leaves})
     return found
 
 

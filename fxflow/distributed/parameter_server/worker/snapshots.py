@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,12 +18,18 @@ from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
 from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.transport import Deadline
+from fxflow.distributed.parameter_server.worker.beginning import Beginning, RowParts
 from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.row_files import RowFiles
 from fxflow.distributed.parameter_server.worker.tickets import HostArray, Pulled
 from fxflow.errors import ArgumentError
 
+T = TypeVar("T")
+Folder = str | os.PathLike[str]
 #: How often a run that does not train yet is asked, in seconds.
 _LOOK = 0.2
+#: How often a cut is made where servers die, however long one takes.
+_TRIES = 3
 
 
 class Part(NamedTuple):
@@ -37,17 +45,25 @@ class Part(NamedTuple):
     rest: dict[str, Any]
 
 
-def taken(client: Client) -> list[Part]:
+def taken(client: Client, folder: Folder | None = None) -> list[Part]:
     """Makes a snapshot of all shards.
+
+    Args:
+      client: of this worker.
+      folder: where rows lie; None: in memory.
 
     Raises:
       DistributedError: a server does not answer in time, or was replaced just now.
+      OSError: the folder cannot be written to.
     """
-    parts = []
-    for shard, answer in sorted(_cut(client).items()):
-        rows = {t: _rows(client, shard, t) for t in answer.fields["tables"]}
-        parts.append(_part(answer, rows))
-    return parts
+
+    def take() -> list[Part]:
+        which, answers = _cut(client)
+        tables = {s: list(m.fields["tables"]) for s, m in answers.items()}
+        rows = _rows(client, which, tables, folder)
+        return [_part(answer, rows[s]) for s, answer in sorted(answers.items())]
+
+    return _until_kept(client, take)
 
 
 def looked_at(client: Client) -> list[Pulled]:
@@ -56,7 +72,8 @@ def looked_at(client: Client) -> list[Pulled]:
     Raises:
       DistributedError: a server does not answer in time, or was replaced just now.
     """
-    found = sorted(_cut(client, looks=True).items())
+    _, answers = _until_kept(client, lambda: _cut(client, looks=True))
+    found = sorted(answers.items())
     return [
         Pulled(
             int(m.fields["version"]), [m.arrays[str(i)] for i in range(len(m.arrays))]
@@ -65,25 +82,24 @@ def looked_at(client: Client) -> list[Pulled]:
     ]
 
 
-def _cut(client: Client, looks: bool = False) -> dict[int, Message]:
+def _until_kept(client: Client, make: Callable[[], T]) -> T:
     """Makes a cut, and another one where a server died within it.
-
-    Returns:
-      What all shards answer to its second half.
 
     Raises:
       DistributedError: a server does not answer in time, or none lives long enough.
     """
     deadline = Deadline(client.seconds, "parameters that all servers have")
-    while True:
+    for tries in itertools.count(1):
         try:
-            return _one_cut(client, looks)
+            return make()
         except _LostCutError:
-            if deadline.passed:
+            if deadline.passed and tries >= _TRIES:
                 raise
+    raise AssertionError("not reached")
 
 
-def _one_cut(client: Client, looks: bool) -> dict[int, Message]:
+def _cut(client: Client, looks: bool = False) -> tuple[int, dict[int, Message]]:
+    """Makes a cut; returns its number and what all shards answer to its second half."""
     shards = range(len(client.view.holders))
     which = secrets.randbits(31)
     asked: dict[str, Any] = {"cut": which, "looks": looks}
@@ -93,7 +109,7 @@ def _one_cut(client: Client, looks: bool) -> dict[int, Message]:
         for worker, last in answer.fields["last"]:
             upto[worker] = max(upto.get(worker, 0), last)
     asked["upto"] = sorted(upto.items())
-    return client.ask_shards("cut", {s: (asked, {}) for s in shards})
+    return which, client.ask_shards("cut", {s: (asked, {}) for s in shards})
 
 
 def require_model(client: Client, models: Sequence[Model]) -> None:
@@ -123,20 +139,52 @@ def _part(answer: Message, rows: dict[str, Any]) -> Part:
     return Part(params, {"keys": keys, "optimizer": optimizer, "rows": rows})
 
 
-def _rows(client: Client, shard: int, table: str) -> list[list[HostArray]]:
-    """Returns blocks of ids, rows and state, read one part after another."""
-    blocks: list[list[HostArray]] = []
-    part = 0
-    while True:
-        fields = {"table": table, "part": part}
-        answer = client.ask_shards("snapshot", {shard: (fields, {})})[shard]
-        if answer.fields["end"]:
-            return blocks
-        found: dict[str, list[HostArray]] = {}
-        for name, values in answer.arrays.items():
-            found.setdefault(name.partition("/")[0], []).append(values)
-        blocks += found.values()
-        part += 1
+def _rows(
+    client: Client, which: int, tables: dict[int, list[str]], folder: Folder | None
+) -> dict[int, dict[str, list[list[HostArray]]]]:
+    """Reads the rows of a cut, one part after another from all shards at once.
+
+    Args:
+      client: of this worker.
+      which: the cut's number.
+      tables: those of each shard.
+      folder: where rows lie; None: in memory.
+
+    Returns:
+      Blocks of ids, rows and state, by shard and table.
+    """
+    found: dict[int, dict[str, list[list[HostArray]]]] = {s: {} for s in tables}
+    read = {shard: _collector(folder) for shard in tables}
+    left, parts = {s: n for s, n in tables.items() if n}, dict.fromkeys(tables, 0)
+    while left:
+        asked: dict[int, Any] = {
+            shard: ({"cut": which, "table": names[0], "part": parts[shard]}, {})
+            for shard, names in left.items()
+        }
+        for shard, answer in client.ask_shards("snapshot", asked).items():
+            name, *others = left[shard]
+            for block in _blocks_of(answer):
+                read[shard].append(block)
+            parts[shard] += 1
+            if answer.fields["end"]:
+                rows = read[shard]
+                found[shard][name] = rows if isinstance(rows, list) else rows.blocks()
+                left[shard], parts[shard] = others, 0
+                read[shard] = _collector(folder)
+        left = {shard: names for shard, names in left.items() if names}
+    return found
+
+
+def _collector(folder: Folder | None) -> list[list[HostArray]] | RowFiles:
+    return [] if folder is None else RowFiles(folder)
+
+
+def _blocks_of(answer: Message) -> list[list[HostArray]]:
+    """Returns the blocks of ids, rows and state in a part."""
+    found: dict[str, list[HostArray]] = {}
+    for name, values in answer.arrays.items():
+        found.setdefault(name.partition("/")[0], []).append(values)
+    return list(found.values())
 
 
 def params_of(snapshot: Any, like: Any) -> Any:
@@ -167,30 +215,51 @@ def params_of(snapshot: Any, like: Any) -> Any:
     return tree.structure(like).unflatten(values)
 
 
-def states_of(
-    servers: Sequence[Mapping[str, Any]], models: Sequence[Model]
-) -> list[tuple[dict[str, Any], dict[str, HostArray]]]:
-    """Returns for each shard fields and arrays of what else it begins with.
+def beginnings(
+    snapshot: Mapping[str, Any],
+    servers: Sequence[Mapping[str, Any]],
+    models: Sequence[Model],
+) -> list[Beginning]:
+    """Returns for each shard what it begins with besides its parameters.
+
+    Args:
+      snapshot: whose rows are taken as they lie, wherever that is.
+      servers: for each shard the optimizer's state, cut for as many as there are now.
+      models: for each shard.
 
     Raises:
       ArgumentError: the snapshot is of another optimizer or other tables.
     """
+    old = [server["rows"] for server in snapshot["servers"]]
+    which = str(snapshot.get("name", ""))
     given = []
-    for server, model in zip(servers, models, strict=True):
+    for number, (server, model) in enumerate(zip(servers, models, strict=True)):
+        if len(old) == len(servers):
+            tables, share = old[number], None
+        else:
+            tables, share = _joined(old), (number, len(servers))
         state = [np.asarray(leaf) for leaf in server["optimizer"]]
         types = [Aval(leaf.shape, leaf.dtype) for leaf in state]
         expected = [aval.physical for aval in model.state]
-        if types != expected or set(server["rows"]) != set(model.tables):
+        if types != expected or set(tables) != set(model.tables):
             raise ArgumentError(
                 "init: the snapshot is of another optimizer or other tables: its state "
-                f"is {types} for tables {sorted(server['rows'])}, and this run's "
+                f"is {types} for tables {sorted(tables)}, and this run's "
                 f"{expected} for {sorted(model.tables)}"
             )
         arrays = {f"optimizer/{i}": leaf for i, leaf in enumerate(state)}
-        for name, blocks in server["rows"].items():
-            for i, block in enumerate(blocks):
-                for j, values in enumerate(block):
-                    arrays[f"rows/{name}/{i}/{j}"] = np.asarray(values)
-        counts = {name: len(blocks) for name, blocks in server["rows"].items()}
-        given.append(({"keys": list(server["keys"]), "rows": counts}, arrays))
+        rows = RowParts(tables, share)
+        fields = {"keys": list(server["keys"]), "snapshot": which, "parts": len(rows)}
+        given.append(Beginning(fields, arrays, rows))
     return given
+
+
+def _joined(
+    servers: Sequence[Mapping[str, Sequence[Any]]],
+) -> dict[str, list[Any]]:
+    """Returns the blocks of all servers by table."""
+    found: dict[str, list[Any]] = {}
+    for tables in servers:
+        for name, blocks in tables.items():
+            found.setdefault(name, []).extend(blocks)
+    return found

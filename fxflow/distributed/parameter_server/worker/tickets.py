@@ -65,8 +65,9 @@ class Ticket:
         Raises:
           DistributedError: they did not answer in time, or the run has failed.
         """
-        if not self._done.wait(self.deadline.left):
-            raise self.deadline.error(who(self.missing))
+        while not self._done.wait(self.deadline.left):
+            if self.deadline.passed:  # and was not renewed meanwhile
+                raise self.deadline.error(who(self.missing))
         if self._error is not None:
             raise self._error
         return [self._found[shard] for shard in sorted(self._found)]

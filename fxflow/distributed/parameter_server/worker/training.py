@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import secrets
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -173,7 +174,10 @@ class AsynchronousServer:
         Args:
           params: pytree of float arrays.
           snapshot: what `snapshot` returned, to begin with its parameters (those of
-            `params` then say their structure), the optimizer's state and rows.
+            `params` then say their structure), the optimizer's state and rows. All
+            workers are given the same; one of them brings the rows of tables, part by
+            part, and another one goes on if it dies. Rows in files (`snapshot(folder)`,
+            `checkpoint.restore(mmap=True)`) do not pass through memory as a whole.
 
         Returns:
           The state for the first step.
@@ -221,7 +225,7 @@ class AsynchronousServer:
         given = None
         if snapshot is not None:
             servers = self._servers_of(snapshot, params)
-            given = snapshots.states_of(servers, self._models)
+            given = snapshots.beginnings(snapshot, servers, self._models)
         ticket = client.begin(self._models, [list(p.values()) for p in parts], given)
         residual = [self._code.init(values) for values in parts]
         own = None
@@ -234,7 +238,7 @@ class AsynchronousServer:
         return WorkerState(0, own, residual)
 
     def _servers_of(self, snapshot: Any, params: Any) -> Any:
-        """Returns what a snapshot has of each server, of as many as there are now."""
+        """Returns the optimizer's state of each server, of as many as there are now."""
         servers, cutter = snapshot["servers"], self._known.cutter
         if len(servers) == len(cutter.names):
             return servers
@@ -337,7 +341,7 @@ class AsynchronousServer:
             return state.own[0]
         return self._joined([p.params for p in self._pulled(state)])
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Returns all that the servers train, as it was at one moment.
 
         Every server has the same pushes of each worker in it. Training goes on
@@ -346,27 +350,34 @@ class AsynchronousServer:
         workers keep to themselves (residuals; their own parameters in `local_sgd` and
         `elastic_averaging`).
 
+        Args:
+          folder: on a disk, for rows of tables that this process's memory has no room
+            for: they are written there as they come. None: they are kept in memory.
+
         Returns:
           A pytree of NumPy arrays and texts for `init` or `train.checkpoint.save`: in
           ``"params"`` the parameters, as `init` was given them; in ``"servers"`` for
-          each server the optimizer's state and the rows of tables. All of it is in
-          this process's memory.
+          each server the optimizer's state and the rows of tables; in ``"name"`` one
+          that no other snapshot has. With a folder, rows are memory-mapped, read-only,
+          in files without a name: they take space until nobody refers to them.
 
         Raises:
           ArgumentError: `init` was not called, or `close` was.
           DistributedError: a server does not answer in time, or was replaced just now.
+          OSError: the folder is full, or cannot be written to.
 
         Source: Chandy, Lamport 1985, "Distributed snapshots: determining global states
         of distributed systems".
         """
         client = self._known_client
-        found = snapshots.taken(client)
+        found = snapshots.taken(client, folder)
         names = [tensor.name for tensor in self._known.cutter.plan.tensors]
         tensors = self._known.cutter.join([part.params for part in found])
         params = [np.asarray(tensors[name]) for name in names]
         return {
             "params": self._known.treedef.unflatten(params),
             "servers": [part.rest for part in found],
+            "name": secrets.token_hex(8),
         }
 
     def traffic(self) -> TrafficReport:

@@ -6,7 +6,8 @@ import pytest
 
 from fxflow.distributed.parameter_server.ledger import Ledger
 from fxflow.distributed.parameter_server.messages import Message
-from fxflow.distributed.parameter_server.server.cuts import Cuts
+from fxflow.distributed.parameter_server.server import cuts as cuts_module
+from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.errors import DistributedError
 
@@ -68,19 +69,34 @@ def test_rows_are_read_part_by_part_and_again() -> None:
     blocks = [RowBlock(ids + 3 * i, np.ones((3, 2)), ()) for i in range(20)]
     table: Any = SimpleNamespace(state=lambda: iter(blocks))
     cuts = Cuts()
-    assert cuts.keep(0, SimpleNamespace(tables={"t": table}), 0.0) == ["t"]
+    shard: Any = SimpleNamespace(tables={"t": table, "u": table})
+    assert cuts.keep(0, 5, shard, 0.0) == ["t", "u"]
     sizes = []
     for part in range(3):
-        said, arrays = cuts.rows(0, "t", part, 1.0)
-        again = cuts.rows(0, "t", part, 1.0)
+        said, arrays = cuts.rows(0, 5, "t", part, 50.0)
+        again = cuts.rows(0, 5, "t", part, 50.0)
         assert again[1] is arrays
         sizes.append((said["end"], len(arrays)))
     assert sizes == [(False, 32), (False, 8), (True, 0)]
     with pytest.raises(DistributedError, match="rows of table 't'"):
-        cuts.rows(0, "t", 7, 1.0)
-    cuts.late(100.0)
-    with pytest.raises(DistributedError, match="were not read for 60 s"):
-        cuts.rows(0, "t", 2, 100.0)
+        cuts.rows(0, 5, "t", 7, 50.0)
+    with pytest.raises(_LostCutError, match="somebody made another one"):
+        cuts.rows(0, 6, "t", 2, 50.0)
+    cuts.late(100.0)  # 'u' was kept while 't' was read
+    assert len(cuts.rows(0, 5, "u", 0, 100.0)[1]) == 32
+    cuts.late(200.0)
+    with pytest.raises(_LostCutError, match="were not read for 60 s"):
+        cuts.rows(0, 5, "t", 2, 200.0)
+
+
+def test_an_answer_has_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuts_module, "_BYTES", 100)
+    block = RowBlock(np.arange(5), np.ones((5, 2), np.float32), ())  # of 80 bytes
+    table: Any = SimpleNamespace(state=lambda: iter([block] * 5))
+    cuts = Cuts()
+    cuts.keep(0, 1, SimpleNamespace(tables={"t": table}), 0.0)
+    sizes = [len(cuts.rows(0, 1, "t", part, 0.0)[1]) // 2 for part in range(4)]
+    assert sizes == [2, 2, 1, 0]
 
 
 def test_who_only_looks_holds_pushes_for_a_shorter_time() -> None:

@@ -3,8 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.messages import LIMITS, Message
 from fxflow.distributed.parameter_server.server.log import Log, read
+from fxflow.errors import DistributedError
 
 
 def entries(count: int) -> list[Message]:
@@ -38,6 +40,21 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert log.size == path.stat().st_size
         log.close()
     assert numbers(path) == [0, 1, 0, 1]
+
+
+def test_the_log_of_another_version_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    with monkeypatch.context() as patch:
+        patch.setattr(messages, "VERSION", messages.VERSION + 1)
+        log = Log(path)
+        log.append(entries(1)[0], limits=LIMITS)
+        log.close()
+    size = path.stat().st_size
+    with pytest.raises(DistributedError, match="another version of fxflow"):
+        list(read(path, limits=LIMITS))
+    assert path.stat().st_size == size
 
 
 @pytest.mark.parametrize("cut", [1, 5, 100, 2_799_990])

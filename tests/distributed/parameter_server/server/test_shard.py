@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from typing import Any
 
@@ -18,7 +19,9 @@ from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.messages import Message, decode, encode
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server.shard import Shard
-from fxflow.errors import DistributedError
+from fxflow.distributed.parameter_server.tables import TableSpec
+from fxflow.errors import DistributedError, ShapeError
+from fxflow.nn import initializers
 
 VALUES = {"b": np.arange(2, dtype=np.float32), "w": np.ones((2, 2), np.float32)}
 NAMES = sorted(VALUES)
@@ -246,3 +249,80 @@ def test_what_a_compensated_gradient_needs_is_not_written_over() -> None:
     give(shard, push(shard, 2))
     assert not any(p.is_deleted() for p in before)
     same([np.asarray(p) for p in before], copies)
+
+
+# -- a snapshot's rows, which come part by part ----------------------------------------
+
+
+def lacking(snapshot: str = "a", parts: int = 3) -> tuple[Shard, Message]:
+    spec = TableSpec("words", 2, optim.adam(0.1), initializers.ones)
+    offered = offer(model_of(asynchronous(), tables=[spec]))
+    zeros = {f"optimizer/{i}": np.zeros_like(VALUES[n]) for i, n in enumerate(NAMES)}
+    more = {"keys": ["", ""], "snapshot": snapshot, "parts": parts}
+    fields, arrays = {**offered.fields, **more}, {**offered.arrays, **zeros}
+    begun = dataclasses.replace(offered, fields=fields, arrays=arrays)
+    shard = Shard()
+    give(shard, begun)
+    return shard, begun
+
+
+def part(number: int, snapshot: str = "a", worker: int = 1) -> Message:
+    ids = np.arange(4) + 10 * number
+    rows = np.full((4, 2), number, np.float32)
+    fields = {"table": "words", "snapshot": snapshot}
+    state = [np.full(4, number, np.int32), rows + 1, rows + 2]
+    arrays = {str(i): x for i, x in enumerate([ids, rows, *state])}
+    return Message("push_rows", worker, number, 1, fields, arrays)
+
+
+def test_parts_of_a_snapshot_count_once_and_in_order() -> None:
+    shard, begun = lacking()
+    assert shard.fingerprint == ""
+    assert shard.turn(part(2)) is Turn.EARLY
+    give(shard, part(1))
+    assert shard.turn(part(1)) is Turn.SEEN
+    assert shard.turn(begun) is Turn.SEEN
+    give(shard, part(2, worker=7))  # of another worker, who has the same snapshot
+    with pytest.raises(DistributedError, match=r"'words' is not there yet: .* 2 of 3"):
+        shard.table("words")
+    with pytest.raises(DistributedError, match="the run has not begun"):
+        shard.values()
+    fields, arrays = shard.state()
+    again = Shard.of_state(json.loads(json.dumps(fields)), arrays)
+    give(again, part(3))
+    assert again.fingerprint == again.model.fingerprint
+    assert again.turn(part(9)) is Turn.SEEN
+    assert again.table("words").pull([10, 23, 33])[:, 0].tolist() == [1, 2, 3]
+    shard.close()
+    again.close()
+
+
+def test_parts_of_another_snapshot_are_refused() -> None:
+    shard, begun = lacking()
+    give(shard, part(1))
+    for message in (
+        part(2, "b"),
+        dataclasses.replace(begun, fields={**begun.fields, "parts": 4}),
+        offer(model_of(asynchronous())),
+    ):
+        with pytest.raises(DistributedError, match=r"1 of 3 parts are here, .* worker"):
+            shard.require_snapshot(message)
+    with pytest.raises(DistributedError, match="worker 1 has another snapshot"):
+        shard.turn(part(2, "b"))
+    good = part(2)
+    bad = {**good.arrays, "1": np.ones((4, 3), np.float32)}
+    with pytest.raises(ShapeError, match="a block of 4 rows must have fields"):
+        shard.turn(dataclasses.replace(good, arrays=bad))
+    other = dataclasses.replace(good, fields={**good.fields, "table": "names"})
+    with pytest.raises(DistributedError, match="there is no table 'names'"):
+        shard.turn(other)
+    shard.close()
+
+
+def test_a_snapshot_of_rows_for_no_table() -> None:
+    offered = offer(model_of(asynchronous()))
+    zeros = {f"optimizer/{i}": np.zeros_like(VALUES[n]) for i, n in enumerate(NAMES)}
+    fields = {**offered.fields, "keys": ["", ""], "snapshot": "", "parts": 2}
+    begun = Message("model", 1, 0, 0, fields, {**offered.arrays, **zeros})
+    with pytest.raises(DistributedError, match="2 parts of rows for 0 tables"):
+        Shard().turn(begun)

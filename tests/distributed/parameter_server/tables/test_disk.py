@@ -64,7 +64,7 @@ def test_a_view_stays_as_it_was(rows) -> None:
     rows.put(ids[::2], some(ids[::2], 5))
     rows.put(ids + 10**6, some(ids))
     seen, counts = [], []
-    while (found := view.read()) is not None:
+    while (found := view.read(3)) is not None:
         seen.append(found[0])
         counts.append(found[1][1])
     view.close()

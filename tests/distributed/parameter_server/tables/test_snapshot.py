@@ -1,7 +1,9 @@
 """A cut keeps the rows of one moment, once each, while they change."""
 
 import numpy as np
+import pytest
 
+from fxflow.distributed.parameter_server.tables import snapshot
 from fxflow.distributed.parameter_server.tables.memory import Memory
 from fxflow.distributed.parameter_server.tables.row_programs import Field
 from fxflow.distributed.parameter_server.tables.snapshot import BLOCK, Cut
@@ -34,3 +36,16 @@ def test_rows_that_change_are_copied_first() -> None:
     assert np.array_equal(np.concatenate([b.rows for b in blocks])[:, 0], found)
     assert np.array_equal(np.concatenate([b.state[0] for b in blocks]), found)
     cut.close()
+
+
+def test_blocks_of_long_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "BLOCK_BYTES", 80)  # ten rows
+    memory = Memory(FIELDS, 100)
+    ids = np.arange(95)
+    slots = memory.add(ids)
+    memory.write(slots, [ids[:, None], ids])
+    cut = Cut(memory, None)
+    cut.changing(slots[50:])
+    blocks = list(iter(cut.next, None))
+    assert max(len(block.ids) for block in blocks) == 10
+    assert sorted(np.concatenate([b.ids for b in blocks])) == ids.tolist()

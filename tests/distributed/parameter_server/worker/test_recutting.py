@@ -39,7 +39,7 @@ def states_of(optimizer: Any, servers: int) -> list[dict[str, Any]]:
         pieces = dict(zip(names, parts, strict=True))
         _, state = optimizer.update(pieces, optimizer.init(pieces), pieces)
         leaves = [np.asarray(leaf) for leaf in tree.leaves(state)]
-        found.append({"keys": [""] * len(leaves), "optimizer": leaves, "rows": {}})
+        found.append({"keys": [""] * len(leaves), "optimizer": leaves})
     return found
 
 
@@ -93,22 +93,6 @@ def test_states_of_another_optimizer_are_told() -> None:
     given = states_of(optim.sgd(0.1), 2)
     with pytest.raises(ArgumentError, match="another optimizer"):
         recut(given, optim.adam(0.1).init, cutter_of(2), cutter_of(3), TYPES)
-
-
-def test_rows_go_where_their_ids_belong() -> None:
-    rule, given = optim.sgd(0.1), states_of(optim.sgd(0.1), 2)
-    ids = [np.arange(0, 20, 2), np.arange(1, 20, 2)]
-    for server, own in zip(given, ids, strict=True):
-        rows = own[:, None] * np.ones(3, np.float32)
-        server["rows"] = {"t": [[own[:4], rows[:4]], [own[4:], rows[4:]]], "u": []}
-    found = recut(given, rule.init, cutter_of(2), cutter_of(3), TYPES)
-    for number, server in enumerate(found):
-        assert server["rows"]["u"] == []
-        blocks = server["rows"]["t"]
-        own = np.concatenate([block[0] for block in blocks])
-        assert sorted(own) == list(range(number, 20, 3))
-        rows = np.concatenate([block[1] for block in blocks])
-        assert np.array_equal(rows[:, 2], own)
 
 
 def test_a_run_goes_on_with_another_number_of_servers() -> None:

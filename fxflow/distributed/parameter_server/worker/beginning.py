@@ -1,0 +1,96 @@
+"""What a shard begins with, of a snapshot: more than one message has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.distributed.parameter_server.tables.remote import parted
+
+HostArray = np.ndarray[Any, Any]
+#: A block of a table: ids, rows, and the arrays of their optimizer's state.
+Block = Sequence[HostArray]
+
+#: Bytes of a part. Another number cuts parts elsewhere: all workers need the same.
+PART_BYTES = 4 << 20
+
+
+class Beginning(NamedTuple):
+    """What a shard begins with besides its parameters.
+
+    Attributes:
+      fields: of the model's message.
+      arrays: of that message: the optimizer's state.
+      rows: of tables, which follow.
+    """
+
+    fields: dict[str, Any]
+    arrays: dict[str, HostArray]
+    rows: Sequence[tuple[str, Block]]
+
+
+NOTHING = Beginning({}, {}, ())
+
+
+class RowParts(Sequence[tuple[str, Block]]):
+    """Rows of tables in parts of bounded size, each made when it is asked for.
+
+    Parts are the same in every process that has the same blocks.
+
+    Args:
+      tables: blocks by table; they may lie in files.
+      share: a number and of how many shards: only the rows that lie on this one; None:
+        all.
+
+    Example:
+      >>> blocks = [[np.arange(4), np.ones((4, 2))], [np.arange(4, 6), np.ones((2, 2))]]
+      >>> parts = RowParts({"words": blocks}, share=(1, 2))
+      >>> [(name, ids.tolist()) for name, (ids, rows) in parts]
+      [('words', [1, 3, 5])]
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Sequence[Block]],
+        share: tuple[int, int] | None = None,
+    ) -> None:
+        self._share = share
+        self._blocks: dict[str, list[Block]] = {}
+        self._ends: dict[str, np.ndarray[Any, Any]] = {}
+        #: Table, first row and the one after the last, of each part.
+        self._parts: list[tuple[str, int, int]] = []
+        for name, given in sorted(tables.items()):
+            blocks = [block for block in given if len(block[0])]
+            ends = np.cumsum([len(block[0]) for block in blocks], dtype=np.int64)
+            self._blocks[name], self._ends[name] = blocks, ends
+            count = int(ends[-1]) if blocks else 0
+            most = max(1, PART_BYTES // _row_bytes(blocks[0])) if blocks else 1
+            for start in range(0, count, most):
+                self._parts.append((name, start, min(start + most, count)))
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, index: Any) -> Any:
+        name, start, stop = self._parts[index]
+        blocks, ends = self._blocks[name], self._ends[name]
+        pieces = []
+        at = int(np.searchsorted(ends, start, side="right"))
+        while start < stop:
+            block, end = blocks[at], int(ends[at])
+            first, last = start - end + len(block[0]), min(stop, end)
+            pieces.append([x[first : first + last - start] for x in block])
+            start, at = last, at + 1
+        if self._share is not None:
+            number, count = self._share
+            chosen = (parted(piece[0], count)[number] for piece in pieces)
+            pieces = [[x[c] for x in p] for p, c in zip(pieces, chosen, strict=True)]
+        if len(pieces) == 1:
+            return name, pieces[0]
+        return name, [np.concatenate(fields) for fields in zip(*pieces, strict=True)]
+
+
+def _row_bytes(block: Block) -> int:
+    return sum(values[:1].nbytes for values in block)
