@@ -3,6 +3,8 @@
 Processes have jobs (`ps`, `worker`, `chief`, `evaluator`) and are told theirs by the
 environment. One that dies is started again, as often as ``--restarts`` says; the others
 go on meanwhile. When all workers are through, evaluators are told to end, then servers.
+Another launch may join with more servers and workers (``--join``); when its workers are
+through, its servers hand over what they hold.
 
 On one machine they speak over sockets in a folder that nobody else may enter: that
 keeps strangers out as keys would, and is several times as fast. Between machines
@@ -20,11 +22,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from fxflow.distributed.children import Child, status_of
 from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.parameter_server.monitor.asking import Servers
 from fxflow.distributed.parameter_server.running import (
     CHIEF,
     SERVERS,
@@ -32,7 +36,13 @@ from fxflow.distributed.parameter_server.running import (
     TASK,
     WORKERS,
 )
+from fxflow.distributed.parameter_server.views import View
+from fxflow.errors import DistributedError
 
+#: Seconds within which servers of a run that is joined answer.
+_ANSWER = 5.0
+#: Seconds that servers have to hand over what they hold: they take 20.
+LEAVING = 25.0
 #: Seconds that evaluators have for a last look after the workers are through.
 LAST_LOOK = 30.0
 
@@ -64,12 +74,50 @@ class Job:
         return f"{self.name} {self.index}"
 
 
+class JoinedRun(NamedTuple):
+    """A run that another launch has begun.
+
+    Attributes:
+      servers: addresses of all that ever were in it, by number.
+      shards: into how many parts its parameters are cut.
+      workers: the first number that no worker has.
+    """
+
+    servers: tuple[str, ...]
+    shards: int
+    workers: int
+
+
+def joined_run(addresses: Sequence[str], keys: Keys | None) -> JoinedRun:
+    """Returns what servers say of their run.
+
+    Args:
+      addresses: of some of them.
+      keys: of the run; None on this machine.
+
+    Raises:
+      DistributedError: none answers, or an address is none.
+    """
+    with Servers(addresses, keys, patience=_ANSWER) as servers:
+        answers = servers.ask("stats")
+        said = [a.message.fields["stats"] for a in answers if a.message]
+        if not said:
+            silent = ", ".join(f"{a.address} ({a.problem})" for a in answers)
+            raise DistributedError(f"nobody answers for the run to be joined: {silent}")
+        view = View.from_json(max(said, key=lambda stats: stats["epoch"])["view"])
+    names = (worker["name"] for stats in said for worker in stats["workers"].values())
+    found = (name.removeprefix("worker ") for name in names)
+    workers = 1 + max((int(n) for n in found if n.isdigit()), default=-1)
+    return JoinedRun(view.addresses, len(view.holders), workers)
+
+
 def jobs_of(
     options: argparse.Namespace,
     command: Sequence[str],
     slots: Sequence[str],
     addresses: Sequence[str],
     keys: Keys | None = None,
+    run: JoinedRun | None = None,
 ) -> list[Job]:
     """Returns the processes of a run.
 
@@ -80,13 +128,15 @@ def jobs_of(
         evaluator are dealt to the same machines in turn.
       addresses: of the servers.
       keys: of the run; None where no other machine takes part.
+      run: that is joined; None: this one begins.
     """
+    begun = run or JoinedRun(tuple(addresses), options.ps_shards, 0)
     machines = list(dict.fromkeys(slots))
     shared = {
-        SERVERS: ",".join(addresses),
-        WORKERS: str(options.workers),
+        SERVERS: ",".join(begun.servers),
+        WORKERS: str(begun.workers + options.workers),
         CHIEF: str(int(options.chief)),
-        SHARDS: str(options.ps_shards),
+        SHARDS: str(begun.shards),
         # Lines come when they are printed: output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
         # A run of servers has no coordinator of processes in step.
@@ -101,9 +151,9 @@ def jobs_of(
         serve += ["--shards", str(options.ps_shards)]
     if options.heartbeat_timeout:
         serve += ["--lost-after", f"{options.heartbeat_timeout:g}"]
-    jobs = []
-    for index, address in enumerate(addresses):
-        runs = list(serve)
+    jobs: list[Job] = []
+    for index, address in enumerate(addresses, len(run.servers) if run else 0):
+        runs = [*serve, "--join", address] if run else list(serve)
         if options.ps_folder:
             # Servers that hold the same shard have files of the same names.
             runs += ["--folder", os.path.join(options.ps_folder, f"ps-{index}")]
@@ -112,11 +162,12 @@ def jobs_of(
             host, _, port = address.rpartition(":")
             runs += ["--listen", f"{'[::]' if '[' in host else '*'}:{port}"]
         told = {**shared, TASK: f"ps:{index}", **(keys.environment() if keys else {})}
-        jobs.append(Job("ps", index, runs, told, machines[index % len(machines)]))
+        jobs.append(Job("ps", index, runs, told, machines[len(jobs) % len(machines)]))
     if keys is not None:
         shared |= keys.for_clients().environment()
     trainers = [("chief", 0)] * options.chief
-    trainers += [("worker", index) for index in range(options.workers)]
+    workers = range(begun.workers, begun.workers + options.workers)
+    trainers += [("worker", index) for index in workers]
     others = [("evaluator", 0)] * options.evaluator
     places = [slots[i % len(slots)] for i in range(len(trainers))]
     places += [machines[0]] * len(others)
@@ -150,6 +201,7 @@ class JobLauncher(Launcher):
       jobs: the processes.
       environment: variables for all of them.
       options: of the command line.
+      joins: whether another launch has begun the run.
     """
 
     def __init__(
@@ -157,8 +209,12 @@ class JobLauncher(Launcher):
         jobs: Sequence[Job],
         environment: Mapping[str, str],
         options: argparse.Namespace,
+        joins: bool = False,
     ) -> None:
         super().__init__(options)
+        self._joins = joins
+        #: Whether what a server holds may move to others.
+        self._moves = joins or options.ps_copies > 1 or bool(options.ps_shards)
         self._jobs = list(jobs)
         self._environment = dict(environment)
         self._options = options
@@ -172,16 +228,12 @@ class JobLauncher(Launcher):
     def start(self) -> None:
         """Starts every process."""
         first = self._jobs[0]
-        if not first.host:  # with others only the run's processes have the keys
+        # With other machines only the run's processes have the keys.
+        if not (first.host or self._joins):
             servers = first.environment[SERVERS]
             self.say(f"to watch: fxflow parameter-server watch --servers {servers}")
-            if self._options.ps_shards:
-                more = f"{servers.rpartition('-')[0]}-{servers.count(',') + 1}"
-                more = more.rpartition(",")[2]
-                self.say(
-                    f"to add a server: fxflow parameter-server --join {more} "
-                    f"--servers {servers}"
-                )
+            more = "--ps 1 --workers 1" if self._moves else "--workers 1"
+            self.say(f"to add to it: fxflow launch --join {servers} {more} PROGRAM")
         for number in range(len(self._jobs)):
             self._start(number)
 
@@ -221,7 +273,7 @@ class JobLauncher(Launcher):
             return False
         if ending or self.status is not None or (not code and job.name != "ps"):
             return False
-        if not code and (self._options.ps_copies > 1 or self._options.ps_shards):
+        if not code and self._moves:
             self.say(f"{job} has left; the others go on without it")
             return False
         how = f"signal {-code}" if code < 0 else f"status {code}"
@@ -268,9 +320,9 @@ class JobLauncher(Launcher):
                     child.send(signal.SIGKILL)
         if self._closing and all(self._jobs[n].name == "ps" for n in self.children):
             self._closing = False
-            self._kill_at = now + GRACE
-            # Not SIGTERM: nobody needs any more what they hold.
-            super().tell_all(signal.SIGINT)
+            # Unless others go on, nobody needs any more what they hold.
+            self._kill_at = now + (LEAVING if self._joins else GRACE)
+            super().tell_all(signal.SIGTERM if self._joins else signal.SIGINT)
 
 
 def launch_jobs(
@@ -291,17 +343,21 @@ def launch_jobs(
 
     Returns:
       The exit status.
+
+    Raises:
+      DistributedError: no server of the run that is to be joined answers.
     """
     environment = dict(variables)
     if options.devices_per_process:
         environment["FXFLOW_NUM_CPU_DEVICES"] = str(options.devices_per_process)
-    if keys is not None:
-        port = options.port or job_port(os.getpid())
-        addresses = addresses_of(options.ps, slots, port)
-        jobs = jobs_of(options, command, slots, addresses, keys)
-        return JobLauncher(jobs, environment, options).run()
+    run = joined_run(options.join.split(","), keys) if options.join else None
     # Its mode is 0700; its path is short, as those of sockets have to be.
     with tempfile.TemporaryDirectory(prefix="fxflow-") as folder:
-        addresses = [f"ipc://{folder}/ps-{number}" for number in range(options.ps)]
-        jobs = jobs_of(options, command, slots, addresses)
-        return JobLauncher(jobs, environment, options).run()
+        if keys is not None:
+            port = options.port or job_port(os.getpid())
+            names = slots if slots != [""] else [options.address]
+            addresses = addresses_of(options.ps, names, port)
+        else:
+            addresses = [f"ipc://{folder}/ps-{number}" for number in range(options.ps)]
+        jobs = jobs_of(options, command, slots, addresses, keys, run)
+        return JobLauncher(jobs, environment, options, bool(run)).run()

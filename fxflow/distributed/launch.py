@@ -6,6 +6,7 @@
     fxflow launch --ps 2 --workers 4 train.py
     fxflow launch --ps 2 --hosts hosts.txt train.py
     fxflow launch --ps 2 --workers 4 --ray auto train.py
+    fxflow launch --join HOST:PORT --ps 1 --workers 2 train.py
 
 The launcher runs the coordinator; no process of the run is special. It tells each
 process its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
@@ -31,6 +32,7 @@ from fxflow.distributed.coordinator import Coordinator, Server
 from fxflow.distributed.jobs import launch_jobs
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
+from fxflow.distributed.parameter_server.addresses import parts_of
 from fxflow.distributed.parameter_server.keys import keys_of, new_keys
 from fxflow.distributed.ray import launch_on_ray, resources_of
 from fxflow.distributed.standalone import bounds_of
@@ -132,6 +134,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="with --ps: processes that train at their own pace (default 1; with "
         "--hosts one for each slot)",
+    )
+    add(
+        "--join",
+        metavar="HOST:PORT,...",
+        help="more servers (--ps, default 0) and workers for a run that another launch "
+        "has begun: addresses of servers of it, as that launch says them; the run's "
+        "keys, if it has any, are in the file FXFLOW_PS_KEYS_FILE",
     )
     add(
         "--ray",
@@ -266,11 +275,17 @@ def _launch_jobs(
     if options.workers is None:
         options.workers = max(len(slots) - options.chief, 0 if options.chief else 1)
     count = options.workers + options.chief
-    if options.ps < 1 or count < 1:
-        parser.error(
-            f"--ps {options.ps} --workers {options.workers}: at least one of each"
-        )
-    if not 1 <= options.ps_copies <= options.ps:
+    if options.ps < (0 if options.join else 1) or count < 1:
+        least = "at least one worker" if options.join else "at least one of each"
+        parser.error(f"--ps {options.ps} --workers {options.workers}: {least}")
+    if options.join:
+        for name in ("ray", "chief", "ps_shards"):
+            if getattr(options, name):
+                flag = f"--{name.replace('_', '-')}"
+                parser.error(f"{flag} is for the launch that begins a run, not --join")
+        if options.ps_copies > 1:
+            parser.error("--ps-copies: a run that is joined has its number already")
+    elif not 1 <= options.ps_copies <= options.ps:
         parser.error(
             f"--ps-copies must be 1 to {options.ps}, the number of servers, got "
             f"{options.ps_copies}"
@@ -288,17 +303,28 @@ def _launch_jobs(
     keys = None
     if far:
         environment = {**_taken_along(os.environ), **environment}
-        try:
+    try:
+        if options.join:
+            first, port = parts_of(options.join.partition(",")[0])
+            keys = keys_of() if port else None  # else within this machine
+            options.address = options.address or _own_address(first)
+        elif far:
             keys = keys_of() or new_keys()
-        except DistributedError as error:
-            parser.error(str(error))
+    except DistributedError as error:
+        parser.error(str(error))
+    if options.hosts and keys is None:
+        parser.error("--hosts with --join: FXFLOW_PS_KEYS_FILE names the run's keys")
     if options.ray:
         assert keys is not None
         try:
             return launch_on_ray(options, _command(options), environment, keys)
         except ImportError as error:
             parser.error(str(error))
-    return launch_jobs(options, _command(options), slots, environment, keys)
+    try:
+        return launch_jobs(options, _command(options), slots, environment, keys)
+    except DistributedError as error:
+        print(f"fxflow launch: {error}", file=sys.stderr)
+        return 1
 
 
 def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
@@ -458,7 +484,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     if options.ray and not options.ps:
         parser.error("--ray is for servers and workers: say --ps N --workers N too")
-    if options.ps:
+    if options.ps or options.join:
         return _launch_jobs(parser, options, hosts)
     bounds = bounds_of(parser, options.elastic) if options.elastic else None
     slots = [host.name for host in hosts for _ in range(host.slots)]

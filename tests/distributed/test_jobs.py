@@ -1,22 +1,35 @@
 """Runs of servers and workers, launched."""
 
 import argparse
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fxflow.distributed import launch
-from fxflow.distributed.jobs import JobLauncher, addresses_of, jobs_of
+from fxflow import optim
+from fxflow.distributed import jobs as jobs_module
+from fxflow.distributed import launch as launch_module
+from fxflow.distributed.jobs import JobLauncher, addresses_of, jobs_of, joined_run
 from fxflow.distributed.launch import main
+from fxflow.distributed.parameter_server import (
+    LocalServers,
+    asynchronous,
+    parameter_server,
+)
 from fxflow.distributed.parameter_server.keys import Keys
+
+from .conftest import Run
 
 pytest.importorskip("zmq")
 
+Launch = Callable[..., Run]
 ROOT = Path(__file__).parents[2]
 # Adds up ones, and kills what it is told to in the middle.
 SCRIPT = """
@@ -52,6 +65,11 @@ for step in range(20):
         if kill == "ps":
             pid = server._client.ask(0, "hello", shard=0).fields["pid"]
             os.kill(pid, signal.SIGKILL)
+        if kill == "leave":
+            pid = server._client.ask(0, "hello", shard=0).fields["pid"]
+            os.kill(pid, signal.SIGTERM)
+            while os.path.exists(f"/proc/{pid}"):
+                time.sleep(0.02)
 server.params(state)
 print(json.dumps([task, server._client._sequence]), flush=True)
 if task == "worker:0":
@@ -137,6 +155,97 @@ def test_a_killed_process_is_started_again(
         assert total(text) in (50, 51)
 
 
+def test_a_server_that_leaves_hands_over_its_shards(tmp_path: Path) -> None:
+    options = ["--ps", "2", "--ps-shards", "4", "--workers", "2"]
+    code, text = launched(tmp_path, "leave", 1, *options)
+    assert code == 0, text
+    assert total(text) == 40
+    assert "ps 0 has left; the others go on without it" in text
+
+
+# Adds up ones in three shards: the first worker until it is told to end, another until
+# the server that came with it holds a shard.
+JOINED = """
+import os, sys, time
+import numpy as np
+from fxflow import optim
+from fxflow.distributed.parameter_server import asynchronous, parameter_server
+
+task, folder, count = os.environ["FXFLOW_PS_TASK"], sys.argv[1], 0
+server = parameter_server(
+    lambda ws, batch: sum(ws) * batch, optim.sgd(-1.0),
+    consistency=asynchronous(rate="fixed"), deadline=30,
+)
+state = server.init([np.float32(0)] * 3)
+
+def is_through():
+    if task == "worker:0":
+        return os.path.exists(os.path.join(folder, "stop"))
+    view = server._client.view
+    return count >= 20 and len(view.addresses) > 1 and view.served_by(1)
+
+while not is_through():
+    state, _ = server.step(state, np.float32(1))
+    count += 1
+    time.sleep(0.005)
+    if count == 1:
+        print("begun", os.environ["FXFLOW_PS_WORKERS"], flush=True)
+print(task, count, sorted({float(w) for w in server.params(state)}), flush=True)
+server.close()
+"""
+
+
+def test_another_launch_joins_and_leaves(launch: Launch, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(JOINED)
+    options = ["--ps", "1", "--ps-shards", "3", "--workers", "1"]
+    first = launch(*options, str(script), str(tmp_path))
+    said = first.wait_for("to add to it: fxflow launch (--join .*) PROGRAM")
+    first.wait_for("begun 1")
+    second = launch(*said[1].split(), str(script), str(tmp_path))
+    assert second.end() == 0, second.text
+    second.wait_for("begun 2")
+    second.wait_for("server 1 ends")
+    count = int(second.wait_for(r"worker:1 (\d+) ")[1])
+    (tmp_path / "stop").touch()
+    assert first.end() == 0, first.text
+    own, total = first.wait_for(r"worker:0 (\d+) \[(\d+)\.0\]").groups()
+    assert int(total) == int(own) + count
+
+
+def test_a_run_that_is_joined_says_what_it_is() -> None:
+    local = LocalServers(2, shards=3)
+    cluster = dataclasses.replace(local.cluster, index=4)
+    server = parameter_server(
+        lambda w, batch: w * batch,
+        optim.sgd(0.1),
+        consistency=asynchronous(),
+        cluster=cluster,
+    )
+    server.init(np.float32(0))
+    run = joined_run(local.cluster.servers[1:], None)
+    assert run == (local.cluster.servers, 3, 5)
+    server.close()
+    local.close()
+    options = options_of(workers=2, evaluator=True, ps_folder="logs")
+    jobs = jobs_of(options, ["x"], [""], ["ipc:///run/more"], run=run)
+    names = ["ps 2", "worker 5", "worker 6", "evaluator 0"]
+    assert [str(job) for job in jobs] == names
+    command = ["--join", "ipc:///run/more", "--folder", "logs/ps-2"]
+    assert jobs[0].command[-4:] == command
+    told = jobs[1].environment
+    assert told["FXFLOW_PS_SERVERS"] == ",".join(run.servers)
+    assert (told["FXFLOW_PS_SHARDS"], told["FXFLOW_PS_WORKERS"]) == ("3", "7")
+
+
+def test_a_run_that_is_not_there_cannot_be_joined(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jobs_module, "_ANSWER", 0.2)
+    assert main(["--join", "ipc:///nowhere/ps-0", "x.py"]) == 1
+    assert "nobody answers for the run to be joined: ipc" in capsys.readouterr().err
+
+
 def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
     script = tmp_path / "fail.py"
     script.write_text("raise SystemExit(3)")
@@ -154,7 +263,7 @@ def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
 
 
 def options_of(**given: object) -> argparse.Namespace:
-    options = launch._parser().parse_args(["x.py"])
+    options = launch_module._parser().parse_args(["x.py"])
     return argparse.Namespace(**{**vars(options), **given})
 
 
@@ -230,6 +339,11 @@ def test_a_server_that_cannot_come_back_ends_the_run(
         (["--ps", "1", "-n", "2"], "-n is for processes in step"),
         (["--ps", "1", "--workers", "0"], "at least one of each"),
         (["--ps", "2", "--ps-copies", "3"], "--ps-copies must be 1 to 2"),
+        (["--join", "a:1", "--workers", "0"], "at least one worker"),
+        (["--join", "a:1", "--chief"], "--chief is for the launch that begins a run"),
+        (["--join", "a:1", "--ps-copies", "2"], "a run that is joined has its number"),
+        (["--join", "a", "--ps", "1"], "'a'"),
+        (["--join", "a:1", "--hosts", "ONE"], "FXFLOW_PS_KEYS_FILE names the run's"),
         (
             ["--ps", "1", "--workers", "2", "--hosts", "ONE"],
             "the host file has 1 slots",
