@@ -34,7 +34,8 @@ from fxflow.lax.families import ORDERED, require_kind
 from fxflow.lax.reduction import NATIVE, Maximum, Minimum
 from fxflow.lax.select import select
 
-_NEVER = np.iinfo(np.int32).max
+#: Up to here float32 has every integer.
+_EXACT = 1 << 24
 
 
 def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
@@ -50,7 +51,7 @@ def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
         and dtypes.is_floating(operand.dtype)
         and dtypes.bits(operand.dtype) >= 16
         and not is_symbolic(operand.shape)
-        and 20 <= operand.shape[axis] < _NEVER
+        and 20 <= operand.shape[axis] <= _EXACT
     )
 
 
@@ -112,8 +113,9 @@ class ArgExtremum(Primitive):
         best = broadcast_in_dim(best, x.shape, without(tuple(range(x.ndim)), (axis,)))
         # Only NaN differs from itself.
         found = bitwise_or(eq(x, best), ne(x, x))
+        # The values' own memory serves for these; integers take new one, and more time.
         indices = select(
-            found, broadcasted_iota(np.int32, x.shape, axis), np.int32(_NEVER)
+            found, broadcasted_iota(np.float32, x.shape, axis), np.float32(np.inf)
         )
         first = table["reduce_min"].bind(indices, axes=(axis,))
         return convert_element_type(first, index_dtype)
