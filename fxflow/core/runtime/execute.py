@@ -25,7 +25,7 @@ from fxflow.core.arrays import (
 )
 from fxflow.core.arrays.array import require_alive
 from fxflow.core.arrays.sizes import is_symbolic
-from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
+from fxflow.core.ir.graph import Graph, Node, Var, any_node, subgraphs
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
 from fxflow.core.source import graph_name
@@ -33,7 +33,12 @@ from fxflow.core.spmd import partition
 from fxflow.core.spmd.memories import Going, laid_out, wanted_of
 from fxflow.devices import RuntimeFailure, buffers, transfers
 from fxflow.devices.callbacks import raise_original
-from fxflow.devices.compile import Executable, convolution_options, log_step
+from fxflow.devices.compile import (
+    Executable,
+    convolution_options,
+    log_step,
+    loop_options,
+)
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.meshes import PartitionSpec, explicit
 from fxflow.devices.process import require_not_forked, wait_for
@@ -309,9 +314,8 @@ class LoweredProgram:
                 )
         several = not placement.is_single
         wanted = list(module.out_shardings) or [None] * len(avals)
-        faster = convolution_options(placement.devices[0])
-        if faster and _most_flops(self._graph, "conv_general_dilated") > _LARGE:
-            options = {**faster, **(options or {})}
+        own = _options(self._graph, placement.devices[0], several)
+        options = {**own, **(options or {})} or None
         executable = compile_text(
             self.text,
             placement,
@@ -342,6 +346,22 @@ class LoweredProgram:
             ]
         calls_python = bool(module.callbacks)
         return Program(executable, self._placements, outs, self.text, calls_python)
+
+
+def _options(graph: Graph, device: buffers.Device, several: bool) -> dict[str, Any]:
+    """Returns the compiler's options that suit what a graph does on a device."""
+    found = {}
+    faster = convolution_options(device)
+    if faster and _most_flops(graph, "conv_general_dilated") > _LARGE:
+        found.update(faster)
+    smaller = {} if several else loop_options(device)
+    if smaller and any_node(graph, "scans", _scans):
+        found.update(smaller)
+    return found
+
+
+def _scans(node: Node) -> bool:
+    return node.primitive.name == "scan"
 
 
 def _most_flops(graph: Graph, name: str) -> float:

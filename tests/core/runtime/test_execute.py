@@ -111,7 +111,9 @@ def test_memories_of_results_from_the_disk_cache():
     assert in_kind(place, "pinned_host") is buffers.placement_for(one)
 
 
-def test_options_of_large_convolutions(monkeypatch):
+@pytest.fixture
+def options(monkeypatch):
+    """With which options a function of arrays of some shapes is compiled."""
     seen = []
 
     def watched(text, *args, options=None, **more):
@@ -121,31 +123,50 @@ def test_options_of_large_convolutions(monkeypatch):
     compile_text = execute.compile_text
     monkeypatch.setattr(execute, "compile_text", watched)
     monkeypatch.delenv("XLA_FLAGS", raising=False)
+
+    def compiled_with(function, *shapes, given=None):
+        args = [fxflow.ShapeDtypeStruct(s, np.float32) for s in shapes]
+        lowered = fxflow.jit(function).lower(*args)
+        with config.override(cache=False):
+            lowered.compile(given)
+        return seen.pop()
+
+    return compiled_with
+
+
+def test_options_of_large_convolutions(options, monkeypatch):
     monkeypatch.setattr(devices_compile, "jaxlib_version", "0.10.2")
 
     def convolve(x, w):
         return lax.conv_general_dilated(x, w, (1, 1), "VALID")
 
-    def options(x_shape, w_shape, function=convolve, given=None):
-        x, w = (fxflow.ShapeDtypeStruct(s, np.float32) for s in (x_shape, w_shape))
-        lowered = fxflow.jit(function).lower(x, w)
-        with config.override(cache=False):
-            lowered.compile(given)
-        return seen.pop()
-
     name = "xla_cpu_experimental_ynn_fusion_type"
     large = (8, 96, 32, 32), (256, 96, 5, 5)
-    assert options(*large)[name] == "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
-    inside = options(*large, function=fxflow.checkpoint(convolve))
+    assert options(convolve, *large)[name] == "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
+    inside = options(fxflow.checkpoint(convolve), *large)
     assert inside[name] == "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
-    assert options((1, 3, 8, 8), (4, 3, 3, 3)) == {}
+    assert options(convolve, (1, 3, 8, 8), (4, 3, 3, 3)) == {}
     given = {name: "LIBRARY_FUSION_TYPE_DOT"}
-    assert options(*large, given=given) == given
+    assert options(convolve, *large, given=given) == given
     monkeypatch.setenv("XLA_FLAGS", f"--{name}=individual_dot")
-    assert options(*large) == {}
+    assert options(convolve, *large) == {}
     monkeypatch.delenv("XLA_FLAGS")
     monkeypatch.setattr(devices_compile, "jaxlib_version", "0.11.2")
-    assert options(*large) == {}
+    assert options(convolve, *large) == {}
+
+
+def test_options_of_loops(options, monkeypatch):
+    def running(xs):
+        return lax.scan(lambda c, x: (c + x, c), xs[0], xs)
+
+    name = "xla_cpu_scheduler_type"
+    known = {name: "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+    assert options(running, (3, 2)) == options(jit(running), (3, 2)) == known
+    assert options(fnp.sin, (3, 2)) == {}
+    given = {name: "CPU_SCHEDULER_TYPE_CONCURRENCY_OPTIMIZED"}
+    assert options(running, (3, 2), given=given) == given
+    monkeypatch.setenv("XLA_FLAGS", f"--{name}=cpu_scheduler_type_default")
+    assert options(running, (3, 2)) == {}
 
 
 def test_a_graph_that_is_called_often_is_looked_at_once():
