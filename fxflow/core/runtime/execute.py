@@ -348,7 +348,7 @@ class LoweredProgram:
         return Program(executable, self._placements, outs, self.text, calls_python)
 
 
-def _options(graph: Graph, device: buffers.Device, several: bool) -> dict[str, Any]:
+def _options(graph: Graph, device: Device, several: bool) -> dict[str, Any]:
     """Returns the compiler's options that suit what a graph does on a device."""
     found = {}
     faster = convolution_options(device)
