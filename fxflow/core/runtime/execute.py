@@ -31,7 +31,7 @@ from fxflow.core.runtime.lowering import lower_graph
 from fxflow.core.source import graph_name
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.memories import Going, laid_out, wanted_of
-from fxflow.devices import RuntimeFailure, buffers, transfers
+from fxflow.devices import Device, RuntimeFailure, buffers, transfers
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import (
     Executable,
