@@ -36,14 +36,17 @@ make_environment() {
     fi
 }
 
-# Installs the packages written for JAX that tests/compat/jax runs into the environment
-# of $python, where only those tests look: without dependencies, since those name jax.
-# Without an index it says so, and the tests are skipped.
+#   install_clients LIST FOLDER
+#
+# installs the packages of LIST, a file of the checkout, into a FOLDER of the environment
+# of $python, which only the tests that need them put on the path: without dependencies,
+# since those name jax, or other versions than fxflow has. Without an index it says so,
+# and those tests are skipped.
 install_clients() {
-    local list=$root/tests/compat/jax/clients.txt folder
-    folder=$("$python" -c 'import sys; print(sys.prefix)')/clients
+    local list=$root/$1 folder
+    folder=$("$python" -c 'import sys; print(sys.prefix)')/$2
     if cmp -s "$list" "$folder/.installed"; then return; fi
-    echo "Installing packages written for JAX: half a minute, 50 MB of disk, in"
+    echo "Installing what $1 lists: half a minute, 50 MB of disk, in"
     echo "    $folder"
     rm -rf "$folder"
     if "$python" -m pip install --disable-pip-version-check --quiet --no-deps \
@@ -53,6 +56,6 @@ install_clients() {
         cp "$list" "$folder/.installed"
     else
         rm -rf "$folder.part"
-        echo "They cannot be installed; tests/compat/jax/test_clients.py is skipped." >&2
+        echo "They cannot be installed; the tests of them are skipped." >&2
     fi
 }

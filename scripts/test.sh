@@ -6,8 +6,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
 
-make_environment test test "1.2 GB"
-install_clients
+make_environment test test "2.4 GB"
+install_clients tests/compat/jax/clients.txt clients
+install_clients tests/serve/clients.txt clients-serve
 if (($#)); then
     exec "$python" -m pytest "$@"
 fi

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -43,3 +44,32 @@ def check_two_processes(module: str, devices: int = 2) -> None:
     found = in_two_processes(module, devices=devices)
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count("done") == 2
+
+
+def running(word: str) -> list[str]:
+    """The command lines of processes that have a word in theirs.
+
+    Args:
+      word: such as a folder that nothing else knows.
+    """
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if word in line:
+            found.append(line)
+    return found
+
+
+def check_gone(word: str) -> None:
+    """Checks that such processes end soon.
+
+    Args:
+      word: as of `running`.
+    """
+    end = time.monotonic() + 60
+    while left := running(word):
+        assert time.monotonic() < end, f"they are left behind: {left}"
+        time.sleep(0.1)

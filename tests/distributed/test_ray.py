@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from fxflow.distributed import launch
 from fxflow.distributed.ray import _check_reached, resources_of
 from fxflow.errors import DistributedError
+from tests.processes import check_gone
 
 pytest.importorskip("zmq")
 
@@ -71,7 +71,7 @@ def launched(scratch: str, *options: object) -> tuple[int, str]:
         [*map(str, command)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         cwd=scratch,
         env={
             **os.environ,
@@ -84,22 +84,9 @@ def launched(scratch: str, *options: object) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def running(word: str) -> list[str]:
-    """The command lines of processes that have a word in theirs."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if word in line:
-            found.append(line)
-    return found
-
-
 @pytest.mark.slow
 def test_killed_actors_are_started_again_by_ray(scratch: str) -> None:
-    pytest.importorskip("ray")
+    pytest.importorskip("ray", reason="pip install 'fxflow[ray]'")
     script = Path(scratch) / "train.py"
     script.write_text(SCRIPT)
     options = ["--ps", "2", "--workers", "2", "--ps-copies", "2", "--timeout", "90"]
@@ -117,21 +104,19 @@ def test_killed_actors_are_started_again_by_ray(scratch: str) -> None:
     # 20 of each; and what the first worker 1 pushed, whose last may not have been sent.
     assert total in (50, 51), text
     assert len(re.findall(r"\[worker \d\] pid", text)) == 3
-    end = time.monotonic() + 15
-    while running(scratch) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not running(scratch)
+    check_gone(scratch)
 
 
 @pytest.mark.slow
 def test_no_place(scratch: str) -> None:
-    pytest.importorskip("ray")
+    pytest.importorskip("ray", reason="pip install 'fxflow[ray]'")
     options = ["--ps", "1", "--workers", "2", "--start-timeout", "1"]
     options += ["--server-resources", "CPU=0.1", "--worker-resources", "gold=1"]
     code, text = launched(scratch, *options, "train.py")
     assert code == 1
     assert "Ray has no place for worker 0, worker 1 within 1 s" in text, text
     assert "each takes gold=1; free in all are gold=0" in text, text
+    check_gone(scratch)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import pytest
 
 from fxflow.serve.protocol.messages import MESSAGES, classes
 
+from ..clients import triton
+
 pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")
 
 
@@ -17,8 +19,8 @@ def test_there_and_back() -> None:
     assert back.parameters["priority"].WhichOneof("parameter_choice") == "int64_param"
 
 
-def test_fields_are_the_published_ones() -> None:
-    service_pb2 = pytest.importorskip("tritonclient.grpc.service_pb2")
+def test_fields_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    service_pb2 = triton(monkeypatch, "grpc.service_pb2")
     for name in MESSAGES:
         theirs = service_pb2
         for part in name.split("."):

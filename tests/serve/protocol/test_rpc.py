@@ -20,6 +20,8 @@ from fxflow.serve.repository import Repository
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
 
+from ..clients import triton
+
 pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
 pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")
 grpc = pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
@@ -171,12 +173,11 @@ def test_keys_and_control(ports: dict[str, int]) -> None:
         )
 
 
-def test_tritonclient(ports: dict[str, int]) -> None:
+def test_tritonclient(ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The client of another project, unmodified."""
-    triton = pytest.importorskip("tritonclient.grpc", reason="pip install tritonclient")
-    from tritonclient.utils import InferenceServerException
-
-    client = triton.InferenceServerClient(f"127.0.0.1:{ports['open']}")
+    module = triton(monkeypatch, "grpc")
+    refused = triton(monkeypatch, "utils").InferenceServerException
+    client = module.InferenceServerClient(f"127.0.0.1:{ports['open']}")
     try:
         assert client.is_server_live() and client.is_server_ready()
         assert client.is_model_ready("linear", "1")
@@ -184,9 +185,9 @@ def test_tritonclient(ports: dict[str, int]) -> None:
         assert client.get_model_metadata("linear").inputs[0].shape == [-1, 3]
         assert len(client.get_model_repository_index().models) == 3
         x = np.arange(6, dtype=np.float32).reshape(2, 3)
-        given = triton.InferInput("x", [2, 3], "FP32")
+        given = module.InferInput("x", [2, 3], "FP32")
         given.set_data_from_numpy(x)
-        wanted = triton.InferRequestedOutput("y")
+        wanted = module.InferRequestedOutput("y")
         result = client.infer(
             "linear",
             [given],
@@ -196,11 +197,11 @@ def test_tritonclient(ports: dict[str, int]) -> None:
             client_timeout=20,
         )
         np.testing.assert_array_equal(result.as_numpy("y"), x * 2)
-        text = triton.InferInput("text", [2], "BYTES")
+        text = module.InferInput("text", [2], "BYTES")
         text.set_data_from_numpy(np.array([b"ab", b"c"], object))
         result = client.infer("shouting", [text])
         assert result.as_numpy("loud").tolist() == [b"AB", b"C"]
-        with pytest.raises(InferenceServerException, match="no input 'text'"):
+        with pytest.raises(refused, match="no input 'text'"):
             client.infer("linear", [text])
 
         answers: queue.Queue[Any] = queue.Queue()
