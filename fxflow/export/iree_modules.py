@@ -224,9 +224,8 @@ def iree(
         kind; `arm64-linux`; `arm64-android`; `riscv64`; `vulkan`, a GPU by SPIR-V.
       quantize: `"int8"` keeps captured weights of two axes or more in 8 bits, with a
         scale for each channel (the last axis), but for those of at most 4 kB; None: as
-        they are. What was exported
-        has its weights written into it already: quantise what `jit(f).lower` gives, or
-        the parameters (`quantize`).
+        they are. What was exported has its weights written into it already: quantise
+        what `jit(f).lower` gives, or the parameters (`quantize`).
       options: more options of `iree-compile`, such as
         `--iree-vulkan-target=adreno`.
 

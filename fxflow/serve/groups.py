@@ -45,17 +45,10 @@ def check_alike(name: str, signatures: Mapping[str, Signature]) -> None:
       signatures: of the models.
 
     Raises:
-      ServeError: status 400; two differ in inputs, outputs or batches.
+      ServeError: status 400; two differ in inputs, outputs, batches or streams.
     """
-    for model, signature in signatures.items():
-        if signature.streamed:
-            raise ServeError(
-                f"{name!r}: model {model!r} answers by streams, which are neither "
-                "chosen nor combined: ask it by its own name",
-                400,
-            )
     for first, other in itertools.pairwise(signatures):
-        for part in ("inputs", "outputs", "batched"):
+        for part in ("inputs", "outputs", "batched", "streamed"):
             ours, theirs = (
                 _described(getattr(signatures[m], part)) for m in (first, other)
             )

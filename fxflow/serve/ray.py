@@ -4,7 +4,8 @@ The same configuration makes an application of Ray Serve: for each model a deplo
 whose replicas Ray puts on its machines and starts again, and one in front of them all
 that speaks the protocol over HTTP. In a replica there is what there is without Ray: a
 queue, batches within the objective, and the model in a process of its own. Between the
-two Ray carries arrays in its own way, within the cluster.
+two Ray carries arrays in its own way, within the cluster; of a generator's stream Ray
+holds what its client has not read yet.
 
 Ray's own tools can run it as well::
 
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,14 @@ from fxflow.serve.limits import ClientLimits
 from fxflow.serve.metrics import ROWS, SECONDS, Metrics
 from fxflow.serve.protocol.http import Limits, application
 from fxflow.serve.repository import Repository
-from fxflow.serve.service import Answer, Meter, ModelConfig, Origin, Service
+from fxflow.serve.service import (
+    Answer,
+    Meter,
+    ModelConfig,
+    Origin,
+    Service,
+    check_single,
+)
 from fxflow.serve.signatures import Signature
 from fxflow.serve.telemetry import Tracing, exporting
 
@@ -103,6 +112,28 @@ class ModelReplica:
         except ServeError as error:
             return str(error), error.status, error.retry_after
 
+    async def stream(
+        self, inputs: dict[str, Any], rows: int, priority: int, timeout: float
+    ) -> AsyncGenerator[tuple[Any, ...], None]:
+        """Answers one request by the results of a generator.
+
+        Args:
+          inputs, rows, priority, timeout: as of `Service.stream`.
+
+        Yields:
+          As `submit` returns; an error is the last.
+        """
+        try:
+            await self._ready()
+            results = self._service.stream(
+                inputs, rows, priority=priority, timeout=timeout
+            )
+            async with aclosing(results):
+                async for answer in results:
+                    yield tuple(answer)
+        except ServeError as error:
+            yield str(error), error.status, error.retry_after
+
     async def check_health(self) -> None:
         """Loads the model, if that has not begun; Ray starts again who raises."""
         await self._ready()
@@ -125,12 +156,6 @@ class _Remote:
 
     async def start(self) -> None:
         self.signature = Signature.from_json(await self._handle.signature.remote())
-        if self.signature.streamed:
-            raise ServeError(
-                f"model {self.config.name!r} answers by streams, which are not there "
-                "on Ray",
-                400,
-            )
         self.ready = True
 
     async def drain(self) -> None:
@@ -148,23 +173,51 @@ class _Remote:
         timeout: float = 0.0,
         origin: Origin | None = None,
     ) -> Answer:
+        check_single(self.config.name, self.signature)
         limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
         reply = self._handle.submit.remote(dict(inputs), rows, priority, timeout)
+        return _answer(await self._reply(reply, limit, reply.cancel))
+
+    async def stream(
+        self,
+        inputs: Mapping[str, Any],
+        rows: int,
+        *,
+        priority: int = 0,
+        timeout: float = 0.0,
+        origin: Origin | None = None,
+    ) -> AsyncGenerator[Answer, None]:
+        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        handle = self._handle.options(stream=True)
+        results = handle.stream.remote(dict(inputs), rows, priority, timeout)
+        cancel = results.cancel
+        try:
+            while found := await self._reply(anext(results, None), limit, cancel):
+                yield _answer(found)
+                limit = self.deadline
+        finally:
+            cancel()
+
+    async def _reply(
+        self, reply: Awaitable[Any], limit: float, cancel: Callable[[], None]
+    ) -> Any:
         try:
             # A replica that ended, with its machine perhaps, answers nothing.
             async with asyncio.timeout(limit + 1.0):
-                found = await reply
+                return await reply
         except TimeoutError:
-            reply.cancel()
+            cancel()
             raise ServeError("no replica answered by the deadline", 504, 1.0) from None
-        except ServeError:
-            raise
         except Exception as error:  # Ray's: the replica ended, or was never there
             words = str(error).strip().rpartition("\n")[2]
             raise ServeError(f"Ray has no answer: {words}", 503, 1.0) from None
-        if isinstance(found[0], str):
-            raise ServeError(*found)
-        return Answer(*found)
+
+
+def _answer(found: tuple[Any, ...]) -> Answer:
+    """What a replica's method has returned; its error is raised."""
+    if isinstance(found[0], str):
+        raise ServeError(*found)
+    return Answer(*found)
 
 
 class Front:
@@ -198,7 +251,7 @@ class Front:
             clients=ClientLimits(config.rate, config.burst),
         )
         tracing = Tracing(exporting(config.traces)[1] if config.traces else None)
-        return application(
+        app = application(
             repository,
             metrics,
             limits=limits,
@@ -206,6 +259,7 @@ class Front:
             tracing=tracing,
             static=config.static,
         )
+        return _response(app)
 
     async def check_health(self) -> None:
         """Waits for the models, once; Ray then sends requests."""
@@ -220,24 +274,30 @@ class Front:
           request: Starlette's, of Ray's proxy.
 
         Returns:
-          Starlette's response.
+          A response of Starlette's, which is sent as it comes.
         """
-        from starlette.responses import Response
-
         await self.check_health()
         assert self._app is not None
-        parts: list[dict[str, Any]] = []
+        return self._app.result()
 
-        async def send(message: dict[str, Any]) -> None:
-            parts.append(message)
 
-        await self._app.result()(request.scope, request.receive, send)
-        body = b"".join(part.get("body", b"") for part in parts[1:])
-        reply = Response(body, parts[0]["status"])
-        # Ray's proxy adds the number of the request itself.
-        headers = parts[0]["headers"]
-        reply.raw_headers = [h for h in headers if h[0] != b"x-request-id"]
-        return reply
+def _response(app: Any) -> Any:
+    """An ASGI application as a response of Starlette's, which sends what it sends."""
+    from starlette.responses import Response
+
+    class Whole(Response):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            async def pass_on(message: dict[str, Any]) -> None:
+                if message["type"] == "http.response.start":
+                    # Ray's proxy adds the number of the request itself.
+                    headers = message["headers"]
+                    kept = [h for h in headers if h[0] != b"x-request-id"]
+                    message = {**message, "headers": kept}
+                await send(message)
+
+            await app(scope, receive, pass_on)
+
+    return Whole()
 
 
 def ray_application(config: ServerConfig) -> Any:

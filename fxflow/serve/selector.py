@@ -4,7 +4,8 @@ A request goes to the model that a bandit chooses, or to all of which an answer 
 at the objective with what has arrived. What was answered is written in a journal, with
 which feedback is joined; states are kept by context, and shared with other servers if
 there is a store. Nothing of that can lose a request: if a model fails another is asked
-while there is time, and a store that does not answer is not waited for.
+while there is time, and a store that does not answer is not waited for. Generators can
+be chosen between, and the one that is chosen answers by its stream.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,7 +28,15 @@ from fxflow.serve.selection import ensembles, losses
 from fxflow.serve.selection.contexts import Contexts
 from fxflow.serve.selection.journal import Journal, Record
 from fxflow.serve.selection.policies import Choice, State, among, policy_named
-from fxflow.serve.service import Answer, Meter, Origin, Provenance, Service
+from fxflow.serve.service import (
+    Answer,
+    Meter,
+    Origin,
+    Provenance,
+    Service,
+    answers,
+    check_single,
+)
 from fxflow.serve.signatures import Signature
 from fxflow.serve.store import Sharing
 
@@ -210,7 +220,14 @@ class Selector:
         check_alike(
             self.config.name, {names[k]: s.signature for k, s in services.items()}
         )
-        for service in services.values():
+        for number, service in services.items():
+            if service.signature.streamed and self._policy.asks_all:
+                raise ServeError(
+                    f"selectors.{self.config.name}: model {names[number]!r} answers by "
+                    f"a stream, and several cannot be one, as {self.config.policy!r} "
+                    "needs it: say policy 'exp3', 'epsilon-greedy' or 'thompson'",
+                    400,
+                )
             outputs = [spec.name for spec in service.signature.outputs]
             if self.config.output and self.config.output not in outputs:
                 raise ServeError(
@@ -330,8 +347,57 @@ class Selector:
           The outputs of its rows, and which models they are from.
 
         Raises:
-          ServeError: no model had an answer in time.
+          ServeError: no model had an answer in time, or it would be a stream of them.
         """
+        check_single(self.config.name, self.signature)
+        asked, record = await self._begun(inputs, rows, priority, timeout, origin)
+        if not self._policy.asks_all:
+            (answer,) = [answer async for answer in self._ask_one(asked, record)]
+            return answer
+        answer = await self._ask_all(asked, record)
+        self._journal.put(record)
+        if self._sharing:
+            self._sharing.keep(record)
+        return answer
+
+    async def stream(
+        self,
+        inputs: Mapping[str, Array],
+        rows: int,
+        *,
+        priority: int = 0,
+        timeout: float = 0.0,
+        origin: Origin | None = None,
+    ) -> AsyncGenerator[Answer, None]:
+        """Answers one request by the results of the generator that is chosen.
+
+        Feedback is joined from the first result on; a label is compared with the last.
+
+        Args:
+          inputs, rows, priority, origin: as of `submit`.
+          timeout: seconds until the first result, if fewer than the deadline.
+
+        Yields:
+          One result after the other; close it to end it before the last.
+
+        Raises:
+          ServeError: no model had a result in time, or the one that is chosen failed
+            after its first.
+        """
+        asked, record = await self._begun(inputs, rows, priority, timeout, origin)
+        results = self._ask_one(asked, record)
+        async with aclosing(results):
+            async for answer in results:
+                yield answer
+
+    async def _begun(
+        self,
+        inputs: Mapping[str, Array],
+        rows: int,
+        priority: int,
+        timeout: float,
+        origin: Origin | None,
+    ) -> tuple[_Asked, Record]:
         origin = checked_origin(origin or Origin())
         limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
         asked = _Asked(inputs, rows, priority, self._now() + limit)
@@ -339,56 +405,64 @@ class Selector:
         if self._sharing and not self._contexts.known(origin.context):
             self._contexts.get(origin.context, self._now())
             await self._sharing.settled(min(self.config.store_timeout, limit / 4))
-        record = Record(
-            origin.id, key, origin.context, Choice(-1, 1.0, ()), rows, time.time()
-        )
-        if self._policy.asks_all:
-            answer = await self._ask_all(asked, record)
-        else:
-            answer = await self._ask_one(asked, record)
-        self._journal.put(record)
-        if self._sharing:
-            self._sharing.keep(record)
-        return answer
+        none = Choice(-1, 1.0, ())
+        return asked, Record(origin.id, key, origin.context, none, rows, time.time())
 
-    async def _ask_one(self, asked: _Asked, record: Record) -> Answer:
+    async def _ask_one(
+        self, asked: _Asked, record: Record
+    ) -> AsyncGenerator[Answer, None]:
+        """The answer of the model that is chosen, or its results."""
         names = self.config.models
         awake = self._awake()
         if not awake:
             raise ServeError("no model of it is ready", 503, 1.0)
+        signature = self.signature  # which is not known when all of them end
         while True:
             state = self._state(record.context)
             choice = self._policy.choose(state, awake.keys(), self._draw())
             name = names[choice.model]
             self.meter.event("choices", self.config.name, name)
+            by = Provenance(record.id, (name,), self.config.version)
+            results = answers(
+                awake.pop(choice.model),
+                asked.inputs,
+                asked.rows,
+                priority=asked.priority,
+                timeout=asked.end - self._now(),
+            )
+            begun = False
             try:
-                answer = await awake.pop(choice.model).submit(
-                    asked.inputs,
-                    asked.rows,
-                    priority=asked.priority,
-                    timeout=asked.end - self._now(),
-                )
+                async with aclosing(results):
+                    async for answer in results:
+                        if not begun:
+                            begun, record.choice = True, choice
+                            self._journal.put(record)
+                        if not record.used:
+                            self._write(record, choice.model, answer, signature)
+                        yield answer._replace(provenance=by)
+                return
             except ServeError as error:
                 if error.status < 500:
                     raise
                 self.meter.event("failures", self.config.name, name)
-                # Load is no fault of the model's; anything else is as bad as wrong.
-                if error.status != 503:
+                # Load is no fault of the model's; anything else is as bad as wrong,
+                # unless feedback of the first results has said how bad it is.
+                if error.status != 503 and not record.used:
                     self._learn(record.context, choice, {choice.model: 1.0})
-                if not awake or asked.end - self._now() < 1e-3:
+                    if begun:
+                        self._journal.use(record)
+                if begun or not awake or asked.end - self._now() < 1e-3:
                     raise
-                continue
-            record.choice = choice
-            self._write(record, choice.model, answer)
-            return answer._replace(
-                provenance=Provenance(record.id, (name,), self.config.version)
-            )
+            finally:
+                if begun and self._sharing and not record.used:
+                    self._sharing.keep(record)
 
     async def _ask_all(self, asked: _Asked, record: Record) -> Answer:
         awake = self._awake()
         if not awake:
             raise ServeError("no model of it is ready", 503, 1.0)
         record.choice = Choice(-1, 1.0, tuple(awake))
+        signature = self.signature
         tasks = {
             number: asyncio.ensure_future(
                 service.submit(
@@ -426,7 +500,7 @@ class Selector:
             if task in waiting:
                 late.append(number)
                 self.meter.event("stragglers", self.config.name, name)
-                task.add_done_callback(self._write_late(record, number))
+                task.add_done_callback(self._write_late(record, number, signature))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             elif error := task.exception():
@@ -435,16 +509,20 @@ class Selector:
             else:
                 arrived[number] = task.result()
                 self.meter.event("choices", self.config.name, name)
-                self._write(record, number, arrived[number])
+                self._write(record, number, arrived[number], signature)
         if not arrived:
             raise errors[0]
-        return self._combined(record, arrived, late)
+        return self._combined(record, arrived, late, signature)
 
     def _combined(
-        self, record: Record, arrived: dict[int, Answer], late: list[int]
+        self,
+        record: Record,
+        arrived: dict[int, Answer],
+        late: list[int],
+        signature: Signature,
     ) -> Answer:
         names = self.config.models
-        batched = self.signature.batched
+        batched = signature.batched
         share = among(
             self._policy.weights(self._state(record.context)), record.choice.awake
         )
@@ -456,12 +534,12 @@ class Selector:
             }
             for k, answer in arrived.items()
         }
-        decider = self._decider
+        decider = self._decider(signature)
         said = {name: found[decider] for name, found in outputs.items()}
         if self.config.stragglers == "substitute":
             outputs = ensembles.substituted(outputs, weights, decider)
         if callable(self.config.combine):
-            found = self._by_function(outputs, weights)
+            found = ensembles.by_function(self.config.combine, outputs, weights)
         elif self.config.combine == "mean":
             found = ensembles.mean(outputs, weights)
         else:
@@ -483,28 +561,6 @@ class Selector:
                 confidence,
             ),
         )
-
-    def _by_function(
-        self, outputs: Mapping[str, ensembles.Outputs], weights: Mapping[str, float]
-    ) -> ensembles.Outputs:
-        assert callable(self.config.combine)
-        try:
-            given = dict(self.config.combine(outputs, weights))
-        except Exception as error:  # what users write may raise anything
-            raise ServeError(
-                f"the function that combines failed: {type(error).__name__}: {error}"
-            ) from None
-        like = next(iter(outputs.values()))
-        found = {name: np.asarray(given[name]) for name in like if name in given}
-        for name, value in like.items():
-            got = found.get(name)
-            if got is None or got.shape != value.shape or got.dtype != value.dtype:
-                wrong = "nothing" if got is None else f"{got.dtype}{list(got.shape)}"
-                raise ServeError(
-                    f"the function that combines must give {name!r} as "
-                    f"{value.dtype}{list(value.shape)}, got {wrong}"
-                )
-        return found
 
     # -- feedback ----------------------------------------------------------------------
 
@@ -660,7 +716,7 @@ class Selector:
         self, inputs: Mapping[str, Array], rows: int, key: bytes, context: str
     ) -> Record:
         """What all models say now; answers that are in their caches cost nothing."""
-        awake = self._awake()
+        awake, signature = self._awake(), self.signature
         answers = await asyncio.gather(
             *(s.submit(inputs, rows, priority=_LAST) for s in awake.values()),
             return_exceptions=True,
@@ -669,7 +725,7 @@ class Selector:
         record = Record("", key, context, choice, rows, time.time())
         for number, answer in zip(awake, answers, strict=True):
             if not isinstance(answer, BaseException):
-                self._write(record, number, answer)
+                self._write(record, number, answer, signature)
         if not record.answers:
             first = next((a for a in answers if isinstance(a, ServeError)), None)
             raise first or ServeError("no model of it is ready", 503, 1.0)
@@ -677,9 +733,8 @@ class Selector:
 
     # -- helpers -----------------------------------------------------------------------
 
-    @property
-    def _decider(self) -> str:
-        return self.config.output or self.signature.outputs[0].name
+    def _decider(self, signature: Signature) -> str:
+        return self.config.output or signature.outputs[0].name
 
     def _key(self, inputs: Mapping[str, Array], context: str) -> bytes:
         arrays = [inputs[spec.name] for spec in self.signature.inputs]
@@ -699,21 +754,21 @@ class Selector:
         if self._sharing:
             self._sharing.wake()
 
-    def _write(self, record: Record, number: int, answer: Answer) -> None:
-        value = answer.outputs[self._decider]
-        if not self.signature.batched:
+    def _write(
+        self, record: Record, number: int, answer: Answer, signature: Signature
+    ) -> None:
+        value = answer.outputs[self._decider(signature)]
+        if not signature.batched:
             value = value[None]
         # A view would keep the whole batch in memory.
         record.answers[number] = value if value.base is None else value.copy()
 
     def _write_late(
-        self, record: Record, number: int
+        self, record: Record, number: int, signature: Signature
     ) -> Callable[[asyncio.Task[Answer]], None]:
         def write(task: asyncio.Task[Answer]) -> None:
-            if task.cancelled() or task.exception() or record.used:
-                return
-            if self.ready:
-                self._write(record, number, task.result())
+            if not (task.cancelled() or task.exception() or record.used):
+                self._write(record, number, task.result(), signature)
 
         return write
 

@@ -168,6 +168,24 @@ def answers(
     return one()
 
 
+def check_single(name: str, signature: Signature) -> None:
+    """Checks that a request has one answer.
+
+    Args:
+      name: of what is asked.
+      signature: of it.
+
+    Raises:
+      ServeError: status 400; it answers by a stream of results.
+    """
+    if signature.streamed:
+        raise ServeError(
+            f"the model answers by a stream of results: ask by /v2/models/{name}"
+            f"/generate_stream, /predict/{name} or ModelStreamInfer",
+            400,
+        )
+
+
 class Service:
     """A model that is served.
 
@@ -335,13 +353,7 @@ class Service:
             413 if it is larger than a batch, 400 if it is a generator.
         """
         signature = self.signature
-        if signature.streamed:
-            raise ServeError(
-                "the model answers by a stream of results: ask by "
-                f"/v2/models/{self.config.name}/generate_stream, "
-                f"/predict/{self.config.name} or ModelStreamInfer",
-                400,
-            )
+        check_single(self.config.name, signature)
         arrays = [inputs[spec.name] for spec in signature.inputs]
         key = b""
         if self.config.cache and not self._draining:

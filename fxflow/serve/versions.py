@@ -4,6 +4,9 @@ In the shadow the candidate gets a copy of each request after it was answered, a
 two answers are compared; as a canary it answers a share of the requests, the same ones
 each time. A canary's request that fails is answered by the stable version while there
 is time: half of it is the candidate's. `Rollout` decides how far it gets.
+
+Generators are rolled out in the same way: a stream that has its first result is the
+version's that gave it, and its end, or a failure later, is what counts.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,13 +25,27 @@ from fxflow.errors import ServeError
 from fxflow.serve.cache import key_of
 from fxflow.serve.groups import check_alike, checked_origin
 from fxflow.serve.selection.rollouts import Plan, Rollout, point_of
-from fxflow.serve.service import Answer, Meter, Origin, Provenance, Service
+from fxflow.serve.service import (
+    Answer,
+    Meter,
+    Origin,
+    Provenance,
+    Service,
+    answers,
+    check_single,
+)
 from fxflow.serve.signatures import Signature
 
 _log = logging.getLogger("fxflow.serve")
 Array = np.ndarray[Any, Any]
 #: Requests of little urgency: copies.
 _LAST = 4
+#: Results of a stream that are kept to be compared.
+_COMPARED = 64
+
+
+class _Unanswered(Exception):
+    """The candidate has no answer, and the stable version is to give one."""
 
 
 @dataclass(frozen=True)
@@ -280,23 +298,63 @@ class Versions:
           The outputs of its rows.
 
         Raises:
-          ServeError: there was no answer in time.
+          ServeError: there was no answer in time, or it is a generator's.
+        """
+        check_single(self.config.name, self.signature)
+        results = self.stream(
+            inputs, rows, priority=priority, timeout=timeout, origin=origin
+        )
+        (answer,) = [answer async for answer in results]
+        return answer
+
+    async def stream(
+        self,
+        inputs: Mapping[str, Array],
+        rows: int,
+        *,
+        priority: int = 0,
+        timeout: float = 0.0,
+        origin: Origin | None = None,
+    ) -> AsyncGenerator[Answer, None]:
+        """Answers one request by all results of the version that is to answer it.
+
+        Args:
+          inputs, rows, priority, origin: as of `submit`.
+          timeout: seconds until the first result, if fewer than the deadline.
+
+        Yields:
+          One result after the other; close it to end it before the last.
+
+        Raises:
+          ServeError: there was no result in time, or the model failed after its first.
         """
         origin = checked_origin(origin or Origin())
         stable = self._stable
         limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
         end = self._now() + limit
         if self.rollout.share > 0 and self._point(inputs, origin) < self.rollout.share:
-            found = await self._try(inputs, rows, priority, limit / 2)
-            if found is not None:
-                version = self._member(self.config.candidate).config.version
-                return self._signed(found, origin, self.config.candidate, version)
-        answer = await stable.submit(
-            inputs, rows, priority=priority, timeout=max(end - self._now(), 1e-3)
-        )
-        if self.rollout.shadowed:
-            self._copy(inputs, rows, answer)
-        return self._signed(answer, origin, self.config.stable, stable.config.version)
+            self.meter.event("choices", self.config.name, self.config.candidate)
+            tried = self._try(inputs, rows, priority, limit / 2, origin.id)
+            try:
+                async with aclosing(tried):
+                    async for answer in tried:
+                        yield answer
+                return
+            except _Unanswered:
+                pass
+        self.meter.event("choices", self.config.name, self.config.stable)
+        by = Provenance(origin.id, (self.config.stable,), stable.config.version)
+        shadowed = self.rollout.shadowed
+        kept: list[Answer] = []
+        left = max(end - self._now(), 1e-3)
+        results = answers(stable, inputs, rows, priority=priority, timeout=left)
+        async with aclosing(results):
+            async for answer in results:
+                if shadowed and len(kept) < _COMPARED:
+                    kept.append(answer)
+                yield answer._replace(provenance=by)
+        if shadowed:
+            self._copy(inputs, rows, kept)
 
     def _point(self, inputs: Mapping[str, Array], origin: Origin) -> float:
         if self.config.by == "client":
@@ -313,54 +371,71 @@ class Versions:
         rows: int,
         priority: int,
         timeout: float,
-    ) -> Answer | None:
-        """The candidate's answer; None if it has none."""
-        begun = self._now()
-        candidate = self.config.candidate
-        rollout = self.rollout
+        id: str,
+    ) -> AsyncGenerator[Answer, None]:
+        """The candidate's results; `_Unanswered` if it fails before the first."""
+        begun, rollout = self._now(), self.rollout
+        name, candidate = self.config.name, self.config.candidate
+        first: float | None = None
+        failed = False
         try:
-            answer = await self._member(candidate).submit(
-                inputs, rows, priority=priority, timeout=timeout
-            )
+            service = self._member(candidate)
+            by = Provenance(id, (candidate,), service.config.version)
+            results = answers(service, inputs, rows, priority=priority, timeout=timeout)
+            async with aclosing(results):
+                async for answer in results:
+                    if first is None:
+                        first = self._now() - begun
+                    yield answer._replace(provenance=by)
+            if first is None:  # a stream of nothing
+                first = self._now() - begun
         except ServeError as error:
-            _log.info("%s: %s failed: %s", self.config.name, candidate, error)
-            self.meter.event("failures", self.config.name, candidate)
-            self._seen(rollout, failed=True, seconds=self._now() - begun)
-            return None
-        self._seen(rollout, failed=False, seconds=self._now() - begun)
-        return answer
+            _log.info("%s: %s failed: %s", name, candidate, error)
+            self.meter.event("failures", name, candidate)
+            failed = True
+            if first is None:
+                first = self._now() - begun
+                raise _Unanswered from error
+            raise
+        finally:
+            # Whose client goes away before that says nothing of the candidate.
+            if first is not None:
+                self._seen(rollout, failed=failed, seconds=first)
 
     def _seen(self, then: Rollout, *, failed: bool, seconds: float) -> None:
         # What was asked in another step, or before a roll-back, says nothing of this.
         if (then.step, then.back) == (self.rollout.step, self.rollout.back):
             self._move(self.rollout.after(failed, seconds))
 
-    def _signed(
-        self, answer: Answer, origin: Origin, model: str, version: str
-    ) -> Answer:
-        self.meter.event("choices", self.config.name, model)
-        return answer._replace(provenance=Provenance(origin.id, (model,), version))
-
-    def _copy(self, inputs: Mapping[str, Array], rows: int, answer: Answer) -> None:
+    def _copy(self, inputs: Mapping[str, Array], rows: int, kept: list[Answer]) -> None:
         if len(self._tasks) >= self.config.copies:
             self.meter.event("shadow", self.config.name, "dropped")
             return
-        task = asyncio.get_running_loop().create_task(
-            self._compare(inputs, rows, answer)
-        )
+        task = asyncio.get_running_loop().create_task(self._compare(inputs, rows, kept))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _compare(
-        self, inputs: Mapping[str, Array], rows: int, answer: Answer
+        self, inputs: Mapping[str, Array], rows: int, kept: list[Answer]
     ) -> None:
-        theirs = await self._try(inputs, rows, _LAST, 0.0)
-        if theirs is None:
+        theirs = self._try(inputs, rows, _LAST, 0.0, "")
+        count, alike = 0, True
+        try:
+            async with aclosing(theirs):
+                async for answer in theirs:
+                    alike = (
+                        alike
+                        and count < len(kept)
+                        and same(
+                            kept[count].outputs, answer.outputs, self.config.tolerance
+                        )
+                    )
+                    count += 1
+                    if count == _COMPARED:
+                        break
+            result = "same" if alike and count == len(kept) else "different"
+        except (ServeError, _Unanswered):
             result = "failed"
-        elif same(answer.outputs, theirs.outputs, self.config.tolerance):
-            result = "same"
-        else:
-            result = "different"
         self.meter.event("shadow", self.config.name, result)
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,15 +16,14 @@ from fxflow.serve.service import Answer, Meter, ModelConfig
 from fxflow.serve.signatures import Signature, TensorSpec
 
 
-def signature(output: str = "i64[batch]") -> Signature:
-    return Signature(
-        (TensorSpec.parse("x", "f32[batch]"),), (TensorSpec.parse("y", output),), True
-    )
+def signature(output: str = "i64[batch]", streamed: bool = False) -> Signature:
+    x, y = TensorSpec.parse("x", "f32[batch]"), TensorSpec.parse("y", output)
+    return Signature((x,), (y,), True, streamed=streamed)
 
 
 @dataclass
 class Fake:
-    """A service that says what it is told, after a while."""
+    """A service that says what it is told, after a while; in a stream plus 0, 1, …"""
 
     says: Callable[[Any], Any]
     delay: float = 0.0
@@ -34,7 +33,10 @@ class Fake:
     version: str = "1"
     deadline: float = 1.0
     asked: int = 0
-    cached: bool = False
+    #: Of a stream: results, which of them fails, and how many streams were closed.
+    results: int = 3
+    fails: int = -1
+    closed: int = 0
 
     @property
     def config(self) -> ModelConfig:
@@ -62,6 +64,18 @@ class Fake:
             raise ServeError("no answer by the deadline", 504)
         outputs = {"y": np.asarray(self.says(inputs["x"]))}
         return Answer(outputs, 0.0, self.delay, rows)
+
+    async def stream(
+        self, inputs: Mapping[str, Any], rows: int, **options: Any
+    ) -> AsyncGenerator[Answer, None]:
+        try:
+            for k in range(self.results):
+                if k == self.fails:
+                    raise ServeError("it ended", 500)
+                answer = await self.submit(inputs, rows, **options if not k else {})
+                yield answer._replace(outputs={"y": answer.outputs["y"] + k})
+        finally:
+            self.closed += 1
 
 
 class Heard(Meter):

@@ -16,6 +16,10 @@ def test_models_that_differ() -> None:
     alone = dataclasses.replace(signature(), batched=False)
     with pytest.raises(ServeError, match="differ in batched: True and False"):
         check_alike("m", {"a": signature(), "b": alone})
+    streamed = dataclasses.replace(signature(), streamed=True)
+    with pytest.raises(ServeError, match="differ in streamed: True and False"):
+        check_alike("m", {"a": streamed, "b": signature()})
+    check_alike("m", {"a": streamed, "b": streamed})
     check_alike("m", {"a": signature("i64[batch]"), "b": signature("i64[n]")})
     check_alike("m", {})
 

@@ -28,6 +28,7 @@ from fxflow.serve.containers.replica import Source
 from fxflow.serve.ray import _Remote, build, run_on_ray
 from fxflow.serve.service import Answer, ModelConfig
 from fxflow.serve.signatures import Signature
+from tests.processes import check_gone
 
 ROOT = Path(__file__).parents[2]
 MODEL = ModelConfig("m", Source("a:b"), slo=0.1, deadline=0.2)
@@ -60,7 +61,9 @@ class Handle:
 
 def ask(handle: Handle, **options: Any) -> Answer:
     x = np.ones((1, 2), np.float32)
-    return asyncio.run(_Remote(MODEL, handle).submit({"x": x}, 1, **options))
+    remote = _Remote(MODEL, handle)
+    remote.signature = Signature((), (), batched=True)
+    return asyncio.run(remote.submit({"x": x}, 1, **options))
 
 
 def test_answers_and_errors_of_replicas() -> None:
@@ -81,11 +84,68 @@ def test_a_replica_that_is_gone_is_not_waited_for() -> None:
     assert handle.cancelled and time.monotonic() - begun < 5
 
 
-def test_streams_are_refused() -> None:
-    handle = Handle(Signature((), (), batched=True, streamed=True).to_json())
-    handle.signature = handle  # type: ignore[attr-defined]
-    with pytest.raises(ServeError, match="by streams, which are not there on Ray"):
-        asyncio.run(_Remote(MODEL, handle).start())
+class Stream:
+    """A replica's results as Ray has them; the last may be awaited in vain."""
+
+    def __init__(self, *replies: Any) -> None:
+        self._replies, self.cancelled = iter(replies), False
+        self.stream = self
+
+    def options(self, *, stream: bool) -> Any:
+        assert stream
+        return self
+
+    def remote(self, *arguments: Any) -> Any:
+        return self
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> Any:
+        reply = next(self._replies, StopAsyncIteration())
+        if isinstance(reply, BaseException):
+            raise reply
+        if reply is None:
+            await asyncio.sleep(60)
+        return reply
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        (None, "no replica answered by the deadline"),
+        (("the model failed: it is bad", 500, 0.0), "it is bad"),
+        (RuntimeError("Traceback…\nthe actor died"), "no answer: the actor died"),
+    ],
+    ids=["late", "failed", "died"],
+)
+def test_streams_of_replicas(last: Any, words: str) -> None:
+    parts = [({"y": np.full(1, k)}, 0.1, 0.2, 1) for k in range(2)]
+
+    async def read() -> None:
+        whole = _Remote(MODEL, Stream(*parts)).stream({}, 1)
+        assert [answer.outputs["y"] async for answer in whole] == [0, 1]
+        handle = Stream(*parts, last)
+        results = _Remote(MODEL, handle).stream({}, 1)
+        for part in parts:
+            assert (await anext(results)).outputs == part[0]
+        assert not handle.cancelled
+        with pytest.raises(ServeError, match=words):
+            await anext(results)
+        assert handle.cancelled
+
+    asyncio.run(read())
+
+
+def test_a_generator_has_no_single_answer() -> None:
+    remote = _Remote(MODEL, None)
+    remote.signature = Signature((), (), batched=True, streamed=True)
+    with pytest.raises(ServeError, match="generate_stream") as caught:
+        asyncio.run(remote.submit({}, 1))
+    assert caught.value.status == 400
 
 
 def test_what_ray_is_not_told() -> None:
@@ -114,6 +174,11 @@ ray = {ray_actor_options = {num_cpus = 0.1}}
 [models.act]
 source = "tests.serve.zoo:act"
 inputs = {x = "f32[b,2]"}
+ray = {ray_actor_options = {num_cpus = 0.1}}
+[models.count]
+source = "tests.serve.zoo:counter"
+factory = true
+arguments = {asynchronous = true}
 ray = {ray_actor_options = {num_cpus = 0.1}}
 """
 
@@ -160,8 +225,11 @@ def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            reading.join(20)
+            # Ray's own processes write there, too, as long as they are.
+            reading.join(60)
+            assert not reading.is_alive(), lines
             process.stdout.close()
+            check_gone(folder)
 
 
 def predict(port: int, model: str, value: Any) -> tuple[int, Any]:
@@ -170,6 +238,19 @@ def predict(port: int, model: str, value: Any) -> tuple[int, Any]:
         connection.request("POST", f"/predict/{model}", json.dumps(value))
         reply = connection.getresponse()
         return reply.status, json.loads(reply.read())
+
+
+@contextlib.contextmanager
+def counted(port: int, most: int, pause: float) -> Iterator[Iterator[Any]]:
+    """The events of a stream as they come; afterwards its client goes away."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        value = json.dumps([[most, 0, pause, 10]])
+        connection.request("POST", "/predict/count", value)
+        reply = connection.getresponse()
+        assert reply.status == 200 and "queue;dur=" in reply.headers["Server-Timing"]
+        lines = (line for line in reply if line != b"\n")
+        yield (json.loads(line.removeprefix(b"data: ")) for line in lines)
 
 
 @pytest.mark.slow
@@ -197,6 +278,15 @@ def test_a_local_cluster() -> None:
         assert predict(port, "none", [[1]])[0] == 404
         status, words = predict(port, "act", [[1, 0]])
         assert status == 500 and "one is not liked" in words["error"]
+        # A generator's results come one by one; who goes away ends it.
+        with counted(port, 3, 0.3) as events:
+            times = [(event["y"], time.monotonic()) for event in events]
+        assert [y for y, _ in times] == [[[10]], [[11]], [[12]]]
+        assert times[2][1] - times[0][1] > 0.4
+        with counted(port, 1_000_000, 0.01) as events:
+            before = next(events)["closed"][0]
+        with counted(port, 1, 0) as events:  # when there is room again
+            assert next(events)["closed"][0] == before + 1
         # The model's process ends: its own request hears of it, and it comes back.
         status, words = predict(port, "act", [[2, 0]])
         assert status == 500 and "signal 9" in words["error"]

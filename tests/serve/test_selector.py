@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,128 @@ def test_load_is_no_loss() -> None:
         assert selector.describe()["models"]["a"]["losses"] == 0
 
     using(body, policy="epsilon-greedy")
+
+
+# -- the stream of one model -----------------------------------------------------------
+
+
+def generators() -> dict[str, Fake]:
+    members = three()
+    for fake in members.values():
+        fake.signature = signature(streamed=True)
+    return members
+
+
+async def read(
+    selector: Selector, value: float = 0.0, most: int = 9, **origin: str
+) -> list[Answer]:
+    """The results of a stream, or the first of them."""
+    x = np.full(1, value, np.float32)
+    results = selector.stream({"x": x}, 1, origin=Origin(**origin))
+    found = []
+    async with aclosing(results):
+        async for answer in results:
+            found.append(answer)
+            if len(found) == most:
+                break
+    return found
+
+
+@pytest.mark.parametrize("policy", ["exp3", "epsilon-greedy", "thompson"])
+def test_the_stream_that_is_right_is_chosen(policy: str) -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        for k in range(300):
+            found = await read(selector, k)
+            (name,) = {model for a in found for model in a.provenance.models}  # type: ignore[union-attr]
+            first = 1 if name == "a" else 2
+            assert [said(a) for a in found] == [[first], [first + 1], [first + 2]]
+            # It is judged by the last.
+            await selector.feedback(id=found[0].provenance.id, label=3)  # type: ignore[union-attr]
+        models = selector.describe()["models"]
+        assert models["a"]["weight"] > 0.8 and models["a"]["loss"] == 0
+        assert sum(heard.events["choices", m] for m in "abc") == 300
+        with pytest.raises(ServeError, match="/v2/models/best/generate_stream"):
+            await ask(selector)
+
+    using(body, generators(), policy=policy)
+
+
+def test_feedback_joins_a_stream_while_it_runs() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        x = {"x": np.zeros(1, np.float32)}
+        results = selector.stream(x, 1, origin=Origin("r"))
+        with pytest.raises(ServeError, match="no prediction with id 'r'"):
+            await selector.feedback(id="r", loss=0.0)
+        await anext(results)
+        joined = await selector.feedback(id="r", loss=0.25)
+        assert list(joined.losses.values()) == [0.25]
+        # A failure later counts no more, nor does who closes it.
+        await anext(results)
+        await results.aclose()
+        assert sum(fake.closed for fake in fakes.values()) == 1
+        with pytest.raises(ServeError, match="came already"):
+            await selector.feedback(id="r", loss=0.0)
+        (one,) = await read(selector, most=1, id="s")
+        assert (await selector.feedback(id="s", label=said(one)[0])).losses
+        assert sum(heard.events["judged", m] for m in "abc") == 2
+
+    using(body, generators(), policy="exp3")
+
+
+def test_a_stream_that_fails() -> None:
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        # Before its first result it costs no request.
+        fakes["a"].fails = fakes["b"].fails = 0
+        for k in range(30):
+            assert [said(a) for a in await read(selector, k)] == [[2], [3], [4]]
+        assert heard.events["failures", "a"] > 0
+        # Afterwards it does, is as bad as wrong, and counts once.
+        fakes["c"].fails = 2
+        before = selector.describe()["models"]["c"]["losses"]
+        results = selector.stream({"x": np.zeros(1, np.float32)}, 1)
+        first = await anext(results)
+        await anext(results)
+        with pytest.raises(ServeError, match="it ended"):
+            await anext(results)
+        assert selector.describe()["models"]["c"]["losses"] == before + 1
+        assert first.provenance is not None
+        with pytest.raises(ServeError, match="came already"):
+            await selector.feedback(id=first.provenance.id, loss=1.0)
+        # If feedback was there before, that is all.
+        results = selector.stream({"x": np.ones(1, np.float32)}, 1)
+        first = await anext(results)
+        assert first.provenance is not None
+        await selector.feedback(id=first.provenance.id, loss=0.0)
+        with pytest.raises(ServeError, match="it ended"):
+            async for _ in results:
+                pass
+        assert selector.describe()["models"]["c"]["losses"] == pytest.approx(
+            before + 2, abs=0.1
+        )
+
+    using(body, generators(), policy="epsilon-greedy", explore=0.0)
+
+
+def test_a_stream_outlives_its_models_readiness() -> None:
+    """They drain: no new request is taken, and what has begun is read to its end."""
+
+    async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
+        results = selector.stream({"x": np.zeros(1, np.float32)}, 1)
+        await anext(results)
+        for fake in fakes.values():
+            fake.ready = False
+        assert len([answer async for answer in results]) == 2
+
+    using(body, generators(), policy="thompson")
+
+
+def test_streams_are_not_combined() -> None:
+    async def never(*_: Any) -> None:
+        raise AssertionError
+
+    with pytest.raises(ServeError, match="several cannot be one, as 'exp4'") as caught:
+        using(never, generators())
+    assert caught.value.status == 400
 
 
 # -- all models ------------------------------------------------------------------------

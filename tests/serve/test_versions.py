@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import ml_dtypes
@@ -162,6 +163,136 @@ def test_a_good_candidate_goes_all_the_way() -> None:
         assert versions.describe()["rolled_back"] == "somebody said so"
 
     using(body, Plan(shares=(0.0, 0.3, 1.0), hold=50))
+
+
+# -- streams of results ----------------------------------------------------------------
+
+
+def streaming(
+    body: Callable[[Versions, Fake, Fake, Heard], Awaitable[None]],
+    plan: Plan,
+    **options: Any,
+) -> None:
+    async def prepared(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        old.signature = new.signature = signature(streamed=True)
+        versions.check()
+        await body(versions, old, new, heard)
+
+    using(prepared, plan, **options)
+
+
+async def read(
+    versions: Versions, value: float = 0.0, most: int = 9, **origin: str
+) -> tuple[list[int], set[str]]:
+    """A stream's results, or the first of them, and the versions that they are of."""
+    x = np.full(1, value, np.float32)
+    results = versions.stream({"x": x}, 1, origin=Origin(**origin))
+    found, of = [], set()
+    async with aclosing(results):
+        async for answer in results:
+            assert answer.provenance is not None
+            found.append(int(answer.outputs["y"][0]))
+            of.add(answer.provenance.version)
+            if len(found) == most:
+                break
+    return found, of
+
+
+def test_a_stream_is_of_one_version_always_the_same() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        first = [await read(versions, k) for k in range(100)]
+        assert first == [await read(versions, k) for k in range(100)]
+        assert {tuple(found): of for found, of in first} == {
+            (1, 2, 3): {"1"},
+            (2, 3, 4): {"2"},
+        }
+        assert 20 < sum(of == {"2"} for _, of in first) < 80
+        by_id = [await read(versions, k, id="one") for k in range(10)]
+        assert all(found == by_id[0] for found in by_id)
+        with pytest.raises(ServeError, match="/v2/models/m/generate_stream") as caught:
+            await ask(versions)
+        assert caught.value.status == 400
+
+    streaming(body, Plan(shares=(0.5,)))
+
+
+def test_a_stream_that_does_not_begin_is_the_stable_versions() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        new.delay = 60.0
+        begun = time.monotonic()
+        assert await read(versions) == ([1, 2, 3], {"1"})
+        assert 0.15 < time.monotonic() - begun < 0.4
+        new.delay, new.fails = 0.0, 0
+        assert await read(versions) == ([1, 2, 3], {"1"})
+        assert versions.describe()["failed"] == 2
+        # What has begun is not begun again.
+        new.fails = 2
+        with pytest.raises(ServeError, match="it ended"):
+            await read(versions)
+        assert versions.describe()["failed"] == 3 == heard.events["failures", "new"]
+        # One of no results is a good one.
+        new.results = 0
+        assert await read(versions) == ([], set())
+        assert versions.describe()["requests"] == 4
+
+    streaming(body, Plan(shares=(1.0,)), deadline=0.4)
+
+
+def test_streams_that_fail_later_roll_a_candidate_back() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        new.fails = 1
+        for _ in range(10):
+            with pytest.raises(ServeError, match="it ended"):
+                await read(versions)
+        assert "10 of 10 requests failed" in versions.rollout.back
+        assert await read(versions) == ([1, 2, 3], {"1"})
+
+    streaming(body, Plan(shares=(1.0,), least=10))
+
+
+def test_who_closes_a_stream_closes_the_candidates() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        assert await read(versions, most=1) == ([2], {"2"})
+        assert new.closed == 1 and versions.describe()["requests"] == 1
+        # Before there is a result it says nothing of the candidate.
+        new.delay = 0.5
+        task = asyncio.create_task(read(versions))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert new.closed == 2 and versions.describe()["requests"] == 1
+
+    streaming(body, Plan(shares=(1.0,)))
+
+
+def test_the_shadow_of_a_stream() -> None:
+    async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
+        async def compared(kind: str) -> None:
+            before = heard.events["shadow", kind]
+            assert (await read(versions))[1] == {"1"}
+            await asyncio.sleep(0.01)
+            assert heard.events["shadow", kind] == before + 1
+
+        await compared("different")
+        new.says = always(1)
+        await compared("same")
+        for new.results in (2, 4):  # fewer or more
+            await compared("different")
+        # Of long ones the first results are compared, and the rest is not asked for.
+        old.results, new.results, new.asked = 100, 1_000_000, 0
+        assert (await read(versions, most=200))[0] == [*range(1, 101)]
+        await asyncio.sleep(0.05)
+        assert heard.events["shadow", "same"] == 2 and new.asked == 64
+        new.fails = 1
+        old.results = 3
+        await compared("failed")
+        assert versions.describe()["failed"] == 1
+
+    streaming(body, Plan(shares=(0.0,)))
+
+
+# --------------------------------------------------------------------------------------
 
 
 def test_versions_by_name() -> None:

@@ -104,6 +104,47 @@ def mean(arrived: Mapping[str, Outputs], weights: Mapping[str, float]) -> Output
     return found
 
 
+def by_function(
+    function: Combine, arrived: Mapping[str, Outputs], weights: Mapping[str, float]
+) -> Outputs:
+    """Returns what a user's function makes of the outputs.
+
+    Args:
+      function: that combines.
+      arrived: outputs of models.
+      weights: of the models.
+
+    Returns:
+      Outputs by name.
+
+    Raises:
+      ServeError: the function raised, or gave other names, dtypes or shapes than a
+        model does.
+
+    Example:
+      >>> said = {"a": {"y": np.array([1.0])}, "b": {"y": np.array([2.0])}}
+      >>> by_function(lambda outputs, weights: outputs["b"], said, {})["y"].tolist()
+      [2.0]
+    """
+    try:
+        given = dict(function(arrived, weights))
+    except Exception as error:  # what users write may raise anything
+        raise ServeError(
+            f"the function that combines failed: {type(error).__name__}: {error}"
+        ) from None
+    like = next(iter(arrived.values()))
+    found = {name: np.asarray(given[name]) for name in like if name in given}
+    for name, value in like.items():
+        got = found.get(name)
+        if got is None or got.shape != value.shape or got.dtype != value.dtype:
+            wrong = "nothing" if got is None else f"{got.dtype}{list(got.shape)}"
+            raise ServeError(
+                f"the function that combines must give {name!r} as "
+                f"{value.dtype}{list(value.shape)}, got {wrong}"
+            )
+    return found
+
+
 def substituted(
     arrived: Mapping[str, Outputs],
     weights: Mapping[str, float],

@@ -29,10 +29,13 @@ from fxflow.serve.protocol.http import Limits, application
 from fxflow.serve.protocol.messages import SERVICE, classes
 from fxflow.serve.protocol.rpc import start_grpc
 from fxflow.serve.repository import Repository
+from fxflow.serve.selection.rollouts import Plan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
 from fxflow.serve.telemetry import Tracing
+from fxflow.serve.versions import VersionsConfig
 
+from ..clients import triton
 from ..test_command import running
 from .test_http import SPANS, TRACER
 
@@ -51,6 +54,13 @@ MODELS = [
     ModelConfig("count", COUNTER, slo=4.0),
     ModelConfig("words", Source(f"{ZOO}:WORDS"), slo=4.0),
     ModelConfig("negative", Source(f"{ZOO}:negative", inputs={"x": "f32[b]"}), slo=4.0),
+    ModelConfig("new words", Source(f"{ZOO}:WORDS"), version="2", slo=4.0),
+]
+PAIR = ("words", "new words")
+GROUPS = [
+    VersionsConfig("tales", *PAIR, Plan(shares=(0.5,))),
+    SelectorConfig("best", PAIR, policy="exp3"),
+    SelectorConfig("all", PAIR),
 ]
 
 
@@ -66,9 +76,8 @@ def ports() -> Iterator[dict[str, int]]:
         stop.append((asyncio.get_running_loop(), ending))
         metrics = Metrics()
         repository = Repository(MODELS, metrics)
-        group = SelectorConfig("both", ("count", "words"))
-        (fault,) = await repository.configure(MODELS, [group])
-        assert "answers by streams" in fault
+        (fault,) = await repository.configure(MODELS, GROUPS)
+        assert "answers by a stream, and several cannot be one" in fault
         servers, tasks = [], []
         hasty = Limits(body_timeout=0.3)
         for name, options in {
@@ -330,6 +339,34 @@ def test_keys_metrics_and_traces(ports: dict[str, int]) -> None:
         assert span.attributes["fxflow.results"] == 3
 
 
+def test_a_roll_out_streams(ports: dict[str, int]) -> None:
+    place, found = "/v2/models/tales", {}
+    for k in range(20):
+        text = {"text_input": "a b", "id": f"{k}"}
+        for _ in range(2):
+            asked = Asked(ports["open"], f"{place}/generate_stream", text)
+            (version,) = {event["model_version"] for event in asked.events()}
+            assert found.setdefault(k, version) == version
+            model = {"1": "words", "2": "new words"}[version]
+            assert asked.headers["Models"] == model
+            assert asked.headers["Request-Id"] == str(k)
+    assert set(found.values()) == {"1", "2"}
+    pinned = f"{place}/versions/2/generate_stream"
+    events = Asked(ports["open"], pinned, {"text_input": "a b"}).events()
+    assert [event["model_version"] for event in events] == ["2", "2"]
+    assert Asked(ports["open"], f"{place}/generate", {"text_input": "a"}).status == 400
+
+
+def test_a_selectors_stream_is_judged(ports: dict[str, int]) -> None:
+    path, text = "/v2/models/best/generate_stream", {"text_input": "a b", "id": "s"}
+    asked = Asked(ports["open"], path, text)
+    assert [event["text_output"] for event in asked.events()] == ["a", "b"]
+    told = {"id": "s", "label": ["b"]}
+    joined = Asked(ports["open"], "/feedback/best", told).one()
+    assert joined["losses"] == {asked.headers["Models"]: 0.0}
+    assert Asked(ports["open"], "/feedback/best", told).status == 409
+
+
 # -- gRPC ------------------------------------------------------------------------------
 
 
@@ -400,6 +437,19 @@ def test_grpc(ports: dict[str, int]) -> None:
     assert "must be a bool_param" in found[9].error_message
 
 
+def test_groups_by_grpc(ports: dict[str, int]) -> None:
+    text = np.array([b"some words"], object)
+    with streamed(ports["rpc"]) as (requests, answers):
+        for name in ("tales", "best"):
+            requests.put(message(name, text, id=name))
+        requests.put(None)
+        found = [answer.infer_response for answer in answers]
+    assert [(answer.model_name, answer.id) for answer in found] == [
+        *(("tales", "tales"), ("tales", "tales"), ("best", "best"), ("best", "best"))
+    ]
+    assert {answer.parameters["models"].string_param for answer in found} <= set(PAIR)
+
+
 def test_a_grpc_client_that_cancels_ends_the_generator(ports: dict[str, int]) -> None:
     with ends(ports["open"], 1), streamed(ports["rpc"]) as (requests, answers):
         endless = np.array([[1_000_000, 0, 0.01, 10]], np.float32)
@@ -420,13 +470,13 @@ def test_a_grpc_client_that_does_not_read_is_not_waited_for(
     assert words == "no answer was read within 0.3 s"
 
 
-def test_tritonclient(ports: dict[str, int]) -> None:
+def test_tritonclient(ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The client of another project, unmodified."""
-    triton = pytest.importorskip("tritonclient.grpc", reason="pip install tritonclient")
-    client = triton.InferenceServerClient(f"127.0.0.1:{ports['rpc']}")
+    module = triton(monkeypatch, "grpc")
+    client = module.InferenceServerClient(f"127.0.0.1:{ports['rpc']}")
     answers: queue.Queue[Any] = queue.Queue()
     try:
-        given = triton.InferInput("text_input", [1], "BYTES")
+        given = module.InferInput("text_input", [1], "BYTES")
         given.set_data_from_numpy(np.array([b"some good words"], object))
         client.start_stream(lambda result, error: answers.put((result, error)))
         client.async_stream_infer(

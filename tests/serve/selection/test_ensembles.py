@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxflow.errors import ServeError
-from fxflow.serve.selection.ensembles import confidence, mean, substituted, vote
+from fxflow.serve.selection.ensembles import (
+    by_function,
+    confidence,
+    mean,
+    substituted,
+    vote,
+)
 
 
 def outputs(*classes: int) -> dict[str, np.ndarray]:
@@ -68,3 +74,19 @@ def test_confidence_is_the_share_that_agrees() -> None:
     assert confidence(texts["a"], texts, 2, 0.1).tolist() == [0.5]
     pairs = {"a": np.array([[1, 2]]), "b": np.array([[1, 3]])}
     assert confidence(pairs["a"], pairs, 2, 0.0).tolist() == [0.5]
+
+
+def test_what_a_function_gives_is_checked() -> None:
+    said = {"a": outputs(1, 5)}
+    given = by_function(lambda said, weights: {**said["a"], "more": 1}, said, {})
+    assert given.keys() == {"y", "z"} and given["y"].tolist() == [1, 5]
+    for function, words in (
+        (
+            lambda said, weights: {"y": said["a"]["y"]},
+            "'z' as float64.*, got nothing",
+        ),
+        (lambda said, weights: outputs(1), r"'y' as int64\[2\], got int64\[1\]"),
+        (lambda said, weights: 1 / 0, "failed: ZeroDivisionError: division by zero"),
+    ):
+        with pytest.raises(ServeError, match=words):
+            by_function(function, said, {})
