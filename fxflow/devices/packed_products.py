@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 #: Of the handler, and what programs call it by. Changes with what it computes.
-TARGET = "fxflow_packed_product_1"
+TARGET = "fxflow_packed_product_2"
 #: Multiplications from which a thread of its own is worth waking.
 _WORK = 1 << 18
 
@@ -298,9 +298,8 @@ call:
   %cd = load ptr, ptr %result_dims
   %np = getelementptr i64, ptr %cd, i64 1
   %n = load i64, ptr %np
-  %right_dims = getelementptr i8, ptr %right, i64 40
-  %bd = load ptr, ptr %right_dims
-  %panels = load i64, ptr %bd
+  %last = add i64 %n, {tile.columns - 1}
+  %panels = udiv i64 %last, {tile.columns}
   %mk = mul i64 %m, %k
   %size = mul i64 %mk, %n
   %small = icmp slt i64 %size, {2 * _WORK}

@@ -166,6 +166,8 @@ def _pack(like: Node, matrix: Any, axis: int, columns: int) -> list[Node]:
         step(Pad, zero, padding_config=((0, 0, 0), (0, missing, 0)))
     step(Reshape, new_sizes=(sums, panels, columns))
     step(Transpose, permutation=(1, 0, 2))
+    # Of three axes XLA would choose their order in memory itself, and change it later.
+    step(Reshape, new_sizes=(panels * sums, columns))
     return nodes
 
 
@@ -189,7 +191,7 @@ def _multiply(node: Node, product: _Product, panels: Var) -> list[Node]:
         out_avals=(Aval((rows, columns), dtypes.float32),),
         has_side_effect=False,
         vmap_method=None,
-        in_layouts=((0, 1), (0, 1, 2)),
+        in_layouts=((0, 1), (0, 1)),
         out_layouts=((0, 1),),
         aliases=(),
         config="{}",
