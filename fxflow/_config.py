@@ -114,6 +114,8 @@ def _optional(parse: Callable[[object], T]) -> Callable[[object], T | None]:
 _PASSES = (
     "join_scatters",
     "scatter_sums",
+    "pick_products",
+    "flatten_products",
     "split_loops",
     "recompute_residuals",
     "pack_products",
@@ -289,8 +291,8 @@ class Config(threading.local):
         "all",
         _passes,
         "What rewrites the graph of a jitted function before XLA gets it: all, none, "
-        "or some of join_scatters, scatter_sums, split_loops, recompute_residuals, "
-        "pack_products, with commas between them.",
+        "or some of join_scatters, scatter_sums, pick_products, flatten_products, "
+        "split_loops, recompute_residuals, pack_products, with commas between them.",
     )
     # -- checks ------------------------------------------------------------------------
     debug_nans = Option(

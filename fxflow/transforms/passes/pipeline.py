@@ -15,9 +15,12 @@ from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.core.ir.higher_order import HigherOrder
 from fxflow.core.spmd.partition import mesh_in
 from fxflow.lax.control_flow.scan import Scan
+from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.remat import Checkpoint
+from fxflow.transforms.passes.flattening import flatten_products
 from fxflow.transforms.passes.loops import split_loops
 from fxflow.transforms.passes.packing import pack_products
+from fxflow.transforms.passes.picks import pick_products
 from fxflow.transforms.passes.residuals import recompute_residuals
 from fxflow.transforms.passes.scatters import COMMUTING, join_scatters
 from fxflow.transforms.passes.sums import scatter_sums
@@ -26,15 +29,21 @@ from fxflow.transforms.passes.sums import scatter_sums
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     "join_scatters": join_scatters,
     "scatter_sums": scatter_sums,
+    "pick_products": pick_products,
+    "flatten_products": flatten_products,
     "split_loops": split_loops,
     "recompute_residuals": recompute_residuals,
     "pack_products": pack_products,
 }
+# Operations on slices that passes look for; the others begin at a scan.
+_ROWS = COMMUTING | {Gather.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
 # Passes that make a program for this process's CPU: by kernels of our own, or because
 # nobody has measured them elsewhere.
-_NATIVE = frozenset({"pack_products", "scatter_sums"})
+_NATIVE = frozenset(
+    {"scatter_sums", "pick_products", "flatten_products", "pack_products"}
+)
 
 
 def chosen_passes() -> tuple[str, ...]:
@@ -83,7 +92,7 @@ def _has_work(graph: Graph) -> bool:
 
 def _finds_work(graph: Graph) -> bool:
     return any(
-        node.primitive.name in COMMUTING
+        node.primitive.name in _ROWS
         or (
             isinstance(node.primitive, HigherOrder)
             and (node.primitive.name == Scan.name or _work_inside(node))

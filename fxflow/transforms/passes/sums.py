@@ -6,6 +6,9 @@ more. It is the same as `table.at[rows].add(-rate * updates)`. So is the gradien
 loss of one logit of many that is added to another one.
 
 No sum changes by a bit: updates of one slice are added up first, as among the zeros.
+
+Where an array is computed element by element, one element of each line is added to it
+while it is: XLA does both at once, in place.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from fxflow.core.arrays import Aval
 from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Literal, Node, live_nodes
 from fxflow.core.ir.staging import trace_closed
-from fxflow.lax.broadcasting import BroadcastInDim
-from fxflow.lax.creation import full, iota
-from fxflow.lax.elementwise import Add, Div, Mul, Neg, Sub, neg
+from fxflow.lax.broadcasting import BroadcastInDim, broadcast_in_dim
+from fxflow.lax.comparison import eq
+from fxflow.lax.creation import broadcasted_iota, full, iota
+from fxflow.lax.elementwise import Add, Div, Mul, Neg, Sub, add, neg
+from fxflow.lax.families import Elementwise
 from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -30,6 +35,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
 from fxflow.lax.gather_scatter.gather import gather
 from fxflow.lax.gather_scatter.scatter import ScatterAdd, scatter_add, scatter_min
 from fxflow.lax.reshaping import reshape
+from fxflow.lax.select import select
 from fxflow.transforms.passes.rewriting import uses, written_out
 
 #: Elements of an array from which it is worth the more operations
@@ -61,6 +67,7 @@ def scatter_sums(graph: Graph) -> Graph:
     # Numbers, and arrays that hold one number only.
     numbers: dict[Any, Literal] = {}
     sparse: dict[Any, _Sparse] = {}
+    elementwise: set[Any] = set()
     nodes: list[Node] = []
     changed = False
     for node in graph.nodes:
@@ -76,8 +83,10 @@ def scatter_sums(graph: Graph) -> Graph:
             if scaled is not None:
                 sparse[out] = scaled
         elif name in (Add.name, Sub.name):
-            made = _sum(node, sparse) or made
+            made = _sum(node, sparse, elementwise) or made
             changed = changed or made[0] is not node
+        if isinstance(node.primitive, Elementwise):
+            elementwise.add(out)
         # Who else reads it needs it as an array.
         if counts[out] != 1:
             sparse.pop(out, None)
@@ -146,8 +155,8 @@ def _scaled(
     return None
 
 
-def _sum(node: Node, sparse: dict[Any, _Sparse]) -> list[Node]:
-    """Returns nodes that scatter into one operand of a sum, or none."""
+def _sum(node: Node, sparse: dict[Any, _Sparse], elementwise: set[Any]) -> list[Node]:
+    """Returns nodes that add slices to one operand of a sum, or none."""
     left, right = node.inputs
     minus = node.primitive.name == Sub.name
     if right in sparse:
@@ -160,6 +169,7 @@ def _sum(node: Node, sparse: dict[Any, _Sparse]) -> list[Node]:
     if x.aval.shape != out.aval.shape or x.aval.dtype != out.aval.dtype:
         return []
     scatter = value.scatter
+    selects = x in elementwise and _adds_to_lines(scatter)
 
     def compute(x: Any, indices: Any, updates: Any) -> list[Any]:
         params = dict(scatter.params)
@@ -171,6 +181,8 @@ def _sum(node: Node, sparse: dict[Any, _Sparse]) -> list[Node]:
             updates = primitive.bind(updates, *more)
         if minus:
             updates = neg(updates)
+        if selects:
+            return [add(x, _in_lines(x.aval, indices, updates))]
         return [ScatterAdd.bind(x, indices, updates, **params)]
 
     operands = [x, *scatter.inputs[1:]]
@@ -213,6 +225,33 @@ def _added_up(
         _rows(updates.aval),
     )
     return indices, sums
+
+
+def _adds_to_lines(scatter: Node) -> bool:
+    """Returns whether an index says one element of each line of the last axis."""
+    numbers: ScatterDimensionNumbers = scatter.params["dimension_numbers"]
+    x, indices, _ = (atom.aval for atom in scatter.inputs)
+    lines = tuple(range(x.ndim - 1))
+    return bool(
+        numbers.operand_batching_dims == lines
+        and numbers.scatter_indices_batching_dims == lines
+        and numbers.inserted_window_dims == (x.ndim - 1,)
+        and indices.size == x.size // x.shape[-1]
+        and indices.dtype == np.int32
+        and scatter.params["mode"] is not GatherScatterMode.CLIP
+    )
+
+
+def _in_lines(x: Aval, indices: Any, updates: Any) -> Any:
+    """Returns zeros but for an update in each line, to be fused with something else."""
+    lines = x.shape[:-1]
+    axes = tuple(range(x.ndim - 1))
+    at, new = (
+        broadcast_in_dim(reshape(value, lines), x.shape, axes)
+        for value in (indices, updates)
+    )
+    found = eq(at, broadcasted_iota(np.int32, x.shape, x.ndim - 1))
+    return select(found, new, np.zeros((), x.dtype))
 
 
 def _rows(x: Aval) -> ScatterDimensionNumbers:
