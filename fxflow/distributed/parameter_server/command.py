@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -229,6 +230,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     count = len(server.view.addresses)
     _log(f"server {number} of {count} listens at {listener.address}")
+    # What there is now stays: it need not be looked at again and again.
+    gc.freeze()
     try:
         with metrics or contextlib.nullcontext():
             server.serve()

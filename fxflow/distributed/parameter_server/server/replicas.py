@@ -208,7 +208,8 @@ class Replicas:
 
     def _sent(self, number: int, entry: Message) -> Message:
         """Sends an entry to those who follow; returns it, of this epoch."""
-        entry = dataclasses.replace(entry, epoch=self.view.epoch)
+        if entry.epoch != self.view.epoch:
+            entry = dataclasses.replace(entry, epoch=self.view.epoch)
         copies = self._copies.get(number)
         if copies is None:
             return entry

@@ -391,14 +391,14 @@ class Client:
         leaving: Deadline | None = None
         try:
             while True:
-                self._hub.wait(_BEAT / 4)
+                ready = self._hub.wait(_BEAT / 4)
                 while not self._orders.empty():
                     order, *args = self._orders.get()
                     if order == "leave":
                         (leaving,) = args
                     else:
                         getattr(self, f"_do_{order}")(*args)
-                for number, dialer in list(self._dialers.items()):
+                for number, dialer in list(self._dialers.items()) if ready else ():
                     # What came before may have ended it.
                     for message in [] if dialer.closed else dialer.receive():
                         self._heard[number] = time.monotonic()
@@ -448,7 +448,9 @@ class Client:
         return dialer
 
     def _send(self, server: int, message: Message) -> None:
-        self._dialer(server).send(dataclasses.replace(message, epoch=self.view.epoch))
+        if message.epoch != self.view.epoch:
+            message = dataclasses.replace(message, epoch=self.view.epoch)
+        self._dialer(server).send(message)
 
     def _tell(self, shard: _Shard, kind: str, sequence: int = 0, **fields: Any) -> None:
         """Sends a message about a shard to who serves it."""
@@ -761,6 +763,7 @@ class Client:
         ticket: Ticket,
     ) -> None:
         self._sequence += 1
+        head = self.number, self._sequence, self.view.epoch
         begun = time.monotonic_ns()
         for i, shard in self._shards.items():
             self._requests += 1
@@ -772,8 +775,7 @@ class Client:
                 arrays.update(rows[i])
             message = Message(
                 "push",
-                worker=self.number,
-                sequence=self._sequence,
+                *head,
                 fields={
                     "shard": i,
                     "clock": shard.clock,

@@ -486,9 +486,9 @@ class AsynchronousServer:
 
     def _sent(self, state: WorkerState, coded: Any, finite: Any, loss: Any) -> Any:
         """Returns what is pushed, on the host; None if it is to be left out."""
-        if not bool(finite):
-            self.non_finite += 1
-        if self._non_finite != "apply" and not bool(finite):
+        is_finite = bool(finite)
+        self.non_finite += not is_finite
+        if self._non_finite != "apply" and not is_finite:
             if self._non_finite == "reject":
                 raise NonFiniteError(
                     f"parameter_server: the gradient of step {state.number} is not "

@@ -18,6 +18,7 @@ from fxflow.distributed.parameter_server.consistency import (
 from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.messages import Message, decode, encode
 from fxflow.distributed.parameter_server.model import Model, make_model
+from fxflow.distributed.parameter_server.server import shard as shards
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables import TableSpec
 from fxflow.errors import DistributedError, ShapeError
@@ -118,6 +119,19 @@ def test_staleness_divides_the_rate() -> None:
     give(shard, push(shard, 2, 1.0, seen=0))  # two updates late
     same(values(shard), alone([1.0, 1.0, 0.5]))
     assert shard.counts.staleness == {0: 2, 2: 1}
+
+
+def test_few_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "_MOST_NUMBERS", 2)
+    shard, gradients = started(asynchronous()), [1.0, 1.0]
+    for size in gradients:
+        give(shard, push(shard, 1, size))
+    for seen in (1, 0, 0, 4, 0):  # 1, 3, 4, 1 and 6 updates late
+        late = shard.group.version - seen
+        give(shard, push(shard, 2, 1.0, seen=seen))
+        gradients.append(1 / max(1, late))
+        assert len(shard._numbers) <= 2
+    same(values(shard), alone(gradients))
 
 
 def test_delay_compensation_uses_what_the_worker_saw() -> None:
