@@ -101,7 +101,7 @@ def test_hosts_file() -> None:
 
 def test_python_is_python() -> None:
     found = [text for language, text in BLOCKS if language == "python"]
-    assert len(found) == 4
+    assert len(found) == 5
     for text in found:
         ast.parse(text)
 
