@@ -351,6 +351,8 @@ class Processes:
         arguments = ["--number", str(number), "--servers", ",".join(self.addresses)]
         arguments += ["--folder", str(self.folder / f"ps-{number}")]
         arguments += ["--copies", str(self.copies), "--shards", str(self.shards)]
+        # Who is slow is not to be sent a whole shard once more: that has no bound.
+        arguments += ["--silent-after", "3"]
         module = "fxflow.distributed.parameter_server"
         return subprocess.Popen([sys.executable, "-m", module, *arguments], text=True)
 

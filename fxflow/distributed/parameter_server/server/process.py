@@ -224,15 +224,15 @@ class Server:
         try:
             while not self._end.is_set():
                 self._hub.wait(_TICK)
+                read = time.monotonic()
                 came = self.listener.receive()
                 for peer, message in (*self._replicas.take_early(), *came):
                     begun = time.monotonic_ns()
                     with self._span(message.kind, message.worker, message.sequence):
                         self.handle(peer, message)
                     self.meter.handled(message.kind, begun)
-                # Who is silent is known when all that came is read.
                 if not came or time.monotonic() - self._looked > _TICK:
-                    self._look_after()
+                    self._look_after(read)
         except _EntryError as error:
             raise DistributedError(self._given_up(error)) from error
         finally:
@@ -356,8 +356,13 @@ class Server:
         else:
             self.listener.send(peer, reply)
 
-    def _look_after(self) -> None:
-        """Lets go of workers that are silent, and of reads that took too long."""
+    def _look_after(self, read: float) -> None:
+        """Lets go of workers that are silent, and of reads that took too long.
+
+        Args:
+          read: until when all that came was read: what others have said since, while a
+            message was handled that takes long, waits still, and they are not silent.
+        """
         now = self._looked = time.monotonic()
         if self._is_through(now):
             self._end.set()
@@ -366,11 +371,12 @@ class Server:
             {
                 worker: known.peer
                 for worker, known in self._workers.items()
-                if now - known.heard < _NO_VOTER
-            }
+                if read - known.heard < _NO_VOTER
+            },
+            read,
         )
         for worker, known in list(self._workers.items()):
-            silent = now - known.heard
+            silent = read - known.heard
             if silent > self._lost_after:
                 self._lose(worker, "silent")
             elif silent > _MISSED and known.peer and self._is_gone(known):

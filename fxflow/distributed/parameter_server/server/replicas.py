@@ -385,17 +385,17 @@ class Replicas:
 
     # -- now and then ------------------------------------------------------------------
 
-    def look_after(self, workers: dict[int, bytes]) -> None:
+    def look_after(self, workers: dict[int, bytes], now: float) -> None:
         """Asks who does not answer, and proposes another view if there is reason to.
 
         Args:
           workers: those that are heard, and where.
+          now: until when all that came was read.
         """
         if self._alone:
             return
         for dialer in self._dialers.values():
             dialer.receive()  # complaints about what it never should have got
-        now = _now()
         self._tell_absent(now)
         voting = {w: p for w, p in self._workers.items() if w in self.view.workers}
         self._workers = {**voting, **workers}

@@ -135,12 +135,12 @@ def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None
     wire.kinds()
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
-    server._look_after()
+    server._look_after(time.monotonic())
     peer, error = wire.told("error")
     assert peer == b"1"
     assert "waits for w2, heard 3." in error.fields["why"]
     monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
-    server._look_after()  # both have been silent too long
+    server._look_after(time.monotonic())  # both have been silent too long
     assert len(server.shards[0].group) == 0
 
 
@@ -151,7 +151,7 @@ def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wire.kinds() == []
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
-    server._look_after()
+    server._look_after(time.monotonic())
     peer, error = wire.told("error")
     assert (peer, error.fields["why"]) == (b"1", "waits for w3, which has not come yet")
     wire.kinds()

@@ -16,6 +16,7 @@ import pytest
 
 from fxflow import optim
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
+from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server import replicas
 from fxflow.distributed.parameter_server.server.enlisting import enlist
@@ -210,6 +211,27 @@ def test_a_restart_that_nobody_noticed(tmp_path: Path) -> None:
         assert totals(client, push(client)) == [2, 2]
         run.wait(((0, 1), (1, 0)))
         assert [run.sums(shard) for shard in (0, 1)] == [[2, 2]] * 2
+
+
+def test_who_is_busy_for_long_takes_nobody_for_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others said meanwhile waits to be read."""
+    with running(tmp_path, 2) as run, worker(run) as client:
+        client.wait(push(client))
+        before, server = run.now(), run.servers[0]
+        handle = server.handle
+
+        def slow(peer: bytes, message: Message) -> None:
+            if message.kind == "push":
+                monkeypatch.setattr(server, "handle", handle)
+                time.sleep(3.5)  # longer than servers and workers may be silent
+            handle(peer, message)
+
+        monkeypatch.setattr(server, "handle", slow)
+        assert totals(client, push(client)) == [2, 2]
+        time.sleep(0.3)
+        assert run.now() == before
 
 
 def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
