@@ -31,7 +31,7 @@ class _Intake:
     """
 
     #: Seconds of waiting from which on the newest goes first.
-    _LONG = 0.005
+    _LONG = 0.02
     #: One in so many is the oldest, even then.
     _OLDEST = 8
 
@@ -47,10 +47,9 @@ class _Intake:
             self._room -= 1
             connection.take(data)
         else:
-            connection.transport.pause_reading()
             if not connection.held:
                 self._waiting.append((connection, time.monotonic()))
-            connection.held += data
+            connection.hold(data)
         if not self._counting:
             self._counting = True
             connection.loop.call_soon(self._turn, connection.loop)
@@ -75,7 +74,7 @@ class _Intake:
 
 
 def bounded_protocol(
-    head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 4
+    head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 32
 ) -> Any:
     """Returns the protocol for uvicorn's ``http``.
 
@@ -134,6 +133,11 @@ def bounded_protocol(
 
         def data_received(self, data: bytes) -> None:
             entrance.enter(self, data)
+
+        def hold(self, data: bytes) -> None:
+            self.held += data
+            self.transport.pause_reading()
+            self._unset_keepalive_if_required()  # it is not idle
 
         def take(self, data: bytes, waited: float = 0.0) -> None:
             self._waited = waited

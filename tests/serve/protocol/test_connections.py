@@ -174,7 +174,8 @@ class Connection:
         self.held = b""
         self.paused = self.closing = False
 
-    def pause_reading(self) -> None:
+    def hold(self, data: bytes) -> None:
+        self.held += data
         self.paused = True
 
     def is_closing(self) -> bool:
