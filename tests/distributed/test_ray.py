@@ -33,7 +33,7 @@ assert os.environ["FXFLOW_PS_KEYS"].endswith(",")  # no server's
 print("pid", os.getpid(), flush=True)
 server = parameter_server(
     lambda w, batch: w * batch, optim.sgd(-1.0),
-    consistency=asynchronous(rate="fixed"), deadline=60,
+    consistency=asynchronous(rate="fixed"), deadline=240,
 )
 state = server.init(np.float32(0))
 for step in range(20):
@@ -46,7 +46,7 @@ for step in range(20):
         if step == 10:
             open(mark, "w").close()
             os.kill(os.getppid(), signal.SIGKILL)
-            time.sleep(60)
+            time.sleep(240)
 server.params(state)
 if task == "worker:0":
     while not os.path.exists(os.path.join(folder, "through worker:1")):
@@ -71,7 +71,7 @@ def launched(scratch: str, *options: object) -> tuple[int, str]:
         [*map(str, command)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=480,
         cwd=scratch,
         env={
             **os.environ,
@@ -89,7 +89,7 @@ def test_killed_actors_are_started_again_by_ray(scratch: str) -> None:
     pytest.importorskip("ray", reason="pip install 'fxflow[ray]'")
     script = Path(scratch) / "train.py"
     script.write_text(SCRIPT)
-    options = ["--ps", "2", "--workers", "2", "--ps-copies", "2", "--timeout", "90"]
+    options = ["--ps", "2", "--workers", "2", "--ps-copies", "2", "--timeout", "240"]
     # More than one for each core of a small machine.
     options += ["--server-resources", "CPU=0.1", "--worker-resources", "CPU=0.1"]
     code, text = launched(scratch, *options, script, scratch)

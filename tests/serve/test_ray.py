@@ -216,7 +216,7 @@ def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
         reading = threading.Thread(target=lines.extend, args=(process.stdout,))
         reading.start()
         try:
-            end = time.monotonic() + 150
+            end = time.monotonic() + 300
             while not re.search("on Ray at", "".join(lines)):
                 assert process.poll() is None and time.monotonic() < end, lines
                 time.sleep(0.1)
@@ -226,14 +226,14 @@ def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             # Ray's own processes write there, too, as long as they are.
-            reading.join(60)
+            reading.join(180)
             assert not reading.is_alive(), lines
             process.stdout.close()
             check_gone(folder)
 
 
 def predict(port: int, model: str, value: Any) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=180)
     with contextlib.closing(connection):
         connection.request("POST", f"/predict/{model}", json.dumps(value))
         reply = connection.getresponse()
@@ -243,7 +243,7 @@ def predict(port: int, model: str, value: Any) -> tuple[int, Any]:
 @contextlib.contextmanager
 def counted(port: int, most: int, pause: float) -> Iterator[Iterator[Any]]:
     """The events of a stream as they come; afterwards its client goes away."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=180)
     with contextlib.closing(connection):
         value = json.dumps([[most, 0, pause, 10]])
         connection.request("POST", "/predict/count", value)
@@ -291,9 +291,9 @@ def test_a_local_cluster() -> None:
         status, words = predict(port, "act", [[2, 0]])
         assert status == 500 and "signal 9" in words["error"]
         assert predict(port, "linear", [[1, 1, 1]])[0] == 200
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while (again := predict(port, "act", [[10, 0]]))[0] != 200:
             assert again[0] == 503 and time.monotonic() < end
             time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0
