@@ -4,10 +4,12 @@
 
 `VENV` is an environment with torch and ray; `--systems fxflow` needs none. One server
 and some workers, each a process of this machine. A perceptron of 784-1600-768-10
-(2.49 million float32), batches of 32 made-up images, SGD at 0.01, asynchronous: each
-worker sends its whole gradient, which the server applies at once, and gets all
-parameters back. PyTorch and Ray are used as their parameter-server examples do
-(`rpc_sync` of update-and-fetch; an actor whose workers `ray.wait` takes in turn).
+(2.49 million float32), batches of 32 made-up images (`--images`), SGD at 0.01,
+asynchronous: each worker sends its whole gradient, which the server applies at once,
+and gets all parameters back. PyTorch and Ray are used as their parameter-server
+examples do (`rpc_sync` of update-and-fetch; an actor whose workers `ray.wait` takes in
+turn).
+
 A worker counts its steps for some seconds after it has warmed up; the table has sums.
 """
 
@@ -25,15 +27,18 @@ from pathlib import Path
 import numpy as np
 
 SIZES = (784, 1600, 768, 10)
-BATCH, RATE, WARM = 32, 0.01, 5
+RATE, WARM = 0.01, 5
+#: Images of a batch, for all processes of a measurement.
+IMAGES = "FXFLOW_BENCHMARK_IMAGES"
 SYSTEMS = ("fxflow", "torch", "ray")
 
 
 def batch() -> tuple[np.ndarray, np.ndarray]:
     """What each step trains on."""
     rng = np.random.default_rng(0)
-    images = rng.random((BATCH, SIZES[0]), np.float32)
-    return images, rng.integers(0, SIZES[-1], BATCH)
+    count = int(os.environ[IMAGES])
+    images = rng.random((count, SIZES[0]), np.float32)
+    return images, rng.integers(0, SIZES[-1], count)
 
 
 def pace_of(step, seconds: float) -> float:
@@ -229,6 +234,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="has torch and ray")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    parser.add_argument("--images", type=int, default=32, help="of a batch")
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--rounds", type=int, default=3, help="the median is told")
     parser.add_argument("--as-worker", action="store_true", help=argparse.SUPPRESS)
@@ -252,7 +258,11 @@ def main() -> None:
                 command = [python, __file__, "--one", name, "--workers", str(workers)]
                 done = subprocess.run(
                     [*command, "--seconds", str(given.seconds)],
-                    env={**os.environ, "PYTHONPATH": root},
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": root,
+                        IMAGES: str(given.images),
+                    },
                     stdout=subprocess.PIPE,
                     text=True,
                     check=True,
