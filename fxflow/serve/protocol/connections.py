@@ -15,6 +15,10 @@ from typing import Any
 from fxflow.errors import ServeError
 
 
+#: Bytes of a connection that wait to be read, from which on nothing more is taken in.
+_HELD = 1 << 16
+
+
 class _Intake:
     """Lets few pieces of requests in at each turn of the event loop; others wait.
 
@@ -31,7 +35,7 @@ class _Intake:
     """
 
     #: Seconds of waiting from which on the newest goes first.
-    _LONG = 0.02
+    _LONG = 0.04
     #: One in so many is the oldest, even then.
     _OLDEST = 8
 
@@ -74,7 +78,7 @@ class _Intake:
 
 
 def bounded_protocol(
-    head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 32
+    head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 16
 ) -> Any:
     """Returns the protocol for uvicorn's ``http``.
 
@@ -107,6 +111,7 @@ def bounded_protocol(
         #: What came while others were read.
         held = b""
         _waited = 0.0
+        _stopped = False
         _is_head = True
         _others = False
         _timer: asyncio.TimerHandle | None = None
@@ -136,13 +141,17 @@ def bounded_protocol(
 
         def hold(self, data: bytes) -> None:
             self.held += data
-            self.transport.pause_reading()
+            if len(self.held) > _HELD and not self._stopped:
+                self._stopped = True
+                self.transport.pause_reading()
             self._unset_keepalive_if_required()  # it is not idle
 
         def take(self, data: bytes, waited: float = 0.0) -> None:
             self._waited = waited
-            if waited and not self.flow.read_paused:
-                self.transport.resume_reading()
+            if self._stopped:
+                self._stopped = False
+                if not self.flow.read_paused:
+                    self.transport.resume_reading()
             self._others = False
             super().data_received(data)
             if not self._is_head:  # it came at once, as nearly all do
