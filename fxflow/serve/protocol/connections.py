@@ -14,7 +14,6 @@ from typing import Any
 
 from fxflow.errors import ServeError
 
-
 #: Bytes of a connection that wait to be read, from which on nothing more is taken in.
 _HELD = 1 << 16
 
