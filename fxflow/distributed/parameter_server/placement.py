@@ -495,7 +495,11 @@ class _Shelf:
             if weight <= excess * (1 + 1e-9):
                 self.take(piece)
                 taken.append(piece)
-            elif rows := self._cut_off(piece, self._rows_in(piece, excess)):
+                continue
+            # What stays is not to be too small either.
+            most = piece.stop - piece.start - self._least_rows.get(piece.name, 0)
+            rows = min(self._rows_in(piece, excess), most)
+            if rows := self._cut_off(piece, rows):
                 self.take(piece)
                 self.put(piece._replace(stop=piece.stop - rows))
                 taken.append(piece._replace(start=piece.stop - rows))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fxflow.distributed.parameter_server.placement import (
@@ -132,6 +132,7 @@ def test_large_tensors_are_split_and_many_servers_stay_empty() -> None:
 
 
 @settings(max_examples=40)
+@example([Tensor("t", (23452, 64))], 1, {0, 1, 2, 3, 4, 12})  # shares below 1 MiB
 @given(lists, st.integers(1, 9), st.sets(st.integers(0, 12), min_size=1, max_size=9))
 def test_replanning_moves_no_more_than_it_must(
     tensors: list[Tensor], servers: int, after: set[int]
