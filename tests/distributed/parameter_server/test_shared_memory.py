@@ -137,6 +137,29 @@ def test_idle_blocks_are_given_back(ends: Any, monkeypatch: pytest.MonkeyPatch) 
     assert ours() == before
 
 
+def test_a_peer_that_came_again_with_the_same_number() -> None:
+    told: list[bytes] = []
+    ours = Memories(lambda _, frame: told.append(frame))
+    number = -1
+    for _ in range(2):
+        peer = SharedMemory()
+        if number < 0:
+            number = peer._door.file
+        elif peer._door.file != number:
+            # As if no other file had been opened meanwhile.
+            os.dup2(peer._door.file, number)
+            os.close(peer._door.file)
+            peer._door.file = number
+        ours.meet(b"peer", peer.hello())
+        proof = peer.meet(shared_memory._said(told.pop()))
+        assert peer.ready and proof is not None
+        ours.meet(b"peer", proof)
+        memory = ours.ask(b"peer")
+        assert memory is not None and memory.ready
+        peer.close()
+    ours.close()
+
+
 def test_another_machine(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
