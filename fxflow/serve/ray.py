@@ -33,6 +33,7 @@ from fxflow.serve.service import (
     ModelConfig,
     Origin,
     Service,
+    allowed,
     check_single,
 )
 from fxflow.serve.signatures import Signature
@@ -174,7 +175,7 @@ class _Remote:
         origin: Origin | None = None,
     ) -> Answer:
         check_single(self.config.name, self.signature)
-        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        limit = allowed(timeout, self.deadline)
         reply = self._handle.submit.remote(dict(inputs), rows, priority, timeout)
         return _answer(await self._reply(reply, limit, reply.cancel))
 
@@ -187,7 +188,7 @@ class _Remote:
         timeout: float = 0.0,
         origin: Origin | None = None,
     ) -> AsyncGenerator[Answer, None]:
-        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        limit = allowed(timeout, self.deadline)
         handle = self._handle.options(stream=True)
         results = handle.stream.remote(dict(inputs), rows, priority, timeout)
         cancel = results.cancel

@@ -34,6 +34,7 @@ from fxflow.serve.service import (
     Origin,
     Provenance,
     Service,
+    allowed,
     answers,
     check_single,
 )
@@ -399,7 +400,7 @@ class Selector:
         origin: Origin | None,
     ) -> tuple[_Asked, Record]:
         origin = checked_origin(origin or Origin())
-        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        limit = allowed(timeout, self.deadline)
         asked = _Asked(inputs, rows, priority, self._now() + limit)
         key = self._key(inputs, origin.context)
         if self._sharing and not self._contexts.known(origin.context):

@@ -168,6 +168,16 @@ def answers(
     return one()
 
 
+def allowed(timeout: float, deadline: float) -> float:
+    """Returns the seconds that a request has: its client's, if fewer than the deadline.
+
+    Args:
+      timeout: what the client says; 0: nothing.
+      deadline: of what is asked.
+    """
+    return min(timeout, deadline) if timeout > 0 else deadline
+
+
 def check_single(name: str, signature: Signature) -> None:
     """Checks that a request has one answer.
 
@@ -442,7 +452,7 @@ class Service:
         if rows > most:
             raise ServeError(f"a request may have {most} rows, got {rows}", 413)
         now = self._now()
-        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        limit = allowed(timeout, self.deadline)
         # Arrays of one batch agree in all sizes but the first.
         group = tuple(a.shape[1:] for a in arrays) if signature.batched else None
         future = asyncio.get_running_loop().create_future()

@@ -31,6 +31,7 @@ from fxflow.serve.service import (
     Origin,
     Provenance,
     Service,
+    allowed,
     answers,
     check_single,
 )
@@ -330,7 +331,7 @@ class Versions:
         """
         origin = checked_origin(origin or Origin())
         stable = self._stable
-        limit = min(timeout, self.deadline) if timeout > 0 else self.deadline
+        limit = allowed(timeout, self.deadline)
         end = self._now() + limit
         if self.rollout.share > 0 and self._point(inputs, origin) < self.rollout.share:
             self.meter.event("choices", self.config.name, self.config.candidate)

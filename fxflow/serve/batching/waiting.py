@@ -130,8 +130,8 @@ class Queue:
                 max(0.001, self._seconds(self.rows, limit, pace, replicas)),
             )
         entry.order = (entry.priority, entry.deadline, self._count + 1)
-        # With a free replica and nobody before it, only trying can tell.
         wait = pace.predict(entry.rows)
+        # With a free replica and nobody before it, only trying can tell.
         if not (free and not self._entries):
             ahead = self._before(entry)
             wait = self._seconds(ahead + entry.rows, limit, pace, replicas)

@@ -50,7 +50,7 @@ from fxflow.serve.protocol.tensors import (
 )
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import Selector
-from fxflow.serve.service import Answer, Origin, answers
+from fxflow.serve.service import Answer, Origin, allowed, answers
 from fxflow.serve.signatures import Signature
 from fxflow.serve.telemetry import Tracing
 from fxflow.serve.versions import Versions
@@ -529,8 +529,7 @@ def application(
         """What a request says of itself, for `submit`."""
         timeout = parsed.timeout
         if waited := request.scope.get("fxflow.waited", 0.0):
-            whole = min(timeout, service.deadline) if timeout > 0 else service.deadline
-            timeout = max(whole - waited, 1e-6)
+            timeout = max(allowed(timeout, service.deadline) - waited, 1e-6)
         return {
             "priority": parsed.priority,
             "timeout": timeout,

@@ -13,7 +13,6 @@ from typing import Any
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Node, live_nodes
-from fxflow.core.ir.staging import trace_closed
 from fxflow.lax.axis_order import Transpose
 from fxflow.lax.dot import DotGeneral
 from fxflow.lax.elementwise import mul
@@ -21,7 +20,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import GatherDimensionNumbers
 from fxflow.lax.gather_scatter.gather import Gather, gather
 from fxflow.lax.reduction import ReduceSum
 from fxflow.lax.reshaping import reshape
-from fxflow.transforms.passes.rewriting import written_out
+from fxflow.transforms.passes.rewriting import computed
 
 #: Elements of a product from which it is worth the more operations.
 _LEAST = 1 << 16
@@ -102,10 +101,4 @@ def _picked(node: Node, product: Node, makers: dict[Any, Node]) -> list[Node]:
         sums = ReduceSum.bind(mul(rows, found), axes=(len(lines),))
         return [reshape(sums, out.aval.shape)]
 
-    operands = [rows, matrix, node.inputs[1]]
-    graph = trace_closed(compute, [a.aval for a in operands], name="pick_products")
-    nodes, outputs = written_out(graph, operands)
-    if outputs[0].aval != out.aval:
-        return [node]
-    nodes[-1] = nodes[-1].replace(outputs=[out])
-    return [n.replace(source=node.source, scope=node.scope) for n in nodes]
+    return computed(node, compute, [rows, matrix, node.inputs[1]]) or [node]

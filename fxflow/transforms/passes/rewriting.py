@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fxflow.core.ir.graph import Graph, Node, Var, renamed
+from fxflow.core.ir.staging import trace_closed
 
 
 def made(
@@ -50,3 +51,24 @@ def written_out(graph: Graph, operands: Sequence[Any]) -> tuple[list[Node], list
         nodes.append(node.replace(inputs=renamed(node.inputs, names), outputs=outputs))
         names.update(zip(node.outputs, outputs, strict=True))
     return nodes, renamed(graph.outputs, names)
+
+
+def computed(
+    like: Node, compute: Callable[..., list[Any]], operands: Sequence[Any]
+) -> list[Node]:
+    """Returns nodes that compute the one result of another in another way.
+
+    Args:
+      like: the node that they stand for.
+      compute: gives the result, as the last that it computes, of values like operands.
+      operands: variables and literals.
+
+    Returns:
+      The nodes, with the line and scope of the other; none if the type is another.
+    """
+    graph = trace_closed(compute, [a.aval for a in operands], name=like.primitive.name)
+    nodes, (result,) = written_out(graph, operands)
+    if result.aval != like.outputs[0].aval:
+        return []
+    nodes[-1] = nodes[-1].replace(outputs=like.outputs)
+    return [n.replace(source=like.source, scope=like.scope) for n in nodes]

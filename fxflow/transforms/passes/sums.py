@@ -21,7 +21,6 @@ import numpy as np
 from fxflow.core.arrays import Aval
 from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Literal, Node, live_nodes
-from fxflow.core.ir.staging import trace_closed
 from fxflow.lax.broadcasting import BroadcastInDim, broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.creation import broadcasted_iota, full, iota
@@ -36,7 +35,7 @@ from fxflow.lax.gather_scatter.gather import gather
 from fxflow.lax.gather_scatter.scatter import ScatterAdd, scatter_add, scatter_min
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
-from fxflow.transforms.passes.rewriting import uses, written_out
+from fxflow.transforms.passes.rewriting import computed, uses
 
 #: Elements of an array from which it is worth the more operations
 #: (docs/design/0017-sparse-sums.md).
@@ -185,15 +184,7 @@ def _sum(node: Node, sparse: dict[Any, _Sparse], elementwise: set[Any]) -> list[
             return [add(x, _in_lines(x.aval, indices, updates))]
         return [ScatterAdd.bind(x, indices, updates, **params)]
 
-    operands = [x, *scatter.inputs[1:]]
-    graph = trace_closed(compute, [a.aval for a in operands], name="scatter_sums")
-    nodes, outputs = written_out(graph, operands)
-    if outputs[0].aval != out.aval:
-        return []
-    last = nodes[-1].replace(outputs=[out])
-    return [
-        n.replace(source=node.source, scope=node.scope) for n in (*nodes[:-1], last)
-    ]
+    return computed(node, compute, [x, *scatter.inputs[1:]])
 
 
 def _added_up(

@@ -1,5 +1,7 @@
 """Flat products: the graph before and after, the same numbers, less memory."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -8,28 +10,14 @@ import fxflow.numpy as fnp
 from fxflow import config, make_graph
 from fxflow.transforms.passes import flattening
 from fxflow.transforms.passes.flattening import flatten_products
+from tests.transforms.passes.graphs import before_and_after, values
+
+both = functools.partial(before_and_after, flatten_products, rtol=1e-4, atol=1e-6)
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr(flattening, "_LARGE", 1)
-
-
-def values(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def both(f, *args):
-    """The graph of a function after the pass; it computes the same."""
-    traced = make_graph(f)(*args)
-    new = flatten_products(traced.graph)
-    new.check()
-    assert new.out_avals == traced.graph.out_avals
-    given = [*traced.consts, *map(fnp.asarray, args)]
-    for old, out in zip(traced.graph(*given), new(*given), strict=True):
-        old, out = np.asarray(old), np.asarray(out)
-        np.testing.assert_allclose(old, out, rtol=1e-4, atol=1e-6)
-    return traced.graph, new
 
 
 def of_rank(graph, rank, *names):

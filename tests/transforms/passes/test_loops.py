@@ -1,5 +1,7 @@
 """Scan fission: the graph before and after, the same numbers, and what stays inside."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,9 @@ from fxflow import lax, make_graph
 from fxflow.transforms.passes import loops
 from fxflow.transforms.passes.loops import split_loops
 from fxflow.transforms.passes.pipeline import optimized
+from tests.transforms.passes.graphs import before_and_after, values
+
+both = functools.partial(before_and_after, split_loops, rtol=1e-4, atol=1e-5)
 
 
 @pytest.fixture(autouse=True)
@@ -31,10 +36,6 @@ def test_small_loops_stay(monkeypatch):
     assert new is graph
     monkeypatch.setattr(loops, "LEAST", 9)
     assert split_loops(graph) is not graph
-
-
-def values(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 W, U, H0, XS = values(3, 4), values(4, 4), values(2, 4), values(5, 2, 3)
@@ -62,18 +63,6 @@ def products(graph):
     )
     outside = sum(node.primitive.name == "dot_general" for node in graph.nodes)
     return inside, outside
-
-
-def both(f, *args, rtol=1e-4):
-    """The graph of a function before and after; it computes the same."""
-    graph = make_graph(f)(*args).graph
-    new = split_loops(graph)
-    new.check()
-    assert new.out_avals == graph.out_avals
-    given = list(map(fnp.asarray, args))
-    for old, out in zip(graph(*given), new(*given), strict=True):
-        np.testing.assert_allclose(np.asarray(old), np.asarray(out), rtol, 1e-5)
-    return graph, new
 
 
 def test_golden():

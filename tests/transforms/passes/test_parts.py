@@ -15,12 +15,9 @@ from fxflow.transforms.passes.parts import (
     sum_of_products,
 )
 from fxflow.transforms.passes.rewriting import made
+from tests.transforms.passes.graphs import values
 
 NO_BATCH = ((), ())
-
-
-def values(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 def cut(product, atom, sizes, axis):

@@ -1,5 +1,7 @@
 """Picks: single elements of products, before and after."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -7,28 +9,11 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import make_graph
 from fxflow.transforms.passes.picks import pick_products
+from tests.transforms.passes.graphs import before_and_after, names, values
+
+both = functools.partial(before_and_after, pick_products, rtol=1e-4)
 
 IDS = np.random.default_rng(1).integers(0, 1024, 64).astype(np.int32)
-
-
-def values(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def names(graph):
-    return [node.primitive.name for node in graph.nodes]
-
-
-def both(f, *args):
-    """The graph of a function after the pass; it computes the same."""
-    traced = make_graph(f)(*args)
-    new = pick_products(traced.graph)
-    new.check()
-    assert new.out_avals == traced.graph.out_avals
-    given = [*traced.consts, *map(fnp.asarray, args)]
-    for old, out in zip(traced.graph(*given), new(*given), strict=True):
-        np.testing.assert_allclose(np.asarray(old), np.asarray(out), rtol=1e-4)
-    return traced.graph, new
 
 
 def pick(logits, ids):

@@ -9,6 +9,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, lax, make_graph
 from fxflow.transforms.passes.residuals import recompute_residuals
+from tests.transforms.passes.graphs import before_and_after
 
 RNG = np.random.default_rng(0)
 XS = RNG.normal(size=(6, 4)).astype(np.float32)
@@ -20,15 +21,9 @@ def scans(graph):
 
 
 def both(f, *args):
-    """The scans of a function's graph after the pass; it computes the same."""
-    traced = make_graph(f)(*args)
-    new = recompute_residuals(traced.graph)
-    new.check()
-    assert new.out_avals == traced.graph.out_avals
-    given = [*traced.consts, *map(fnp.asarray, fxflow.tree.leaves(args))]
-    for old, out in zip(traced.graph(*given), new(*given), strict=True):
-        np.testing.assert_allclose(np.asarray(old), np.asarray(out), rtol=1e-5)
-    return scans(traced.graph), scans(new)
+    """The scans of a function's graph before and after the pass."""
+    graph, new = before_and_after(recompute_residuals, f, *args, rtol=1e-5)
+    return scans(graph), scans(new)
 
 
 def loss(w, xs, reverse=False):

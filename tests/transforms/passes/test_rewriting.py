@@ -5,7 +5,7 @@ import numpy as np
 import fxflow.numpy as fnp
 from fxflow import make_graph
 from fxflow.core.ir.graph import Graph, Var
-from fxflow.transforms.passes.rewriting import made, uses, written_out
+from fxflow.transforms.passes.rewriting import computed, made, uses, written_out
 
 X = np.arange(3.0, dtype=np.float32)
 
@@ -39,3 +39,21 @@ def test_written_out_twice_has_other_names():
     np.testing.assert_allclose(
         np.asarray(whole(fnp.asarray(X))[0]), np.sin(np.sin(X) + 1) + 1, rtol=1e-6
     )
+
+
+def test_computed_in_another_way():
+    graph = graph_of(lambda x: fnp.cos(x) * 2.0)
+    cos = graph.nodes[0]
+    nodes = computed(cos, lambda x: [fnp.sin(x + np.pi / 2)], graph.inputs)
+    assert len(nodes) == 2 and nodes[-1].outputs == cos.outputs
+    assert all(n.source is cos.source and n.scope == cos.scope for n in nodes)
+    new = graph.replace(nodes=[*nodes, *graph.nodes[1:]])
+    new.check()
+    np.testing.assert_allclose(
+        np.asarray(new(fnp.asarray(X))[0]), np.cos(X) * 2, rtol=1e-6, atol=1e-6
+    )
+
+
+def test_computed_of_another_type():
+    graph = graph_of(fnp.cos)
+    assert computed(graph.nodes[0], lambda x: [fnp.sum(x)], graph.inputs) == []

@@ -1,5 +1,7 @@
 """Joined scatters: the graph before and after, and the same numbers."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -8,29 +10,12 @@ import fxflow.numpy as fnp
 from fxflow import make_graph
 from fxflow.transforms.passes.pipeline import optimized
 from fxflow.transforms.passes.scatters import join_scatters
+from tests.transforms.passes.graphs import before_and_after, names, values
+
+both = functools.partial(before_and_after, join_scatters)
 
 ROWS = np.array([1, 3, 3, -1, 9], np.int32)
 MORE = np.array([3, 0, 7], np.int32)
-
-
-def names(graph):
-    return [node.primitive.name for node in graph.nodes]
-
-
-def values(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def both(f, *args):
-    """The graph of a function after the pass; it computes the same to the bit."""
-    traced = make_graph(f)(*args)
-    graph = traced.graph
-    new = join_scatters(graph)
-    new.check()
-    given = [*traced.consts, *map(fnp.asarray, args)]
-    for old, out in zip(graph(*given), new(*given), strict=True):
-        np.testing.assert_array_equal(np.asarray(old), np.asarray(out))
-    return graph, new
 
 
 def test_golden():

@@ -1,5 +1,6 @@
 """Scatters into sums: the graph before and after, and the same numbers to the bit."""
 
+import functools
 import re
 
 import numpy as np
@@ -7,31 +8,13 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import config, lax, make_graph
+from fxflow import config, lax
 from fxflow.transforms.passes.sums import scatter_sums
+from tests.transforms.passes.graphs import before_and_after, names, values
+
+both = functools.partial(before_and_after, scatter_sums)
 
 IDS = np.random.default_rng(1).integers(0, 40, (20, 6)).astype(np.int32)
-
-
-def values(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def names(graph):
-    return [node.primitive.name for node in graph.nodes]
-
-
-def both(f, *args):
-    """The graph of a function after the pass; it computes the same to the bit."""
-    traced = make_graph(f)(*args)
-    graph = traced.graph
-    new = scatter_sums(graph)
-    new.check()
-    assert new.out_avals == graph.out_avals
-    given = [*traced.consts, *map(fnp.asarray, args)]
-    for old, out in zip(graph(*given), new(*given), strict=True):
-        np.testing.assert_array_equal(np.asarray(old), np.asarray(out))
-    return graph, new
 
 
 def zeros_of(new, shape):

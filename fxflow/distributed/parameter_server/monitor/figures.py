@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
+from fxflow.distributed.parameter_server.views import View
 
 
 class WorkerFigures(NamedTuple):
@@ -185,7 +186,8 @@ class Monitor:
         said = [server.stats for server in found if server.stats]
         if self._follows and said:
             newest = max(said, key=lambda stats: int(stats["epoch"]))
-            self._servers.follow(newest["addresses"], newest["peers"])
+            view = View.from_json(newest["view"])
+            self._servers.follow(view.addresses, view.peers)
         workers = self._workers(found, seconds)
         return Figures(seconds, found, workers)
 

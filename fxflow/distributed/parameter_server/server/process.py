@@ -778,8 +778,6 @@ class Server:
             "server": self.number,
             "epoch": self.view.epoch,
             "view": self.view.to_json(),
-            "addresses": list(self.view.addresses),
-            "peers": list(self.view.peers),
             "shards": shards,
             "workers": workers,
             "waiting": len(self._readers),
