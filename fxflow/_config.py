@@ -119,6 +119,7 @@ _PASSES = (
     "split_loops",
     "recompute_residuals",
     "pack_products",
+    "contract_convolutions",
 )
 
 
@@ -292,7 +293,8 @@ class Config(threading.local):
         _passes,
         "What rewrites the graph of a jitted function before XLA gets it: all, none, "
         "or some of join_scatters, scatter_sums, pick_products, flatten_products, "
-        "split_loops, recompute_residuals, pack_products, with commas between them.",
+        "split_loops, recompute_residuals, pack_products, contract_convolutions, with "
+        "commas between them.",
     )
     # -- checks ------------------------------------------------------------------------
     debug_nans = Option(

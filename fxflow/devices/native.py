@@ -15,42 +15,43 @@ import os
 import threading
 
 from fxflow._config import config
-from fxflow.devices import cache, packed_products
+from fxflow.devices import cache, contractions
+from fxflow.devices.contractions import Tile
 from fxflow.devices.ffi import register_ffi_target
 
 _lock = threading.Lock()
-_columns: int | None = None
+# Empty until it was asked for.
+_tile: list[Tile | None] = []
 
 
-def panel_columns() -> int:
-    """Returns the columns of a panel of `packed_products`, or 0 if they cannot be had.
+def kernel_tile() -> Tile | None:
+    """Returns the tile of the kernel of `contractions`, or None if there is no kernel.
 
-    The first call compiles and registers the kernel.
+    The first call compiles and registers it.
     """
-    global _columns
-    if _columns is None:
+    if not _tile:
         with _lock:
-            if _columns is None:
-                _columns = _registered()
-    return _columns
+            if not _tile:
+                _tile.append(_registered())
+    return _tile[0]
 
 
-def _registered() -> int:
+def _registered() -> Tile | None:
     if os.name != "posix" or importlib.util.find_spec("llvmlite") is None:
-        return 0
+        return None
     import llvmlite
     from llvmlite import binding as llvm
 
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
-    tile = packed_products.tile_for(dict(features), triple)
+    tile = contractions.tile_for(dict(features), triple)
     if tile is None:
-        return 0
+        return None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     processor = llvm.get_host_cpu_name(), features.flatten()
     machine = llvm.Target.from_triple(triple).create_target_machine(*processor, opt=3)
-    text = packed_products.ir(tile)
+    text = contractions.ir(tile)
     known = " ".join(("llvmlite", llvmlite.__version__, triple, *processor, text))
     key = cache.sha256(known.encode()).digest()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
@@ -60,7 +61,7 @@ def _registered() -> int:
         )
     engine.finalize_object()
     handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-    address = engine.get_function_address(packed_products.TARGET)
-    register_ffi_target(packed_products.TARGET, handler(address))
+    address = engine.get_function_address(contractions.TARGET)
+    register_ffi_target(contractions.TARGET, handler(address))
     engine.detach()  # XLA has the address for as long as the process lives
-    return tile.columns
+    return tile

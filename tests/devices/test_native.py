@@ -1,6 +1,7 @@
-"""The kernel for products of few rows: compiled, registered, called, kept on disk."""
+"""The kernel of contractions: compiled, registered, called, kept on disk."""
 
 import concurrent.futures
+import re
 import subprocess
 import sys
 
@@ -9,26 +10,41 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.devices import native, packed_products
+from fxflow.devices import contractions, native
+from fxflow.devices.contractions import Axis, Contraction
 
 llvm = pytest.importorskip("llvmlite.binding")
 
-COLUMNS = native.panel_columns()
-pytestmark = pytest.mark.skipif(not COLUMNS, reason="no kernel for this processor")
+TILE = native.kernel_tile()
+pytestmark = pytest.mark.skipif(TILE is None, reason="no kernel for this processor")
+COLUMNS = TILE.columns if TILE else 1
 
 
-def packed(b):
-    sums, count = b.shape
-    panels = -(-count // COLUMNS)
-    wide = np.zeros((sums, panels * COLUMNS), np.float32)
-    wide[:, :count] = b
-    return np.ascontiguousarray(wide.reshape(sums, panels, COLUMNS).transpose(1, 0, 2))
+def call(a, b, contraction):
+    shape = fxflow.ShapeDtypeStruct(
+        (contraction.part_count, *rows_of(contraction), contraction.columns), "float32"
+    )
+    target = fxflow.ffi.ffi_call(contractions.TARGET, shape)
+    numbers = re.findall(r"-?\d+", contraction.config(TILE).partition(": ")[2])
+    shape = np.array(numbers, np.int64)
+    return np.asarray(fxflow.jit(lambda a, b: target(a, b, shape=shape))(a, b))
+
+
+def rows_of(contraction):
+    return [int(np.prod([axis.size for axis in contraction.rows]))]
 
 
 def multiply(a, b):
-    shape = fxflow.ShapeDtypeStruct((len(a), b.shape[1]), "float32")
-    call = fxflow.ffi.ffi_call(packed_products.TARGET, shape)
-    return np.asarray(fxflow.jit(call)(a, packed(b)))
+    """A product of matrices, the right one in panels."""
+    (rows, sums), count = a.shape, b.shape[1]
+    panels = -(-count // COLUMNS)
+    wide = np.zeros((sums, panels * COLUMNS), np.float32)
+    wide[:, :count] = b
+    lines = wide.reshape(sums, panels, COLUMNS).transpose(1, 0, 2)
+    contraction = Contraction(
+        (Axis(rows, sums),), (Axis(sums, 1, COLUMNS),), count, panel=sums * COLUMNS
+    )
+    return call(a, np.ascontiguousarray(lines), contraction)[0]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +66,36 @@ def test_products(rows, sums, columns):
     b = rng.normal(size=(sums, columns)).astype(np.float32)
     expected = a.astype(np.float64) @ b
     np.testing.assert_allclose(multiply(a, b), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_and_sums_along_several_axes():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(3, 5, 9, 4, 8)).astype(np.float32)
+    b = rng.normal(size=(2, 9, 4, COLUMNS)).astype(np.float32)
+    # Of b's first axis the second half: parts along a's and b's second and third.
+    contraction = Contraction(
+        rows=(Axis(3, 5 * 9 * 32), Axis(5, 9 * 32), Axis(8, 1)),
+        sums=(Axis(3, 32, 4 * COLUMNS), Axis(4, 8, COLUMNS)),
+        columns=COLUMNS,
+        panel=COLUMNS,
+        parts=(Axis(1, 0), Axis(3, 3 * 32, 3 * 4 * COLUMNS)),
+        origin=(0, 9 * 4 * COLUMNS),
+    )
+    parts = call(a, b, contraction)
+    assert parts.shape == (3, 120, COLUMNS)
+    expected = np.einsum("xyklr,kln->xyrn", a, b[1]).reshape(120, COLUMNS)
+    np.testing.assert_allclose(parts.sum(0), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_matrix_where_it_lies_and_half_a_panel():
+    rng = np.random.default_rng(1)
+    columns = COLUMNS + COLUMNS // 2
+    a = rng.normal(size=(20, 30)).astype(np.float32)
+    b = rng.normal(size=(30, columns)).astype(np.float32)
+    contraction = Contraction(
+        (Axis(20, 30),), (Axis(30, 1, columns),), columns, panel=COLUMNS
+    )
+    np.testing.assert_allclose(call(a, b, contraction)[0], a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_not_finite_stays_in_its_row_and_column():
@@ -78,7 +124,7 @@ def test_many_at_once():
 
 
 def test_machine_code_is_kept(tmp_path):
-    program = "from fxflow.devices import native; print(native.panel_columns())"
+    program = "from fxflow.devices import native; print(native.kernel_tile().columns)"
     environment = {"FXFLOW_CACHE_DIR": str(tmp_path), "PATH": ""}
     found = [
         subprocess.run(
@@ -95,10 +141,10 @@ def test_machine_code_is_kept(tmp_path):
 
 
 def test_without_llvmlite(monkeypatch):
-    monkeypatch.setattr(native, "_columns", None)
+    monkeypatch.setattr(native, "_tile", [])
     monkeypatch.setitem(sys.modules, "llvmlite", None)
-    assert native.panel_columns() == 0
-    monkeypatch.setattr(native, "_columns", None)
+    assert native.kernel_tile() is None
+    monkeypatch.setattr(native, "_tile", [])
     x = fnp.ones((4, 128))
     w = fnp.ones((128, 128)) / 128
     out, _ = fxflow.jit(

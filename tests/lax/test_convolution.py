@@ -39,6 +39,24 @@ def test_groups_are_convolutions_side_by_side() -> None:
     np.testing.assert_allclose(got, np.concatenate(parts, 1), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("padding", [(-4, 1), (-2, 3), (3, -2), (-1, -1)])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_images_that_are_cut_and_padded(padding, dilation) -> None:
+    x = np.arange(2.0 * 9 * 9 * 3, dtype=np.float32).reshape(2, 9, 9, 3)
+    w = np.ones((2, 2, 3, 5), np.float32)
+    ends = (*padding, dilation - 1)
+    whole = lax.pad(x, np.float32(0), [(0, 0, 0), ends, ends, (0, 0, 0)])
+
+    def conv(x, padding, dilation):
+        return lax.conv_general_dilated(
+            *(x, w, (1, 1), [padding] * 2, [dilation] * 2, (1, 1)),
+            ("NHWC", "HWIO", "NHWC"),
+        )
+
+    expected = conv(whole, (0, 0), 1)
+    np.testing.assert_allclose(conv(x, padding, dilation), expected, rtol=1e-5)
+
+
 def test_names_of_padding() -> None:
     assert conv(padding="SAME", strides=(2, 2)).shape == (2, 4, 4, 3)
     assert conv(padding="SAME", rhs_dilation=(2, 2)).shape == (2, 4, 7, 6)

@@ -10,23 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from fxflow.core.arrays import Aval, dtypes
+from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.arrays.sizes import is_symbolic
-from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
-from fxflow.devices.native import panel_columns
-from fxflow.devices.packed_products import TARGET
-from fxflow.lax.axis_order import Transpose
+from fxflow.core.ir.graph import Graph, Node, Var, live_nodes
+from fxflow.devices.contractions import Axis, Contraction, Tile
+from fxflow.devices.native import kernel_tile
+from fxflow.lax.axis_order import Transpose, transpose
 from fxflow.lax.control_flow.scan import Scan, ScanParams
 from fxflow.lax.dot import DotGeneral
-from fxflow.lax.foreign_calls import FfiCall
-from fxflow.lax.padding import Pad
 from fxflow.lax.remat import inlined
-from fxflow.lax.reshaping import Reshape
-from fxflow.transforms.passes.rewriting import made
+from fxflow.lax.reshaping import reshape
+from fxflow.transforms.passes.contracting import contract, packed
+from fxflow.transforms.passes.rewriting import computed, traced
 
 #: Rows from which XLA is as fast (docs/design/0015-packed-products.md).
 _FEW = 128
@@ -74,8 +72,8 @@ def _packed(scan: Node) -> list[Node]:
         return [scan]
     body = inlined(p.graph)
     products = _products(body, p)
-    columns = panel_columns() if products else 0
-    if not columns:
+    tile = kernel_tile() if products else None
+    if tile is None:
         return [scan]
     outer: dict[Var, Any] = dict(zip(body.inputs, scan.inputs, strict=True))
     # By matrix and axis: a matrix may be used both ways.
@@ -89,10 +87,14 @@ def _packed(scan: Node) -> list[Node]:
             continue
         key = product.matrix, product.axis
         if key not in panels:
-            before += _pack(node, outer[product.matrix], product.axis, columns)
-            panels[key] = Var(before[-1].outputs[0].aval)
-            outer[panels[key]] = before[-1].outputs[0]
-        inside += _multiply(node, product, panels[key])
+            pack = partial(_panels, axis=product.axis, columns=tile.columns)
+            nodes, matrix = traced(node, pack, [outer[product.matrix]])
+            before += nodes
+            panels[key] = Var(matrix.aval)
+            outer[panels[key]] = matrix
+        count = node.outputs[0].aval.shape[0 if product.swapped else -1]
+        multiply = partial(_multiply, count=count, swapped=product.swapped, tile=tile)
+        inside += computed(node, multiply, [product.rows, panels[key]]) or [node]
     split = p.num_consts
     inputs = [*body.inputs[:split], *panels.values(), *body.inputs[split:]]
     inside = live_nodes(inside, body.outputs)
@@ -149,56 +151,20 @@ def _product(
     return _Product(const, summed[side][0] ^ int(turned), rows, side == 0)
 
 
-def _pack(like: Node, matrix: Any, axis: int, columns: int) -> list[Node]:
-    """Returns nodes that bring a matrix into panels."""
-    nodes: list[Node] = []
-
-    def step(primitive: Any, *more: Any, **params: Any) -> None:
-        operand = nodes[-1].outputs[0] if nodes else matrix
-        nodes.append(made(like, primitive, [operand, *more], params))
-
-    if axis == 1:
-        step(Transpose, permutation=(1, 0))
-    sums, count = (matrix.aval.shape[i] for i in (axis, 1 - axis))
-    panels = -(-count // columns)
-    if missing := panels * columns - count:
-        zero = Literal(np.float32(0), Aval((), dtypes.float32))
-        step(Pad, zero, padding_config=((0, 0, 0), (0, missing, 0)))
-    step(Reshape, new_sizes=(sums, panels, columns))
-    step(Transpose, permutation=(1, 0, 2))
-    # Of three axes XLA would choose their order in memory itself, and change it later.
-    step(Reshape, new_sizes=(panels * sums, columns))
-    return nodes
+def _panels(matrix: Any, axis: int, columns: int) -> Any:
+    return packed(transpose(matrix, (1, 0)) if axis else matrix, columns)
 
 
-def _multiply(node: Node, product: _Product, panels: Var) -> list[Node]:
-    """Returns nodes that call the kernel in the place of a product."""
-    (result,) = node.outputs
-    *outer, sums = product.rows.aval.shape
-    columns = result.aval.shape[0 if product.swapped else -1]
-    rows = math.prod(outer)
-    nodes: list[Node] = []
-
-    def step(primitive: Any, *operands: Any, **params: Any) -> None:
-        nodes.append(made(node, primitive, operands, params))
-
-    step(Reshape, product.rows, new_sizes=(rows, sums))
-    step(
-        FfiCall,
-        nodes[-1].outputs[0],
-        panels,
-        target=TARGET,
-        out_avals=(Aval((rows, columns), dtypes.float32),),
-        has_side_effect=False,
-        vmap_method=None,
-        in_layouts=((0, 1), (0, 1)),
-        out_layouts=((0, 1),),
-        aliases=(),
-        config="{}",
-        api_version=4,
+def _multiply(x: Any, panels: Any, *, count: int, swapped: bool, tile: Tile) -> Any:
+    """Returns the product of rows and of `count` columns, which lie in panels."""
+    *outer, sums = typeof(x).shape
+    contraction = Contraction(
+        (Axis(math.prod(outer), sums),),
+        (Axis(sums, 1, tile.columns),),
+        count,
+        panel=sums * tile.columns,
     )
-    if product.swapped:
-        step(Transpose, nodes[-1].outputs[0], permutation=(1, 0))
-    step(Reshape, nodes[-1].outputs[0], new_sizes=result.aval.shape)
-    nodes[-1] = nodes[-1].replace(outputs=[result])
-    return nodes
+    out = reshape(contract(x, panels, contraction, tile), (math.prod(outer), count))
+    if swapped:
+        return reshape(transpose(out, (1, 0)), (count, *outer))
+    return reshape(out, (*outer, count))

@@ -87,7 +87,7 @@ def _picked(node: Node, product: Node, makers: dict[Any, Node]) -> list[Node]:
         matrix, summed = turned.inputs[0], 1 - summed
     (out,) = node.outputs
 
-    def compute(rows: Any, matrix: Any, indices: Any) -> list[Any]:
+    def compute(rows: Any, matrix: Any, indices: Any) -> Any:
         *lines, length = rows.shape
         picked = 1 - summed
         sizes = tuple(1 if axis == picked else length for axis in range(2))
@@ -99,6 +99,6 @@ def _picked(node: Node, product: Node, makers: dict[Any, Node]) -> list[Node]:
             mode=node.params["mode"],
         )
         sums = ReduceSum.bind(mul(rows, found), axes=(len(lines),))
-        return [reshape(sums, out.aval.shape)]
+        return reshape(sums, out.aval.shape)
 
     return computed(node, compute, [rows, matrix, node.inputs[1]]) or [node]

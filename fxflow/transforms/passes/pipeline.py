@@ -15,8 +15,10 @@ from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.core.ir.higher_order import HigherOrder
 from fxflow.core.spmd.partition import mesh_in
 from fxflow.lax.control_flow.scan import Scan
+from fxflow.lax.convolution import ConvGeneralDilated
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.remat import Checkpoint
+from fxflow.transforms.passes.convolutions import contract_convolutions
 from fxflow.transforms.passes.flattening import flatten_products
 from fxflow.transforms.passes.loops import split_loops
 from fxflow.transforms.passes.packing import pack_products
@@ -34,15 +36,19 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
     "split_loops": split_loops,
     "recompute_residuals": recompute_residuals,
     "pack_products": pack_products,
+    "contract_convolutions": contract_convolutions,
 }
 # Operations on slices that passes look for; the others begin at a scan.
-_ROWS = COMMUTING | {Gather.name}
+_ROWS = COMMUTING | {Gather.name, ConvGeneralDilated.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
 # Passes that make a program for this process's CPU: by kernels of our own, or because
 # nobody has measured them elsewhere.
 _NATIVE = frozenset(
-    {"scatter_sums", "pick_products", "flatten_products", "pack_products"}
+    {
+        *("scatter_sums", "pick_products", "flatten_products", "pack_products"),
+        "contract_convolutions",
+    }
 )
 
 

@@ -53,8 +53,24 @@ def written_out(graph: Graph, operands: Sequence[Any]) -> tuple[list[Node], list
     return nodes, renamed(graph.outputs, names)
 
 
+def traced(
+    like: Node, compute: Callable[..., Any], operands: Sequence[Any]
+) -> tuple[list[Node], Any]:
+    """Returns the nodes that a function makes, and what its result is called.
+
+    Args:
+      like: whose line and scope they have.
+      compute: of values like operands.
+      operands: variables and literals.
+    """
+    avals = [a.aval for a in operands]
+    graph = trace_closed(lambda *xs: [compute(*xs)], avals, name=like.primitive.name)
+    nodes, (result,) = written_out(graph, operands)
+    return [n.replace(source=like.source, scope=like.scope) for n in nodes], result
+
+
 def computed(
-    like: Node, compute: Callable[..., list[Any]], operands: Sequence[Any]
+    like: Node, compute: Callable[..., Any], operands: Sequence[Any]
 ) -> list[Node]:
     """Returns nodes that compute the one result of another in another way.
 
@@ -64,11 +80,9 @@ def computed(
       operands: variables and literals.
 
     Returns:
-      The nodes, with the line and scope of the other; none if the type is another.
+      The nodes; none if the type is another.
     """
-    graph = trace_closed(compute, [a.aval for a in operands], name=like.primitive.name)
-    nodes, (result,) = written_out(graph, operands)
+    nodes, result = traced(like, compute, operands)
     if result.aval != like.outputs[0].aval:
         return []
-    nodes[-1] = nodes[-1].replace(outputs=like.outputs)
-    return [n.replace(source=like.source, scope=like.scope) for n in nodes]
+    return [*nodes[:-1], nodes[-1].replace(outputs=like.outputs)]

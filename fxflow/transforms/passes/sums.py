@@ -170,7 +170,7 @@ def _sum(node: Node, sparse: dict[Any, _Sparse], elementwise: set[Any]) -> list[
     scatter = value.scatter
     selects = x in elementwise and _adds_to_lines(scatter)
 
-    def compute(x: Any, indices: Any, updates: Any) -> list[Any]:
+    def compute(x: Any, indices: Any, updates: Any) -> Any:
         params = dict(scatter.params)
         if not _is_distinct(scatter):
             indices, updates = _added_up(x.aval, indices, updates, params["mode"])
@@ -181,8 +181,8 @@ def _sum(node: Node, sparse: dict[Any, _Sparse], elementwise: set[Any]) -> list[
         if minus:
             updates = neg(updates)
         if selects:
-            return [add(x, _in_lines(x.aval, indices, updates))]
-        return [ScatterAdd.bind(x, indices, updates, **params)]
+            return add(x, _in_lines(x.aval, indices, updates))
+        return ScatterAdd.bind(x, indices, updates, **params)
 
     return computed(node, compute, [x, *scatter.inputs[1:]])
 

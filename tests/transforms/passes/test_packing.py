@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, lax
-from fxflow.devices.native import panel_columns
-from fxflow.devices.packed_products import TARGET
+from fxflow.devices.contractions import TARGET
+from fxflow.devices.native import kernel_tile
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(
-    not panel_columns(), reason="no kernel for this processor"
+    not kernel_tile(), reason="no kernel for this processor"
 )
 
 RNG = np.random.default_rng(0)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.devices import packed_products
+from fxflow.devices import contractions
 from fxflow.devices.ffi import include_dir
 
 
 def test_processors_without_a_kernel():
-    assert packed_products.tile_for({"sse2": True}, "x86_64-unknown-linux-gnu") is None
-    assert packed_products.tile_for({}, "riscv64-unknown-linux-gnu") is None
+    assert contractions.tile_for({"sse2": True}, "x86_64-unknown-linux-gnu") is None
+    assert contractions.tile_for({}, "riscv64-unknown-linux-gnu") is None
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,16 @@ def test_processors_without_a_kernel():
 )
 def test_machine_code_for_other_processors(triple, cpu, features):
     llvm = pytest.importorskip("llvmlite.binding")
-    tile = packed_products.tile_for(features, triple)
+    tile = contractions.tile_for(features, triple)
     assert tile is not None
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=3)
-    module = llvm.parse_assembly(packed_products.ir(tile))
+    module = llvm.parse_assembly(contractions.ir(tile))
     module.verify()
     text = machine.emit_assembly(module)
     # The sums stay in registers: a tile's loop does not touch the stack.
-    name = f"tile{tile.rows}"
+    name = f"wide{tile.rows}"
     start = text.index(f"{name}:")
     body = text[start : text.index("ret", start)]
     loop = body[: body.rindex("vfmadd" if "x86" in triple else "fmla")]
@@ -47,7 +47,7 @@ def test_offsets_are_those_of_the_header():
     header = Path(include_dir(), "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
     api = header[header.index("struct XLA_FFI_Api {") :].partition("};")[0]
     functions = re.findall(r"FIELD\(XLA_FFI_(\w+)\)", api)
-    text = packed_products.ir(packed_products.Tile(6, 8, 2))
+    text = contractions.ir(contractions.Tile(6, 8, 2))
     used = re.findall(r"getelementptr i8, ptr %api, i64 (\d+)", text)
     # Behind size, extensions, version (24 bytes) and XLA's own functions.
     places = {48 + 8 * i: name for i, name in enumerate(functions)}
@@ -59,3 +59,19 @@ def test_offsets_are_those_of_the_header():
         "ThreadPool_Schedule",
     ]
     assert "XLA_FFI_API_MAJOR 0" in header
+
+
+def test_what_the_kernel_is_told():
+    tile = contractions.Tile(8, 16, 2)
+    contraction = contractions.Contraction(
+        (contractions.Axis(100, 64),), (contractions.Axis(64, 1, 32),), 40, panel=2048
+    )
+    text = contraction.config(tile)
+    numbers = [int(n) for n in text.partition(": ")[2].rstrip(">}").split(",")]
+    told = dict(zip(contractions._FIELDS, numbers, strict=True))
+    assert told["panels"] == 2 and told["rows"] == 100 and told["columns"] == 40
+    assert told["blocks"] * told["block"] >= 100 > (told["blocks"] - 1) * told["block"]
+    assert told["tasks"] == told["panels"] * told["blocks"]
+    assert (told["m2"], told["m3"], told["ma3"]) == (1, 100, 64)
+    assert (told["k1"], told["k2"], told["ka2"], told["kb2"]) == (1, 64, 1, 32)
+    assert told["threads"] <= 1  # too little work for a second one
