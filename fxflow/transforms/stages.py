@@ -550,8 +550,15 @@ class Compiled(_Stage):
         ]
 
     def cost_analysis(self) -> dict[str, float]:
-        """Returns the compiler's estimate of the work, such as `flops`."""
-        return self.program.executable.cost_analysis()
+        """Returns the compiler's estimate of the work, such as `flops`.
+
+        It knows nothing of calls of kernels, fxflow's own among them: `flops` are those
+        of `Lowered.cost_analysis` then.
+        """
+        found = dict(self.program.executable.cost_analysis())
+        if found.get("flops") == -1:
+            found["flops"] = self.lowered.cost_analysis()["flops"]
+        return found
 
     def memory_analysis(self) -> Any:
         """Returns the sizes of arguments, results, temporaries and code, in bytes."""

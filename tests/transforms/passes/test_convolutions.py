@@ -134,6 +134,14 @@ def test_windows_of_infinities_do_not_meet_the_zeros_between_elements():
     assert np.isinf(np.asarray(fxflow.jit(f)(np.abs(x), w))).all()
 
 
+def test_work_is_told():
+    args = values(2, 8, 8, 4), values(3, 3, 4, 32)
+    lowered = fxflow.jit(convolution()).lower(*args)
+    assert TARGET in lowered.as_text()
+    flops = lowered.compile().cost_analysis()["flops"]
+    assert flops == lowered.cost_analysis()["flops"] == 2 * (2 * 64 * 32) * 36
+
+
 def axes(letters):
     return st.permutations(letters).map("".join)
 
