@@ -6,7 +6,7 @@
 
 In the order to read:
 
-- `operations`, `of_arrays`, `of_programs`: what a program is made of.
+- `operations`, `of_arrays`, `of_programs`, `of_passes`: what a program is made of.
 - `drawing`: draws programs, as plain data, by a seed.
 - `running`: runs one in several ways: eagerly, compiled, vectorized, differentiated, …
 - `child`: the process that does so, since a program may crash it.

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from tests.programs.drawing import Program
-from tests.programs.running import uses_narrow_floats
+from tests.programs.running import uses_half_floats, uses_narrow_floats
 
 Answer = list[Any]
 
 
 def precision(program: Program, answer: Answer) -> float:
-    """The relative tolerance: that of 32-bit floats if there are any on the way."""
+    """The relative tolerance: that of the narrowest floats on the way."""
+    if uses_half_floats(program):
+        return 5e-2
     narrow = {str(a.dtype) for a in answer} & {"float32", "complex64"}
     return 1e-3 if narrow or uses_narrow_floats(program) else 1e-8
 

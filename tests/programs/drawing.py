@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.programs import of_arrays, of_programs  # noqa: F401 (fill the table)
+from tests.programs import of_arrays, of_passes, of_programs  # noqa: F401 (fill the table)
 from tests.programs.operations import OPERATIONS, Api, Type
 
 DTYPES = (

@@ -3,7 +3,7 @@
 An operation is given the library's modules (`Api`: of fxflow, or of JAX, whose names
 are the same), its operands and its parameters. `takes` says for which operands it is
 meant; `parameters` draws the rest, as plain data. Whatever passes `takes` has to work.
-The table is filled by `of_arrays` and `of_programs`.
+The table is filled by `of_arrays`, `of_programs` and `of_passes`.
 """
 
 from __future__ import annotations

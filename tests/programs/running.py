@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,15 +18,42 @@ Way = Callable[[Api, Program, Sequence[Any]], Answer]
 
 #: Dtypes on the way to or from 32-bit floats.
 NARROW = {"float32", "complex64", "uint8", "int8", "bool"}
+#: Of 16 bits.
+HALF = {"bfloat16", "float16"}
 #: Operations without a derivative backwards.
 FORWARD_ONLY = {"while_loop"}
 
 
+def _dtypes(program: Program) -> set[str]:
+    names = {one.dtype for one in program.inputs}
+    return names | {str(v) for s in program.steps for v in s.parameters.values()}
+
+
 def uses_narrow_floats(program: Program) -> bool:
     """Whether there may be 32-bit floats on the way."""
-    names = {one.dtype for one in program.inputs}
-    names |= {str(v) for s in program.steps for v in s.parameters.values()}
-    return bool(names & NARROW)
+    products = any(step.name == "products" for step in program.steps)
+    return products or bool(_dtypes(program) & (NARROW | HALF))
+
+
+def uses_half_floats(program: Program) -> bool:
+    """Whether there may be 16-bit floats on the way."""
+    return bool(_dtypes(program) & HALF)
+
+
+def rewriting_small_programs() -> None:
+    """Has graph passes rewrite what they find, however small it is."""
+    least = {
+        "loops": {"LEAST": 1},
+        "sums": {"_LEAST": 1, "_FEW": 0},
+        "picks": {"_LEAST": 1, "_MANY": 0},
+        "flattening": {"_LARGE": 1},
+        "packing": {"_LEAST": 1, "_ROWS": 1},
+    }
+    for name, values in least.items():
+        module = importlib.import_module(f"fxflow.transforms.passes.{name}")
+        for constant, value in values.items():
+            assert hasattr(module, constant), constant
+            setattr(module, constant, value)
 
 
 def arrays(values: Any) -> Answer:
@@ -47,6 +75,15 @@ def eager_xla(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
 def compiled(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
     """The whole program compiled."""
     return arrays(api.jit(lambda *args: program(api, *args))(*arguments))
+
+
+def some_passes(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The whole program compiled, with one or two graph passes that the seed picks."""
+    rng = np.random.default_rng(program.seed)
+    pipeline = importlib.import_module("fxflow.transforms.passes.pipeline")
+    names = rng.permutation(list(pipeline.PASSES))[: rng.integers(1, 3)]
+    with api.root.config.override(passes=",".join(map(str, names))):
+        return compiled(api, program, arguments)
 
 
 # -- batches ---------------------------------------------------------------------------
@@ -147,6 +184,27 @@ gradient_of_checkpoint = _gradient(
 )
 
 
+# -- programs that leave the process ---------------------------------------------------
+
+
+def _returned(api: Api, f: Callable[..., Any], arguments: Sequence[Any], order: int):
+    """A function, exported and read back."""
+    export = importlib.import_module("fxflow.export")
+    made = export.export(api.jit(f))(*arguments)
+    return export.deserialize(made.serialize(vjp_order=order)).call
+
+
+def exported(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The whole program as an artifact."""
+    f = lambda *given: program(api, *given)
+    return arrays(_returned(api, f, arguments, 0)(*arguments))
+
+
+gradient_exported = _gradient(
+    lambda api, f, n: lambda *given: api.grad(_returned(api, f, given, 1), n)(*given)
+)
+
+
 # -- devices ---------------------------------------------------------------------------
 
 
@@ -183,12 +241,15 @@ def sharded_eager(api: Api, program: Program, arguments: Sequence[Any]) -> Answe
 #: Each way with the way whose answer is right.
 WAYS: dict[str, tuple[Way, Way]] = {
     "compiled": (compiled, eager),
+    "some passes": (some_passes, eager),
     "eager xla": (eager_xla, eager),
     "vectorized": (vectorized, loop),
     "vectorized last": (vectorized_last, loop),
     "gradient compiled": (gradient_compiled, gradient),
     "gradient of compiled": (gradient_of_compiled, gradient),
     "gradient of checkpoint": (gradient_of_checkpoint, gradient),
+    "exported": (exported, eager),
+    "gradient exported": (gradient_exported, gradient),
     "forwards": (forwards, backwards),
     "differences": (differences, forwards),
     "sharded": (sharded, eager),
@@ -205,6 +266,8 @@ def applies(way: str, program: Program) -> bool:
     if backward and names & FORWARD_ONLY:
         return False
     bodies = {b for step in program.steps for b in step.parameters.get("bodies", ())}
+    if any(step.parameters.get("around") == "custom_vjp" for step in program.steps):
+        bodies |= BACKWARD_ONLY
     if way in ("forwards", "differences") and bodies & BACKWARD_ONLY:
         return False
     # Infinities and ties have no slope: rules differ in what they take for it.

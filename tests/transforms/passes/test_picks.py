@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import make_graph
+from fxflow import lax, make_graph
 from fxflow.transforms.passes.picks import pick_products
 from tests.transforms.passes.graphs import before_and_after, names, values
 
@@ -83,6 +83,67 @@ def test_gradients_are_those_of_the_program_as_written():
 def test_what_stays(f):
     graph = make_graph(f)(values(64, 8), values(1024, 8)).graph
     assert pick_products(graph) is graph
+
+
+def windows(logits, ids, length):
+    return fxflow.vmap(lambda line, i: lax.dynamic_slice(line, (i,), (length,)))(
+        logits, ids
+    )
+
+
+def test_slices_of_lines():
+    args = values(64, 8), values(8, 1024)
+    _, new = both(lambda h, w: windows(h @ w, IDS, 1), *args)
+    assert "dot_general" not in names(new)
+    graph, new = both(lambda h, w: windows(h @ w, IDS, 2), *args)
+    assert new is graph
+
+
+def test_nothing_is_summed():
+    ids = np.full(64, 1024, np.int32)
+    args = values(64, 0), values(0, 1024)
+    graph, new = both(lambda h, w: pick(h @ w, ids), *args)
+    assert new is graph  # outside is nan, not an empty sum
+
+
+@pytest.mark.parametrize(
+    "compare",
+    [
+        lambda logits, right: right >= fnp.max(logits, axis=-1),
+        lambda logits, right: fnp.sum(-logits < -right[:, None], axis=-1),
+        lambda logits, right: fnp.max(logits, axis=-1) - right <= 0,
+        fxflow.jit(lambda logits, right: fnp.max(logits, axis=-1) == right),
+    ],
+    ids=["largest", "rank", "difference", "called"],
+)
+def test_what_is_compared_with_others_is_one_of_them(compare):
+    def f(h, w):
+        logits = h @ w.T
+        right = pick(logits, fnp.argmax(logits, axis=-1))
+        return compare(logits, right), fnp.mean(fxflow.nn.logsumexp(logits) - right)
+
+    graph, new = both(f, values(64, 8), values(1024, 8))
+    assert new is graph
+
+
+def test_a_product_that_is_written_twice():
+    def f(h, w):
+        return pick(h @ w, fnp.argmax(h @ w, axis=-1)) == fnp.max(h @ w, axis=-1)
+
+    graph, new = both(f, values(64, 8), values(8, 1024))
+    assert new is graph
+
+
+def test_comparisons_with_something_else():
+    def f(h, w, best):
+        logits = h @ w.T
+        right = pick(logits, IDS)
+        loss = fnp.mean(fxflow.nn.logsumexp(logits, axis=-1) - right)
+        return loss, loss < best, right > 0, pick(logits, IDS[::-1]) > right
+
+    graph, new = both(f, values(64, 8), values(1024, 8), np.float32(1))
+    assert names(new).count("gather") == names(graph).count("gather")
+    assert "mul" in names(new) and "mul" not in names(graph)
 
 
 def test_long_rows_stay():
