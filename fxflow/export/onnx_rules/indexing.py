@@ -232,8 +232,8 @@ def _put(
 ) -> Value:
     settings = {} if combine == "none" else {"reduction": combine}
     own = row.dtype
-    if settings and own.name in ("bool", "bfloat16"):
-        # Runtimes combine neither, though they move both.
+    if settings and own.name in ("bool", "bfloat16", "float16"):
+        # Runtimes do not combine them, though they move them.
         wide = np.dtype(np.int32 if own == _BOOL else np.float32)
         row, updates = w.cast(row, wide), w.cast(updates, wide)
     changed = w.op(

@@ -50,6 +50,16 @@ def test_scatters():
     check(f, X, fnp.array([0, 2, 9]))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint32"])
+@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min", "max"])
+def test_scatters_of_other_dtypes(kind, dtype):
+    def f(x, i):
+        return getattr(x.at[i], kind)(fnp.ones((3, 2), dtype) * 2)
+
+    x = (fnp.arange(10).reshape(5, 2) % 3).astype(dtype)
+    check(f, x, fnp.array([1, 3, 9] if kind == "set" else [1, 1, 9]))
+
+
 def test_indices_of_64_bits_without_sign():
     places = np.array([1, 2**63 + 5, 3], np.uint64)
     with fxflow.config.override(x64=True):
