@@ -31,9 +31,19 @@ def _reduced(kind: str, name: str) -> Any:
             return w.constant(table[name].identity(out.dtype), out)  # type: ignore[attr-defined]
         if x.dtype == _BOOL:
             x = w.cast(x, np.dtype(np.int32))
-        return w.cast(w.op(kind, x, w.ints(*axes), keepdims=0), out.dtype)
+        reduced = w.op(kind, x, w.ints(*axes), keepdims=0)
+        if kind in ("ReduceMax", "ReduceMin") and dtypes.is_floating(x.dtype):
+            found = w.op("ReduceMax", _nans(w, x), w.ints(*axes), keepdims=0)
+            nan = number(w, math.nan, x)
+            reduced = w.op("Where", w.cast(found, _BOOL), nan, reduced)
+        return w.cast(reduced, out.dtype)
 
     return write
+
+
+def _nans(w: Writer, x: Value) -> Value:
+    """Returns 1 where a float is NaN, which runtimes take for none of the largest."""
+    return w.cast(w.op("IsNaN", x, dtype=_BOOL), np.dtype(np.int32))
 
 
 RULES.update(
@@ -96,10 +106,17 @@ def _arg(kind: str, largest: bool) -> Any:
     through_order = _extremum(largest)
 
     def write(w: Writer, x: Value, *, axis: int, index_dtype: Any) -> Value:
-        # ONNX Runtime has it for few dtypes, and orders by all.
-        if x.dtype.name not in ("float16", "float32", "float64", "int32"):
+        floats = dtypes.is_floating(x.dtype)
+        # ONNX Runtime has it for few integers, and orders by all.
+        if not floats and x.dtype != np.int32:
             return through_order(w, x, axis=axis, index_dtype=index_dtype)  # type: ignore[no-any-return]
         places = w.op(kind, x, axis=axis, keepdims=0, dtype=_INT64)
+        if floats:
+            # The first NaN, if there is one.
+            nans = _nans(w, x)
+            found = w.op("ReduceMax", nans, w.ints(axis), keepdims=0)
+            first = w.op("ArgMax", nans, axis=axis, keepdims=0, dtype=_INT64)
+            places = w.op("Where", w.cast(found, _BOOL), first, places)
         return w.cast(places, index_dtype)
 
     return write

@@ -33,6 +33,20 @@ def test_arguments_and_order():
     check(f, X, whole)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_not_a_number(dtype):
+    special = [np.nan, np.inf, -np.inf, 1, -1, 0.0, 2]
+    x = fnp.array(RANDOM.choice(special, (4, 9, 5)).astype(np.float32)).astype(dtype)
+
+    def f(x):
+        return (
+            x.max(), x.max(1), x.min((0, 2)), fnp.argmax(x, 0), fnp.argmin(x, 1),
+            fnp.argmax(x), nn.softmax(fnp.where(fnp.isinf(x), 0, x)),
+        )  # fmt: skip
+
+    check(f, x)
+
+
 def test_running():
     def f(x):
         return (
