@@ -120,7 +120,7 @@ def _steps(api: Api) -> list[Callable[..., Any]]:
         lambda v, u, w, i, n: (
             np_.take(v, np_.array([n % 9, 0]), 0, mode="clip")[:1] + u
         ),
-        lambda v, u, w, i, n: v.at[n % 2].add(u[0]).at[0].add(u[-1]),
+        lambda v, u, w, i, n: v.at[n % 2 - 1].add(u[0]).at[0].add(u[-1]),
         lambda v, u, w, i, n: api.jit(lambda a, b: a @ w[0] + b)(v, u),
         lambda v, u, w, i, n: api.lax.cond(i > 1, lambda a: a @ w[0], lambda a: a, v),
         lambda v, u, w, i, n: inner(v, u, w, i, n)[0],

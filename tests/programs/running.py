@@ -40,8 +40,12 @@ def uses_half_floats(program: Program) -> bool:
     return bool(_dtypes(program) & HALF)
 
 
-def rewriting_small_programs() -> None:
-    """Has graph passes rewrite what they find, however small it is."""
+def rewriting_small_programs(change: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Has graph passes rewrite what they find, however small it is.
+
+    Args:
+      change: sets an attribute of a module.
+    """
     least = {
         "loops": {"LEAST": 1},
         "sums": {"_LEAST": 1, "_FEW": 0},
@@ -53,7 +57,7 @@ def rewriting_small_programs() -> None:
         module = importlib.import_module(f"fxflow.transforms.passes.{name}")
         for constant, value in values.items():
             assert hasattr(module, constant), constant
-            setattr(module, constant, value)
+            change(module, constant, value)
 
 
 def arrays(values: Any) -> Answer:
