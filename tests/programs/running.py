@@ -191,7 +191,9 @@ gradient_of_checkpoint = _gradient(
 # -- programs that leave the process ---------------------------------------------------
 
 
-def _returned(api: Api, f: Callable[..., Any], arguments: Sequence[Any], order: int):
+def _returned(
+    api: Api, f: Callable[..., Any], arguments: Sequence[Any], order: int
+) -> Callable[..., Any]:
     """A function, exported and read back."""
     export = importlib.import_module("fxflow.export")
     made = export.export(api.jit(f))(*arguments)
