@@ -65,8 +65,8 @@ def c_library(
 ) -> CLibrary:
     """Writes a function as a library for C, which needs no runtime.
 
-    The function in C takes a pointer for each leaf of the arguments that it reads (in the
-    order of the tree), one for each leaf of the result, and memory to work in:
+    The function in C takes a pointer for each leaf of the arguments that it reads (in
+    the order of the tree), one for each leaf of the result, and memory to work in:
 
         int model(const float *images, float *out0, void *workspace);
 
