@@ -20,7 +20,7 @@ import numpy as np
 from fxflow.errors import ServeError
 from fxflow.serve.batching.pace import Lateness, Pace
 from fxflow.serve.batching.policies import policy_named
-from fxflow.serve.batching.waiting import Queue, Waiting
+from fxflow.serve.batching.waiting import Queue, Refused, Waiting
 from fxflow.serve.cache import PredictionCache, key_of
 from fxflow.serve.containers.placement import placement_of
 from fxflow.serve.containers.replica import Replica, Source
@@ -196,6 +196,11 @@ def check_single(name: str, signature: Signature) -> None:
         )
 
 
+def _too_late(why: Refused) -> ServeError:
+    words = f"it cannot be answered in time: {why.reason}"
+    return ServeError(words, 503, why.retry_after)
+
+
 class Service:
     """A model that is served.
 
@@ -337,6 +342,25 @@ class Service:
 
     # -- requests ----------------------------------------------------------------------
 
+    def refusal(self, waited: float = 0.0) -> ServeError | None:
+        """Returns why `submit` would refuse any request now that is not urgent.
+
+        So it is known before a request is read, unless there is a cache. One that says
+        its priority or how much time it has may go before those that wait.
+
+        Args:
+          waited: seconds that the request had to wait already.
+        """
+        if self.config.cache:
+            return None
+        now = self._now()
+        entry = Waiting(None, 1, now, now + self.deadline - waited)
+        signature = self.signature
+        refused = self._queue.foretell(
+            entry, now, self._limit(signature), self._pace, **self._room()
+        )
+        return _too_late(refused) if isinstance(refused, Refused) else None
+
     async def submit(
         self,
         inputs: Mapping[str, np.ndarray[Any, Any]],
@@ -459,23 +483,21 @@ class Service:
         entry = Waiting(
             _Request(arrays, future), rows, now, now + limit, priority, group
         )
-        running = [r for r in self._replicas if r.ready]
         refused = self._queue.offer(
-            entry,
-            now,
-            self._limit(signature),
-            self._pace,
-            free=sum(map(self._free, running)),
-            replicas=0 if self._draining else len(running),
-            margin=self._overdue.margin,
+            entry, now, self._limit(signature), self._pace, **self._room()
         )
         if refused is not None:
-            raise ServeError(
-                f"it cannot be answered in time: {refused.reason}",
-                503,
-                refused.retry_after,
-            )
+            raise _too_late(refused)
         return entry
+
+    def _room(self) -> dict[str, Any]:
+        """What the queue is told of the processes."""
+        running = [r for r in self._replicas if r.ready]
+        return {
+            "free": sum(map(self._free, running)),
+            "replicas": 0 if self._draining else len(running),
+            "margin": self._overdue.margin,
+        }
 
     async def _turn(self, entry: Waiting) -> Any:
         """What the future of a request that waits is given, by its deadline."""
@@ -529,8 +551,7 @@ class Service:
             now, self._limit(signature), self._pace, self._overrun.margin
         )
         for entry, why in decision.shed:
-            words = f"it cannot be answered in time: {why.reason}"
-            self._refuse(entry, ServeError(words, 503, why.retry_after))
+            self._refuse(entry, _too_late(why))
         if not decision.batch:
             if decision.wake < float("inf"):
                 # Loops may count in milliseconds: rather late than again and again.

@@ -89,6 +89,9 @@ class Tracing:
     Args:
       tracer: of OpenTelemetry; None: nothing is recorded.
 
+    Attributes:
+      recording: whether there is a tracer.
+
     Raises:
       ServeError: there is a tracer, but not OpenTelemetry.
 
@@ -101,7 +104,8 @@ class Tracing:
 
     def __init__(self, tracer: Any = None) -> None:
         self._tracer = tracer
-        if tracer is None:
+        self.recording = tracer is not None
+        if not self.recording:
             return
         try:
             import opentelemetry.trace

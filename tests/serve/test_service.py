@@ -120,11 +120,17 @@ def test_overload_is_refused_before_it_is_late() -> None:
     async def body(service: Service, meter: Counting) -> None:
         for _ in range(3):
             await ask(service, 5)  # 50 ms each: now it is known
-        found = await asyncio.gather(
-            *(ask(service, 5) for _ in range(30)), return_exceptions=True
-        )
+        assert service.refusal() is None
+        asked = [asyncio.create_task(ask(service, 5)) for _ in range(30)]
+        await asyncio.sleep(0)
+        # What would be told one more is known before it is read.
+        why = service.refusal()
+        assert why is not None and why.status == 503
+        assert "rows are before it" in str(why)
+        found = await asyncio.gather(*asked, return_exceptions=True)
         good = [f for f in found if not isinstance(f, BaseException)]
         bad = [f for f in found if isinstance(f, ServeError)]
+        assert service.refusal() is None
         assert len(good) >= 3 and len(good) + len(bad) == 30
         assert all(f.status in (503, 504) and f.retry_after > 0 for f in bad)
         # The last that was let in may have been slower than those before.

@@ -122,6 +122,42 @@ class Queue:
         Returns:
           None if it waits now.
         """
+        wait = self.foretell(
+            entry, now, limit, pace, free=free, replicas=replicas, margin=margin
+        )
+        if isinstance(wait, Refused):
+            return wait
+        entry.due = now + wait
+        self._count += 1
+        if not self._entries or self._entries[-1].order < entry.order:
+            self._entries.append(entry)  # as nearly all: none is urgent
+        else:
+            bisect.insort(self._entries, entry, key=_order)
+        heapq.heappush(self._deadlines, (entry.deadline, self._count, entry))
+        self.rows += entry.rows
+        return None
+
+    def foretell(
+        self,
+        entry: Waiting,
+        now: float,
+        limit: int,
+        pace: Pace,
+        *,
+        free: int,
+        replicas: int,
+        margin: float = 0.0,
+    ) -> float | Refused:
+        """Returns in how many seconds a request would be answered, or why it is not.
+
+        Args:
+          entry: the request, which does not wait yet.
+          now, limit, pace, free, replicas, margin: as of `offer`.
+
+        Returns:
+          Seconds, or why it would be refused: then one with more rows would be, too.
+        """
+        entry.order = (entry.priority, entry.deadline, self._count + 1)
         if not replicas:
             return Refused("no replica of the model is ready", 1.0)
         if self.rows + entry.rows > self.capacity and self._entries:
@@ -129,7 +165,6 @@ class Queue:
                 f"{self.rows} rows wait already, and {self.capacity} may",
                 max(0.001, self._seconds(self.rows, limit, pace, replicas)),
             )
-        entry.order = (entry.priority, entry.deadline, self._count + 1)
         wait = pace.predict(entry.rows)
         # With a free replica and nobody before it, only trying can tell.
         if not (free and not self._entries):
@@ -145,15 +180,7 @@ class Queue:
                     f"{left:.3f} s that it has",
                     max(0.001, late),
                 )
-        entry.due = now + wait
-        self._count += 1
-        if not self._entries or self._entries[-1].order < entry.order:
-            self._entries.append(entry)  # as nearly all: none is urgent
-        else:
-            bisect.insort(self._entries, entry, key=_order)
-        heapq.heappush(self._deadlines, (entry.deadline, self._count, entry))
-        self.rows += entry.rows
-        return None
+        return wait
 
     def take(self, now: float, limit: int, pace: Pace, margin: float = 0.0) -> Decision:
         """Returns what a free replica is to do.

@@ -82,7 +82,8 @@ def bounded_protocol(
     """Returns the protocol for uvicorn's ``http``.
 
     A request that had to wait until it was read has the key ``fxflow.waited`` in its
-    scope: for how many seconds.
+    scope: for how many seconds. One that came at once has ``fxflow.body``, which need
+    not be waited for.
 
     Args:
       head_bytes: the most that the line and the headers of a request may have.
@@ -166,6 +167,7 @@ def bounded_protocol(
         def on_message_complete(self) -> None:
             self._others = True
             super().on_message_complete()
+            self.scope["fxflow.body"] = self.cycle.body
 
         def _wait(self) -> None:
             self._timer = self.loop.call_later(head_seconds, self._late)

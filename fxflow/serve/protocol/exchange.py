@@ -8,6 +8,7 @@ a handler an `Exchange` looks as Starlette's request does, a `Reply` as its resp
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from types import SimpleNamespace
@@ -30,9 +31,10 @@ class Exchange:
       receive: gives parts of the body.
       send: takes parts of the answer.
       path_params: what the route's path names.
+      sought: what answers to it, or the error that refuses it.
 
     Attributes:
-      scope, receive, send: as ASGI has them.
+      scope, receive, send, sought: as above.
       method: such as ``POST``.
       headers: by name in lower case; of several of one name the first.
       path_params: what the route's path names.
@@ -44,11 +46,13 @@ class Exchange:
     receive: Callable[[], Awaitable[Any]]
     scope: dict[str, Any]
     send: Callable[[Any], Awaitable[None]]
+    sought: Any
     state: SimpleNamespace
 
     # fmt: off
     __slots__ = (
-        "headers", "method", "path_params", "receive", "scope", "send", "state",
+        "headers", "method", "path_params", "receive", "scope", "send", "sought",
+        "state",
     )
     # fmt: on
 
@@ -58,7 +62,9 @@ class Exchange:
         receive: Callable[[], Awaitable[Any]],
         send: Callable[[Any], Awaitable[None]],
         path_params: dict[str, str],
+        sought: Any = None,
     ) -> None:
+        self.sought = sought
         self.scope, self.receive, self.send = scope, receive, send
         self.method: str = scope["method"]
         self.path_params = path_params
@@ -106,10 +112,15 @@ class Reply:
         await send({"type": "http.response.body", "body": self._body})
 
 
+@functools.lru_cache(maxsize=64)
+def _name(text: str) -> bytes:
+    """A header's name as bytes; there are few."""
+    return text.lower().encode("latin-1")
+
+
 def _start(status: int, headers: dict[str, str]) -> dict[str, Any]:
     encoded = [
-        (name.lower().encode("latin-1"), value.encode("latin-1"))
-        for name, value in headers.items()
+        (_name(name), value.encode("latin-1")) for name, value in headers.items()
     ]
     return {"type": "http.response.start", "status": status, "headers": encoded}
 

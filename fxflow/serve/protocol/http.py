@@ -50,7 +50,7 @@ from fxflow.serve.protocol.tensors import (
 )
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import Selector
-from fxflow.serve.service import Answer, Origin, allowed, answers
+from fxflow.serve.service import Answer, Origin, Service, allowed, answers
 from fxflow.serve.signatures import Signature
 from fxflow.serve.telemetry import Tracing
 from fxflow.serve.versions import Versions
@@ -196,6 +196,9 @@ def application(
     if static and not Path(static).is_dir():
         raise ServeError(f"there is no folder {static!r} of files to be served")
 
+    def id_of(given: str) -> str:
+        return given if _ID.fullmatch(given) else f"{run}-{next(series):x}"
+
     def refusal(error: ServeError) -> Reply:
         headers = {}
         if error.status in (429, 503):
@@ -228,25 +231,30 @@ def application(
             )
         return client
 
+    def check_size(size: int) -> None:
+        if size > bounds.max_body:
+            raise ServeError(
+                f"a body may have {bounds.max_body} bytes, got {size}", 413
+            )
+        if in_hand + size > bounds.max_bodies:
+            raise ServeError("too many bytes of requests are in hand", 503, 1.0)
+
     async def body_of(request: Any) -> bytes:
         declared = request.headers.get("content-length", "0")
         size = int(declared) if declared.isdigit() else 0
         encoding = request.headers.get("content-encoding", "identity")
         if encoding != "identity":
             raise ServeError(f"bodies with encoding {encoding!r} are not taken", 415)
+        whole = request.scope.get("fxflow.body")
+        if whole is not None:
+            check_size(len(whole))
+            return bytes(whole)
         parts: list[bytes] = []
         total, more = 0, True
         try:
             with Within(bounds.body_timeout):
                 while True:
-                    if size > bounds.max_body:
-                        raise ServeError(
-                            f"a body may have {bounds.max_body} bytes, got {size}", 413
-                        )
-                    if in_hand + size > bounds.max_bodies:
-                        raise ServeError(
-                            "too many bytes of requests are in hand", 503, 1.0
-                        )
+                    check_size(size)
                     if not more:
                         return b"".join(parts)
                     message = await request.receive()
@@ -269,8 +277,7 @@ def application(
 
         async def handle(request: Any) -> Any:
             begun = time.monotonic() - request.scope.get("fxflow.waited", 0.0)
-            given = request.headers.get("x-request-id", "")
-            name = given if _ID.fullmatch(given) else f"{run}-{next(series):x}"
+            name = id_of(request.headers.get("x-request-id", ""))
             client = words = ""
             with spans.request(
                 title,
@@ -367,18 +374,56 @@ def application(
             request.path_params["model"], request.path_params.get("version", "")
         )
 
-    def timely(request: Exchange) -> Any:
-        """What is asked for a prediction, if there is time for it still."""
-        service = asked(request)
-        waited = request.scope.get("fxflow.waited", 0.0)
+    def sought(names: Mapping[str, str], scope: Mapping[str, Any]) -> Any:
+        """What is asked for a prediction, or the error that refuses it unread."""
+        try:
+            service = repository.get(names["model"], names.get("version", ""))
+            return refused_unread(service, scope) or service
+        except ServeError as error:
+            return error
+
+    def refused_unread(service: Any, scope: Mapping[str, Any]) -> ServeError | None:
+        """Why there is no time for a request, as far as that is known without it."""
+        waited = scope.get("fxflow.waited", 0.0)
         if waited and waited >= service.deadline:
-            raise ServeError(
+            return ServeError(
                 f"it cannot be answered in time: it waited {waited:.3f} s until it was "
                 "read",
                 503,
                 waited,
             )
-        return service
+        body = scope.get("fxflow.body")
+        if body is None or not isinstance(service, Service):
+            return None
+        error = service.refusal(waited)
+        # What is urgent may be answered where others are not: that is in the body.
+        if error and (b"priority" in body or b"timeout" in body):
+            return None
+        return error
+
+    # Where nobody has to be known, and nothing is told of a request but its status.
+    anonymous = not keys and not bounds.clients.rate and not spans.recording
+
+    def turned_away(
+        error: ServeError, names: Mapping[str, str], scope: Mapping[str, Any]
+    ) -> Reply | None:
+        """The answer to a request that is refused unread, if no more is to be done.
+
+        Under a flood most are, and each takes time from those that are answered.
+        """
+        if error.status != 503 or not anonymous or is_logged(503):
+            return None
+        reply = refusal(error)
+        given = (v for name, v in scope["headers"] if name == b"x-request-id")
+        reply.headers["X-Request-Id"] = id_of(next(given, b"").decode("latin-1"))
+        metrics.request(names["model"], 503, scope.get("fxflow.waited", 0.0))
+        return reply
+
+    def timely(request: Exchange) -> Any:
+        """What is asked for a prediction, if there is time for it still."""
+        if isinstance(request.sought, ServeError):
+            raise request.sought
+        return request.sought
 
     async def model_ready(request: Request) -> Response:
         up = asked(request).ready
@@ -677,7 +722,13 @@ def application(
             await others(scope, receive, send)
             return
         kind, names = route
-        response = await predictions[kind](Exchange(scope, receive, send, names))
+        service = sought(names, scope)
+        response = None
+        if isinstance(service, ServeError):
+            response = turned_away(service, names, scope)
+        if response is None:
+            exchange = Exchange(scope, receive, send, names, service)
+            response = await predictions[kind](exchange)
         if not isinstance(response, Events):  # which are sent as they come
             await response(scope, receive, send)
 

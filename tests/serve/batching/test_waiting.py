@@ -100,6 +100,24 @@ def test_refusals() -> None:
     assert late is not None and late.retry_after == pytest.approx(0.004)
 
 
+def test_what_would_be_refused_is_foretold() -> None:
+    queue = Queue(100)
+    fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)
+    for deadline in (0.02, 0.031, 0.1):
+        told = queue.foretell(
+            last := waiting("e", deadline), 0.0, 1, STEADY, free=0, replicas=1
+        )
+        rows = queue.rows
+        assert len(queue) == 4
+        refused = queue.offer(last, 0.0, 1, STEADY, free=0, replicas=1)
+        if refused is None:
+            assert told == last.due
+            queue.withdraw(last)
+        else:
+            assert told == refused
+        assert queue.rows == rows
+
+
 def test_withdraw_and_drain() -> None:
     queue = Queue(100)
     a, b, c = waiting("a"), waiting("b"), waiting("c")

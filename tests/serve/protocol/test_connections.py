@@ -21,14 +21,17 @@ HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    size = 0
+    at_once = scope.get("fxflow.body")
+    body = b""
     while True:
         message = await receive()
-        size += len(message.get("body", b""))
+        body += message.get("body", b"")
         if not message.get("more_body"):
             break
-    text = str(size).encode()
+    text = str(len(body)).encode()
     headers = [(b"content-length", str(len(text)).encode())]
+    if at_once is not None:
+        headers.append((b"at-once", b"yes" if at_once == body else b"wrong"))
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": text})
 
@@ -68,13 +71,27 @@ def rest(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def answered(connection: socket.socket, size: int) -> None:
+def answered(connection: socket.socket, size: int) -> bytes:
     reply = b""
     while not reply.endswith(b"\r\n\r\n%d" % size):
         part = connection.recv(4096)
         assert part, reply
         reply += part
     assert reply.startswith(b"HTTP/1.1 200")
+    return reply
+
+
+def test_bodies_that_come_at_once(port: int) -> None:
+    with connected(port) as connection:
+        for body in (b"", b"abc", b"d" * 20_000):
+            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            # A large one may come in pieces.
+            reply = answered(connection, len(body))
+            assert b"at-once: yes" in reply or (body and b"at-once" not in reply)
+        connection.sendall(HEAD + b"Content-Length: 4\r\n\r\nab")
+        time.sleep(0.1)
+        connection.sendall(b"cd")
+        assert b"at-once" not in answered(connection, 4)
 
 
 def test_headers_without_end(port: int) -> None:

@@ -25,7 +25,8 @@ from fxflow.serve.protocol.http import Limits, application, key_checker, log_req
 from fxflow.serve.repository import GroupConfig, Repository
 from fxflow.serve.selection.rollouts import Plan
 from fxflow.serve.selector import SelectorConfig
-from fxflow.serve.service import ModelConfig
+from fxflow.serve.service import ModelConfig, Service
+from fxflow.serve.signatures import Signature, TensorSpec
 from fxflow.serve.telemetry import Tracing
 from fxflow.serve.versions import VersionsConfig
 
@@ -584,6 +585,79 @@ def test_tritonclient(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None
             client.infer("linear", [text])
     finally:
         client.close()
+
+
+class Busy(Service):
+    """A model of which no process is ready: it refuses all."""
+
+    signature = Signature((TensorSpec.parse("x", "f32[b]"),), (), batched=True)
+
+
+def refused(body: bytes, *headers: tuple[bytes, bytes], **options: Any) -> Reply:
+    """What a busy server answers to a request that came at once."""
+    config = ModelConfig("m", Source("none:none"))
+    repository = Repository([config], metrics := Metrics())
+    repository._services["m"] = Busy(config)
+    told: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        told.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("the body is there")
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v2/models/m/infer",
+        "query_string": b"",
+        "headers": list(headers),
+        "client": ("127.0.0.1", 1),
+        "fxflow.body": bytearray(body),
+    }
+    asyncio.run(application(repository, metrics, **options)(scope, receive, send))
+    reply = Reply.__new__(Reply)
+    reply.status, reply.body = told[0]["status"], told[1]["body"]
+    reply.headers = {k.decode(): v.decode() for k, v in told[0]["headers"]}
+    reply.counted = metrics.histograms()["m"]["statuses"]
+    return reply
+
+
+@pytest.mark.parametrize("kind", ["quick", "logged", "keyed", "limited"])
+def test_requests_are_refused_unread(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options: dict[str, Any] = {}
+    if kind == "keyed":
+        options["keys"] = {"alice": KEY}
+        assert refused(b"", **options).status == 401
+        caplog.clear()
+    if kind == "limited":
+        options["limits"] = Limits(clients=ClientLimits(rate=1, burst=1))
+    level = "INFO" if kind == "logged" else "WARNING"
+    with caplog.at_level(level, "fxflow.serve.requests"):
+        reply = refused(
+            b"no JSON",
+            (b"x-request-id", b"mine"),
+            (b"x-api-key", KEY.encode()),
+            **options,
+        )
+        assert reply.status == 503 and reply.counted == {"503": 1}
+        assert "no replica of the model is ready" in reply.json["error"]
+        assert (reply.headers["retry-after"], reply.headers["x-request-id"]) == (
+            "1",
+            "mine",
+        )
+        assert len(caplog.records) == (kind == "logged")
+        key = (b"x-api-key", KEY.encode())
+        own = refused(b"", key, **options).headers["x-request-id"]
+        assert re.fullmatch(r"[0-9a-f]{8}-\d", own)
+
+
+@pytest.mark.parametrize("name", ["priority", "timeout"])
+def test_what_may_be_urgent_is_read(name: str) -> None:
+    reply = refused(b'{"inputs": [], "parameters": {"%b": 1}}' % name.encode())
+    assert reply.status == 400 and "'x' is missing" in reply.json["error"]
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,36 @@ def test_ranges(datatype: str, data: list[Any], fits: bool) -> None:
             from_json("x", data, datatype, (2,))
 
 
+@pytest.mark.parametrize("datatype", ["FP16", "BF16", "FP32", "FP64"])
+def test_floats_without_a_look_at_each(datatype: str) -> None:
+    rng = np.random.default_rng(0)
+    exponents = rng.integers(-30, 4, 200)
+    data = [*(rng.standard_normal(200) * 10.0**exponents).tolist(), 3, -0.0, 10**15]
+    if datatype == "FP16":
+        data.pop()
+    shape = (len(data),)
+    quick, slow = (
+        from_json("x", data, datatype, shape, bools=bools) for bools in (False, True)
+    )
+    assert quick.dtype == slow.dtype and quick.tobytes() == slow.tobytes()
+    for wrong in ("1", None, [1], 1e300 * 1e10, 10**400):
+        with pytest.raises(ServeError, match="has an element"):
+            from_json("x", [1, wrong], datatype, (2,), bools=False)
+
+
+def test_bools_are_no_floats() -> None:
+    signature = Signature((TensorSpec.parse("x", "f32[b,1]"),), (), batched=True)
+    for value in (b"true", b"false"):
+        for parse, text in (
+            (parse_plain, b"[[%b]]"),
+            (parse_plain, b'{"x": [[1.5], [%b]]}'),
+            (parse_generate, b'{"x": %b}'),
+        ):
+            with pytest.raises(ServeError, match="has an element"):
+                parse(text % value, signature)
+    assert parse_plain(b"[[1], [0.5]]", signature).inputs["x"].tolist() == [[1], [0.5]]
+
+
 def test_plain() -> None:
     request = parse_plain(b'{"x": [[1, 2]], "s": ["q"]}', PAIR)
     assert request.inputs["x"].tolist() == [[1, 2]] and request.rows == 1
