@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import Any
 
 import numpy as np
 
-from fxflow.errors import ServeError
+from fxflow.errors import RetraceWarning, ServeError
 from fxflow.lax.pytree_transfer import device_put
 from fxflow.serve.batching.sizes import padded, sizes_up_to
 from fxflow.serve.signatures import DATATYPES, Signature, TensorSpec
@@ -129,7 +130,10 @@ class Model:
         streamed = False
         for rows in trials:
             sample = [self._sample(spec, rows) for spec in self._inputs]
-            found = self._function(*self._params, *sample)
+            with warnings.catch_warnings():
+                # It is compiled for many sizes, as it is meant to be.
+                warnings.simplefilter("ignore", RetraceWarning)
+                found = self._function(*self._params, *sample)
             streamed = inspect.isgenerator(found) or inspect.isasyncgen(found)
             if streamed:
                 found = run(_first(found))

@@ -11,6 +11,7 @@ import fxflow
 from fxflow.errors import ServeError
 from fxflow.serve.containers.loading import load_model
 from fxflow.serve.containers.models import Model
+from fxflow.transforms.explain import WARN_FROM
 
 ZOO = "tests.serve.zoo"
 
@@ -40,6 +41,11 @@ def test_nothing_is_compiled_after_it_was_prepared() -> None:
     for rows in range(1, 6):
         model.run([np.ones(rows, np.float32)], rows)
     assert len(traced) == before
+
+
+def test_many_sizes_are_no_reason_for_a_warning() -> None:
+    model = Model(lambda x: x, inputs={"x": "f32[b]"})
+    assert len(model.prepare(64).sizes) > WARN_FROM  # and warnings are errors here
 
 
 def test_parameters_are_moved_once() -> None:
