@@ -66,9 +66,13 @@ def _parser() -> argparse.ArgumentParser:
         help="serving.toml, model.fx, models.py:name, module:name",
     )
     add("--name", metavar="NAME", help="of the model in requests (default: its own)")
-    add("--slo", metavar="TIME", help="objective of latency, such as 20ms")
+    add("--slo", metavar="TIME", help="objective of latency (default 100ms)")
     add("--deadline", metavar="TIME", help="when an answer is of no use (5 × slo)")
-    add("--batching", choices=["aimd", "quantile", "fixed", "none"])
+    add(
+        "--batching",
+        choices=["aimd", "quantile", "fixed", "none"],
+        help="how large batches are (default aimd: as the objective allows)",
+    )
     add("--max-batch", type=int, metavar="ROWS", help="of a batch (default 64)")
     add("--delay", metavar="TIME", help="for which a small batch waits for more")
     add("--replicas", type=int, metavar="N", help="processes of a model (default 1)")
@@ -84,7 +88,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--host", help="where to listen (default 127.0.0.1: this machine alone)")
     add("--port", type=int, help="(default 8000; 0 is any free one)")
-    add("--grpc-port", type=int, help="for gRPC (default: none; 0 is any free one)")
+    add(
+        "--grpc-port",
+        type=int,
+        metavar="PORT",
+        help="for gRPC (default: none; 0 is any free one)",
+    )
     add("--keys", metavar="FILE", help="with a line 'client key' for each who may ask")
     add("--tls-cert", metavar="FILE", help="certificate, in PEM")
     add("--tls-key", metavar="FILE", help="its key, in PEM")

@@ -176,8 +176,8 @@ class Queue:
             if late > 0:
                 left = max(0.0, entry.deadline - now)
                 return Refused(
-                    f"{ahead} rows are before it, which would take {wait:.3f} s of the "
-                    f"{left:.3f} s that it has",
+                    f"{ahead} rows are before it, and it might take {wait + margin:.3f}"
+                    f" s of the {left:.3f} s that it has",
                     max(0.001, late),
                 )
         return wait

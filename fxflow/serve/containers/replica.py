@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import subprocess
@@ -29,6 +30,7 @@ from fxflow.serve.containers.regions import Region, aligned, read_outputs
 from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import Signature, nbytes_of, to_bytes
 
+_log = logging.getLogger("fxflow.serve")
 #: Seconds between two looks at how much memory a process has.
 _LOOK = 0.1
 _ANYWHERE = placement_of("")
@@ -159,6 +161,11 @@ class Replica:
                 self._bury()
             ran = time.monotonic() - begun
             self._backoff = self._backoff.after(ran)
+            if self.signature and not self._closing:  # else who starts it is told
+                _log.warning(
+                    "%s: %s; a process is started again in %.1f s",
+                    *(self._source.source, self.reason, self._backoff.seconds),
+                )
             await asyncio.sleep(self._backoff.seconds)
 
     async def _life(self) -> None:

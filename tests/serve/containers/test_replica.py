@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -51,7 +52,7 @@ async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_calls_and_faults() -> None:
+def test_calls_and_faults(caplog: pytest.LogCaptureFixture) -> None:
     """One process after the other: each fault costs its own call."""
 
     async def body(replica: Replica) -> None:
@@ -68,6 +69,11 @@ def test_calls_and_faults() -> None:
         assert caught.value.status == 500
         with pytest.raises(ServeError, match="is not ready"):
             await replica.call(x(0), 1, 10)
+        assert re.fullmatch(
+            r"tests.serve.zoo:act: its process ended by signal 9; a process is started "
+            r"again in \d.\d s",
+            caplog.messages[0],
+        )
         await until(lambda: replica.ready)
         await replica.call(x(0), 1, 10)
 
