@@ -76,6 +76,48 @@ class _Intake:
             loop.call_soon(self._turn, loop)
 
 
+class Joined:
+    """A transport that, within a ``with`` block, sends all that is written at once.
+
+    An answer is written as a head and a body. Each by itself takes a call into the
+    kernel, which wakes the client: a tenth of what a small request costs.
+
+    Args:
+      transport: of the event loop.
+    """
+
+    __slots__ = ("_kept", "_transport", "is_closing")
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._kept: list[bytes] | None = None
+        self.is_closing = transport.is_closing
+
+    def __enter__(self) -> None:
+        self._kept = []
+
+    def __exit__(self, *error: object) -> None:
+        kept, self._kept = self._kept, None
+        if kept:
+            self._transport.write(b"".join(kept))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Sends it, now or at the block's end."""
+        if self._kept is None:
+            self._transport.write(data)
+        else:
+            self._kept.append(data)
+
+    def close(self) -> None:
+        """Closes the connection when what was written is sent."""
+        if self._kept is not None:
+            self.__exit__()
+        self._transport.close()
+
+
 def bounded_protocol(
     head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 16
 ) -> Any:
@@ -83,7 +125,8 @@ def bounded_protocol(
 
     A request that had to wait until it was read has the key ``fxflow.waited`` in its
     scope: for how many seconds. One that came at once has ``fxflow.body``, which need
-    not be waited for.
+    not be waited for. All have ``fxflow.joined``, a block within which the parts of an
+    answer are sent together.
 
     Args:
       head_bytes: the most that the line and the headers of a request may have.
@@ -117,7 +160,7 @@ def bounded_protocol(
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+            super().connection_made(Joined(transport))
             self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -126,6 +169,7 @@ def bounded_protocol(
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
+            self.scope["fxflow.joined"] = self.transport
             self._stop()
             self._bytes, self._is_head = 0, True
 

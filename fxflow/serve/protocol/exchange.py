@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl
 
+_APART: AbstractContextManager[None] = nullcontext()
 _MODELS, _PREDICT = "/v2/models/", "/predict/"
 _KINDS = frozenset({"infer", "generate", "generate_stream"})
 
@@ -108,8 +109,9 @@ class Reply:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends it."""
         own = {"content-type": self._media_type, "content-length": str(len(self._body))}
-        await send(_start(self.status_code, own | self.headers))
-        await send({"type": "http.response.body", "body": self._body})
+        with scope.get("fxflow.joined", _APART):
+            await send(_start(self.status_code, own | self.headers))
+            await send({"type": "http.response.body", "body": self._body})
 
 
 @functools.lru_cache(maxsize=64)

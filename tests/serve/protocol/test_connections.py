@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fxflow.serve.protocol import connections
-from fxflow.serve.protocol.connections import _Intake, bounded_protocol
+from fxflow.serve.protocol.connections import Joined, _Intake, bounded_protocol
 
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
 pytest.importorskip("httptools", reason="pip install 'fxflow[serve]'")
@@ -261,3 +261,35 @@ def test_hundreds_of_connections(port: int) -> None:
                 connection.sendall(head + b"x" * size)
             for k, connection in enumerate(many):
                 answered(connection, 1000 * turn + k)
+
+
+class Written:
+    """A transport that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def is_closing(self) -> bool:
+        return "closed" in self.told
+
+    def write(self, data: bytes) -> None:
+        self.told.append(data)
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+
+def test_parts_of_an_answer_are_sent_together() -> None:
+    joined = Joined(under := Written())
+    joined.write(b"a")
+    with joined:
+        joined.write(b"b")
+        joined.write(b"c")
+        assert under.told == [b"a"]
+    joined.write(b"d")
+    with joined:
+        pass
+    with joined:
+        joined.write(b"e")
+        joined.close()  # what is written before is sent before
+    assert under.told == [b"a", b"bc", b"d", b"e", "closed"] and joined.is_closing()
