@@ -30,6 +30,8 @@ from fxflow.serve.signatures import Signature
 #: Share of the objective that a batch may take: who comes just after one has left
 #: waits for it, and is in the next.
 _SHARE = 0.5
+#: Seconds after a refusal within which more are expected.
+_FLOOD = 1.0
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,7 @@ class Service:
             Replica(config.source, self._pump, placement_of(devices[k % len(devices)]))
             for k in range(config.replicas)
         ]
+        self._refused_at = -math.inf
         self._busy: set[Replica] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -346,14 +349,15 @@ class Service:
         """Returns why `submit` would refuse any request now that is not urgent.
 
         So it is known before a request is read, unless there is a cache. One that says
-        its priority or how much time it has may go before those that wait.
+        its priority or how much time it has may go before those that wait. It is asked
+        for each request, and therefore says nothing where none was refused of late.
 
         Args:
           waited: seconds that the request had to wait already.
         """
-        if self.config.cache:
-            return None
         now = self._now()
+        if self.config.cache or now - self._refused_at > _FLOOD:
+            return None
         entry = Waiting(None, 1, now, now + self.deadline - waited)
         signature = self.signature
         refused = self._queue.foretell(
@@ -487,6 +491,7 @@ class Service:
             entry, now, self._limit(signature), self._pace, **self._room()
         )
         if refused is not None:
+            self._refused_at = now
             raise _too_late(refused)
         return entry
 

@@ -197,7 +197,9 @@ def application(
         raise ServeError(f"there is no folder {static!r} of files to be served")
 
     def id_of(given: str) -> str:
-        return given if _ID.fullmatch(given) else f"{run}-{next(series):x}"
+        if given and _ID.fullmatch(given):
+            return given
+        return f"{run}-{next(series):x}"
 
     def refusal(error: ServeError) -> Reply:
         headers = {}

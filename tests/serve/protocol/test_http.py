@@ -597,7 +597,8 @@ def refused(body: bytes, *headers: tuple[bytes, bytes], **options: Any) -> Reply
     """What a busy server answers to a request that came at once."""
     config = ModelConfig("m", Source("none:none"))
     repository = Repository([config], metrics := Metrics())
-    repository._services["m"] = Busy(config)
+    repository._services["m"] = busy = Busy(config)
+    busy._refused_at = time.monotonic()
     told: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:
