@@ -643,6 +643,10 @@ def application(
     def controlled(request: Request) -> str:
         if not control:
             raise ServeError("this server's models are not loaded by requests", 403)
+        # Without keys a page of any other site could have its visitors' browsers ask.
+        origin, host = map(request.headers.get, ("origin", "host"))
+        if not keys and origin and origin.partition("://")[2] != host:
+            raise ServeError(f"not for pages of {origin!r}: they would need a key", 403)
         name: str = request.path_params["model"]
         return name
 
