@@ -17,6 +17,7 @@ import json
 import logging
 import re
 import signal
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -178,11 +179,27 @@ class _Lines(logging.Formatter):
         return json.dumps(line)
 
 
-def _bytes(path: str) -> bytes:
+def _certificate(config: ServerConfig) -> tuple[bytes, bytes] | None:
+    """Returns the key and the certificate, which are tried; None if there is no TLS."""
+    if not config.tls_cert:
+        return None
+    pair = []
+    for path in (config.tls_key, config.tls_cert):
+        try:
+            pair.append(Path(path).read_bytes())
+        except OSError as error:
+            raise ServeError(f"{path}: {error.strerror}") from None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ServeError(f"{path}: {error.strerror}") from None
+        # Without a password given OpenSSL would ask for one, at the terminal.
+        context.load_cert_chain(config.tls_cert, config.tls_key, password="")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "reason", None) or error
+        raise ServeError(
+            f"{config.tls_cert} and {config.tls_key} are no certificate with its key, "
+            f"in PEM and without a password: {why}"
+        ) from None
+    return pair[0], pair[1]
 
 
 async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
@@ -211,6 +228,7 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
     metrics = Metrics()
     repository = Repository(config.models, metrics)
     keys = read_keys(config.keys)
+    certificate = _certificate(config)
     limits = Limits(
         max_body=config.max_body,
         max_bodies=8 * config.max_body,
@@ -275,9 +293,6 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
 
     rpc: Any = None
     if config.grpc_port >= 0:
-        certificate = None
-        if config.tls_cert:
-            certificate = _bytes(config.tls_key), _bytes(config.tls_cert)
         rpc, port = await start_grpc(
             repository,
             metrics,

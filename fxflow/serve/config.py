@@ -475,7 +475,9 @@ def read_keys(path: str) -> dict[str, str]:
         return {}
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ServeError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise ServeError(f"{path}: {error}") from None
     keys: dict[str, str] = {}
     for number, line in enumerate(lines, 1):

@@ -53,6 +53,7 @@ def test_options_replace_the_file(tmp_path: Path) -> None:
         (["none.toml"], "No such file"),
         (["m:f", "--slo", "soon"], "a time must be"),
         (["m:f", "--input", "x"], "must be NAME=TYPE"),
+        (["m:f", "--keys", "none"], "serve: none: No such file or directory\n"),
     ],
 )
 def test_mistakes(
@@ -60,6 +61,20 @@ def test_mistakes(
 ) -> None:
     assert main(arguments) == 1
     assert words in capsys.readouterr().err
+
+
+def test_certificates_that_are_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("uvicorn", "starlette", "prometheus_client"):
+        pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    arguments = ["m:f", f"--tls-cert={cert}", f"--tls-key={key}"]
+    for words in ("key.pem: No such file", "are no certificate with its key"):
+        assert main(arguments) == 1
+        assert words in capsys.readouterr().err
+        cert.write_text("none")
+        key.write_text("none")
 
 
 class Running:
@@ -206,3 +221,4 @@ def test_what_cannot_be_loaded() -> None:
     )
     assert done.returncode == 1
     assert "there is no 'none' in 'tests.serve.zoo'" in done.stderr
+    assert "Traceback" not in done.stderr  # the words say it

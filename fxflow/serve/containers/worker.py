@@ -20,6 +20,7 @@ import time
 import traceback
 from typing import Any
 
+from fxflow.errors import ExportError, ServeError
 from fxflow.serve.containers.channel import Connection, Inbox, pack
 from fxflow.serve.containers.loading import load_model
 from fxflow.serve.containers.models import Model
@@ -80,7 +81,9 @@ def _serve(control: socket.socket, regions: list[Region]) -> int:
             model = load_model(**order)
             signature = model.prepare(most, runner.run)
         except Exception as error:
-            traceback.print_exc()
+            # Ours say in words what is wrong; of others one wants to see where.
+            if not isinstance(error, ServeError | ExportError):
+                traceback.print_exc()
             control.sendall(pack({"failed": words_of(error)}))
             return 1
         settle()
