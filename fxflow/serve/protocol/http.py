@@ -63,6 +63,13 @@ _requests = logging.getLogger("fxflow.serve.requests")
 _OPEN = ("/v2/health/live", "/v2/health/ready", "/status")
 _FAILED = "the server failed; its log says how"
 _ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
+#: Types of bodies: those that they have, and what browsers and curl say of all.
+_BODIES = frozenset(
+    {
+        *("", "application/json", "application/octet-stream", "text/json"),
+        *("text/plain", "application/x-www-form-urlencoded"),
+    }
+)
 EXTENSIONS = ["binary_tensor_data", "generate", "model_repository"]
 
 
@@ -247,6 +254,14 @@ def application(
         encoding = request.headers.get("content-encoding", "identity")
         if encoding != "identity":
             raise ServeError(f"bodies with encoding {encoding!r} are not taken", 415)
+        given = request.headers.get("content-type", "")
+        kind = given.partition(";")[0].strip().lower()
+        if kind not in _BODIES and not kind.endswith("+json"):
+            raise ServeError(
+                f"a body is application/json, or application/octet-stream with tensors "
+                f"behind it, not {given!r}",
+                415,
+            )
         whole = request.scope.get("fxflow.body")
         if whole is not None:
             check_size(len(whole))

@@ -244,6 +244,17 @@ def test_headers_that_do_not_fit(serving: Serving) -> None:
         assert ask(serving, "POST", path, infer([1, 2, 3]), **headers).status == 400
     reply = ask(serving, "POST", path, b"abc", Content_Encoding="gzip")
     assert reply.status == 415
+    for kind, status in (
+        ("image/png", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("application/grpc", 415),
+        ("Application/JSON; charset=utf-8", 200),
+        ("application/cloudevents+json", 200),
+        ("text/plain;charset=UTF-8", 200),  # a browser's, for any text
+    ):
+        reply = ask(serving, "POST", path, infer([1, 2, 3]), Content_Type=kind)
+        assert reply.status == status, reply.body
+        assert status == 200 or f"not '{kind}'" in reply.json["error"]
 
 
 @pytest.mark.parametrize("model", ["linear", "next", "mixed"])
