@@ -374,7 +374,8 @@ class Replicas:
         copies = self._copies.get(number)
         if copies is None or not copies.awaits(server, message.epoch):
             return
-        if not copies.note(server, Position(*map(int, message.fields["at"]))):
+        position = Position(*map(int, message.fields["at"]))
+        if not copies.note(server, position, time.monotonic()):
             state = self._store.state(number)
             copies.loading(server)
             self._ask(number, server, state)

@@ -26,7 +26,8 @@ class _Follower:
       since: the epoch in which it began to follow: what it said before is of a copy
         that it no longer has.
       index: how many entries it has, as this server made them; −1: not known.
-      asked: when it was sent something that it has not answered yet, first.
+      asked: since when it owes an answer: when it was sent something first, or when it
+        answered last; 0: it has all there is.
       loading: the index of a state that is on its way to it; −1: none is.
     """
 
@@ -121,20 +122,24 @@ class Copies:
         """Notes that the whole state was sent."""
         self._followers[server].loading = self.position.entries
 
-    def note(self, server: int, position: Position) -> bool:
+    def note(self, server: int, position: Position, now: float) -> bool:
         """Notes where a follower is.
 
         Returns:
           Whether it is somewhere on the way of this shard, and not elsewhere.
         """
         follower = self._followers[server]
-        follower.asked = 0.0
         if not self._knows(position):
             # What left it before the state came, or the state is on its way still.
-            return position.entries < follower.index or follower.loading >= 0
+            if position.entries < follower.index:
+                return True
+            follower.asked = now
+            return follower.loading >= 0
         if position.entries >= follower.loading:
             follower.loading = -1
         follower.index = max(follower.index, position.entries)
+        # An answer to less than was sent may be the last one that is not lost.
+        follower.asked = now if follower.index < self.position.entries else 0.0
         least = min(f.index for f in self._followers.values())
         while self._kept and self._kept[0][0].entries <= least:
             self._before, _ = self._kept.popleft()

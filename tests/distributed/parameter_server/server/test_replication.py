@@ -11,7 +11,7 @@ def copies_of(*holders: int) -> Copies:
     copies = Copies(at(10), 2)
     copies.begin(holders, 2)
     for server in holders:
-        assert copies.note(server, at(10))
+        assert copies.note(server, at(10), 100.0)
     return copies
 
 
@@ -25,18 +25,18 @@ def test_what_all_have_is_committed() -> None:
     copies = copies_of(1, 2)
     add(copies, 3)
     assert (copies.position, copies.committed) == (at(13), 10)
-    copies.note(1, at(13))
+    copies.note(1, at(13), 100.0)
     assert copies.committed == 10
-    copies.note(2, at(12))
+    copies.note(2, at(12), 100.0)
     assert copies.committed == 12
-    copies.note(2, at(11))  # an old answer
+    copies.note(2, at(11), 100.0)  # an old answer
     assert copies.committed == 12
 
 
 def test_what_is_known_of_holders_outlives_a_view() -> None:
     copies = copies_of(1, 2)
     add(copies, 1)
-    copies.note(1, at(11))
+    copies.note(1, at(11), 100.0)
     copies.begin([1, 2], 3)
     assert copies.followers and copies.committed == 10
     assert copies.follow([]) == []
@@ -63,30 +63,30 @@ def test_a_new_primary_tells_nothing_before_it_was_answered() -> None:
 def test_who_lacks_entries_gets_them_and_who_lacks_more_gets_all() -> None:
     copies = copies_of(1)
     add(copies, 3)
-    assert copies.note(1, at(11))
+    assert copies.note(1, at(11), 100.0)
     assert [m.sequence for m in copies.lacking(1)] == [12, 13]
     copies.follow([2])
-    assert not copies.note(2, at(4))  # what it lacks is no longer here
+    assert not copies.note(2, at(4), 100.0)  # what it lacks is no longer here
     copies.loading(2)
-    assert copies.note(2, at(4))  # the state is under way
-    assert copies.note(2, at(13)) and copies.lacking(2) == []
+    assert copies.note(2, at(4), 100.0)  # the state is under way
+    assert copies.note(2, at(13), 100.0) and copies.lacking(2) == []
 
 
 def test_the_same_number_of_other_entries_is_elsewhere() -> None:
     copies = copies_of(1)
     add(copies, 1)
     copies.follow([2])
-    assert not copies.note(2, at(11, epoch=1))
+    assert not copies.note(2, at(11, epoch=1), 100.0)
 
 
 def test_who_has_caught_up_counts_before_it_is_proposed() -> None:
     copies = copies_of(1)
     copies.follow([2])
     assert copies.ready() == []
-    copies.note(2, at(10))
+    copies.note(2, at(10), 100.0)
     assert copies.ready() == [2]
     add(copies, 1)
-    copies.note(1, at(11))
+    copies.note(1, at(11), 100.0)
     assert (copies.committed, copies.ready()) == (10, [2])
     # It is gone again, but the view with it may have been decided.
     copies.follow([])
@@ -98,15 +98,15 @@ def test_who_has_caught_up_counts_before_it_is_proposed() -> None:
 def test_who_lacks_what_was_acknowledged_is_not_taken_in() -> None:
     copies = copies_of(1)
     copies.follow([2])
-    copies.note(2, at(10))
+    copies.note(2, at(10), 100.0)
     add(copies, 3)
-    copies.note(1, at(12))
+    copies.note(1, at(12), 100.0)
     assert copies.committed == 12  # which workers were told
     # Near enough to count, so that nothing more is told; not yet to serve.
     assert (copies.ready(), copies.committed) == ([], 10)
-    copies.note(1, at(13))
+    copies.note(1, at(13), 100.0)
     assert copies.committed == 10
-    copies.note(2, at(12))
+    copies.note(2, at(12), 100.0)
     assert (copies.ready(), copies.committed) == ([2], 12)
 
 
@@ -115,7 +115,7 @@ def test_before_anybody_answers_all_may_be_acknowledged() -> None:
     copies.begin([1], 3)
     add(copies, 1)
     copies.follow([2])
-    copies.note(2, at(10))
+    copies.note(2, at(10), 100.0)
     assert (copies.committed, copies.ready()) == (-1, [2])
 
 
@@ -127,8 +127,29 @@ def test_who_does_not_answer_is_asked_again() -> None:
     assert copies.silent(101.5, 1.0) == [1]
     assert copies.silent(102.0, 1.0) == []
     copies.said(1, 103.0)
-    copies.note(1, at(10))
+    copies.note(1, at(10), 100.0)
     assert copies.silent(109.0, 1.0) == []
+
+
+def test_an_answer_to_less_than_was_sent_leaves_an_answer_owed() -> None:
+    copies = copies_of(1)
+    add(copies, 2)
+    copies.said(1, 100.0)
+    assert copies.note(1, at(11), 101.0)
+    # That of the second entry is lost; nothing else may ever be sent.
+    assert copies.silent(101.5, 1.0) == []
+    assert copies.silent(102.5, 1.0) == [1]
+
+
+def test_a_state_that_is_lost_is_missed() -> None:
+    copies = copies_of(1)
+    add(copies, 1)
+    copies.follow([2])
+    assert not copies.note(2, at(4), 100.0)
+    copies.loading(2)
+    assert copies.note(2, at(4), 101.0)  # what was asked before
+    assert copies.silent(102.5, 1.0) == [2]
+    assert not copies.note(2, at(4), 103.0)  # so it is sent again
 
 
 def test_what_was_said_of_a_copy_that_is_gone_does_not_count() -> None:
