@@ -78,7 +78,7 @@ def test_there_and_back(
         "tcp": "localhost:0",
         "v6": "tcp://[::1]:0",
         "ipc": f"ipc://{tmp_path}/s",
-        "inproc": "inproc://test",
+        "inproc": f"inproc://test-{keys is not None}",
     }[scheme]
     server, client = hubs(keys), hubs(keys and keys.for_clients())
     listener = server.listen(address)

@@ -174,6 +174,9 @@ class ParameterServer:
         """
         return self._gather(state.params)
 
+    def close(self) -> None:
+        """Does nothing: there is no process to leave, as there is at one's own pace."""
+
     def whole(self, state: ServerState) -> tuple[Any, Any]:
         """Gathers parameters and the optimizer's state: to save, or for other devices.
 

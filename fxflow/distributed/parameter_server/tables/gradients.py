@@ -73,13 +73,16 @@ def sum_rows(ids: Ids, gradients: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[An
     return ids[starts], sums
 
 
-def unique_rows(ids: Any, size: int | None = None) -> tuple[Any, Any]:
+def unique_rows(
+    ids: Any, size: int | None = None, *, who: str = "unique_rows"
+) -> tuple[Any, Any]:
     """Returns the distinct ids of a batch, and for each id which of them it is.
 
     Args:
       ids: integers, of any shape. On the host of up to 64 bits.
       size: how many distinct ids to return; must be given where `ids` is traced. None:
         the least power of two ≥ 32 that suffices.
+      who: asks, for error messages.
 
     Returns:
       `(distinct, inverse)`: int64[size], from small to large and then −1 (under `jit`
@@ -88,8 +91,9 @@ def unique_rows(ids: Any, size: int | None = None) -> tuple[Any, Any]:
 
     Raises:
       ArgumentError: `ids` are not integers, or traced without `size`.
-      OutOfRangeError: there are more distinct ids than `size`. Not under `jit`: there
-        the largest are left out, as by `fnp.unique`.
+      OutOfRangeError: there are more distinct ids than `size`, or one is negative or
+        2**63 or more. Not under `jit`: there the largest are left out, as by
+        `fnp.unique`.
 
     Example:
       >>> distinct, inverse = unique_rows([[7, 2], [7, 9]], size=4)
@@ -109,14 +113,17 @@ def unique_rows(ids: Any, size: int | None = None) -> tuple[Any, Any]:
     given = np.asarray(ids)
     if given.dtype.kind not in "iu" and given.size:
         raise ArgumentError(
-            f"unique_rows: ids must be integers, got {dtypes.short_name(given.dtype)}"
+            f"{who}: ids must be integers, got {dtypes.short_name(given.dtype)}"
         )
     found, inverse = np.unique(given.astype(np.int64), return_inverse=True)
+    if len(found) and found[0] < 0:
+        wrong = given[given.astype(np.int64) < 0].flat[0]
+        raise OutOfRangeError(f"{who}: ids must be from 0 to 2**63 - 1, got {wrong}")
     if size is None:
         size = max(_LEAST, 1 << (len(found) - 1).bit_length())
     if len(found) > size:
         raise OutOfRangeError(
-            f"unique_rows: {len(found)} distinct ids are more than size={size}"
+            f"{who}: {len(found)} distinct ids are more than size={size}"
         )
     distinct = np.full(size, NONE, np.int64)
     distinct[: len(found)] = found

@@ -76,7 +76,8 @@ class WorkerTables:
           clock: number of the step.
 
         Raises:
-          ArgumentError: a table is missing, or unknown.
+          ArgumentError: a table is missing, or unknown; or ids are no integers.
+          OutOfRangeError: an id is negative, or 2**63 or more.
         """
         if set(ids) != set(self.specs):
             raise ArgumentError(
@@ -87,7 +88,8 @@ class WorkerTables:
         found = {}
         places: dict[str, list[HostArray]] = {}
         for name, given in ids.items():
-            distinct, inverse = unique_rows(given)
+            who = f"parameter_server: table {name!r}"
+            distinct, inverse = unique_rows(given, who=who)
             real = real_ids(distinct)
             spec = self.specs[name]
             rows = np.empty((len(real), *spec.shape), spec.dtype)

@@ -16,7 +16,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow import optim
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, as_array
+from fxflow.core.arrays import Aval, as_array, dtypes
 from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.filters import Filter, coded_types
@@ -33,7 +33,7 @@ from fxflow.distributed.parameter_server.worker.pieces import Cutter
 from fxflow.distributed.parameter_server.worker.recutting import recut
 from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
-from fxflow.errors import ArgumentError, NonFiniteError
+from fxflow.errors import ArgumentError, DtypeError, NonFiniteError
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 
@@ -172,7 +172,7 @@ class AsynchronousServer:
         trains the same, and may come and go as it likes.
 
         Args:
-          params: pytree of float arrays.
+          params: pytree of floating or complex arrays.
           snapshot: what `snapshot` returned, to begin with its parameters (those of
             `params` then say their structure), the optimizer's state and rows. All
             workers are given the same; one of them brings the rows of tables, part by
@@ -184,6 +184,7 @@ class AsynchronousServer:
 
         Raises:
           DistributedError: a server does not answer in time, or trains another model.
+          DtypeError: a parameter is of integers or booleans.
           ArgumentError: a group of the filter has no parameter, or the snapshot is of
             other parameters or another optimizer; or it is of another number of servers
             and the optimizer's state is not by rows, so that it cannot be cut anew.
@@ -192,6 +193,7 @@ class AsynchronousServer:
         if snapshot is not None:
             params = snapshots.params_of(snapshot, params)
         params = tree.map(as_array, params)
+        _require_trainable(params)
         client, self._finish = connect(self._cluster, self._deadline)
         weakref.finalize(self, self._finish)
         shards = len(client.view.holders)
@@ -594,6 +596,17 @@ class AsynchronousServer:
 
 def _nbytes(types: Iterable[Sequence[Aval]]) -> int:
     return sum(a.size * a.dtype.itemsize for avals in types for a in avals)
+
+
+def _require_trainable(params: Any) -> None:
+    for tensor in tensors_of(params):
+        dtype = dtypes.dtype(tensor.dtype)
+        if not dtypes.is_inexact(dtype):
+            raise DtypeError(
+                f"parameter_server: parameter {tensor.name!r} is "
+                f"{Aval(tensor.shape, dtype)}, which has no gradient: hand what "
+                "is not trained to the loss function with the batch"
+            )
 
 
 def _all_finite(values: Any) -> Any:

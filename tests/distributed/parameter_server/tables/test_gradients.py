@@ -84,5 +84,9 @@ def test_unique_rows_on_the_host() -> None:
         unique_rows([1, 2, 3], size=2)
     with pytest.raises(ArgumentError, match="must be integers, got f64"):
         unique_rows([1.5])
+    with pytest.raises(OutOfRangeError, match=r"who: ids must be from 0 .* got -1$"):
+        unique_rows([3, -1], who="who")  # which would be taken for one that pads
+    with pytest.raises(OutOfRangeError, match=r"got 9223372036854775813$"):
+        unique_rows(np.array([2**63 + 5], np.uint64))
     with pytest.raises(ShapeError, match="3 rows are more than size=2"):
         pad_rows(np.zeros((3, 1)), 2)

@@ -15,7 +15,7 @@ from fxflow.distributed.parameter_server import (
     local_sgd,
     parameter_server,
 )
-from fxflow.errors import ArgumentError, DistributedError
+from fxflow.errors import ArgumentError, DistributedError, OutOfRangeError
 
 pytest.importorskip("zmq")
 
@@ -95,6 +95,12 @@ def test_bad_input() -> None:
         server.step(state, np.ones(1, np.float32))
     with pytest.raises(DistributedError, match="there is no table 'verbs'"):
         server._client.rows([{"verbs": np.array([1])}])
+    for wrong, kind, why in (
+        ([-1, 2], OutOfRangeError, r"from 0 to 2\*\*63 - 1, got -1"),
+        ([0.5], ArgumentError, "integers, got f64"),
+    ):
+        with pytest.raises(kind, match=f"table 'words': ids must be {why}"):
+            server.step(state, np.ones(1, np.float32), ids={"words": np.array(wrong)})
     bad = np.full(1, np.nan, np.float32)
     with pytest.raises(Exception, match="not finite"):
         server.step(state, bad, ids={"words": np.array([1])})

@@ -26,7 +26,12 @@ from fxflow.distributed.parameter_server import (
     softsync,
     ssp,
 )
-from fxflow.errors import ArgumentError, DistributedError, NonFiniteError
+from fxflow.errors import (
+    ArgumentError,
+    DistributedError,
+    DtypeError,
+    NonFiniteError,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(64, 6)).astype(np.float32)
@@ -221,6 +226,22 @@ def test_a_state_is_used_once() -> None:
     server.step(first, (X, Y))
     with pytest.raises(ArgumentError, match="after step 0, but step 1"):
         server.step(first, (X, Y))
+    server.close()
+
+
+def test_the_same_program_trains_in_step() -> None:
+    for rule in (None, bsp()):
+        server = parameter_server(loss, optim.sgd(0.1), consistency=rule)
+        state, _ = server.step(server.init(PARAMS), (X, Y))
+        assert np.isfinite(np.asarray(server.params(state)["w"])).all()
+        server.close()
+
+
+def test_parameters_without_a_gradient_are_named_before_the_run_begins() -> None:
+    server = parameter_server(loss, optim.sgd(0.1), consistency=asynchronous())
+    more = {"steps": [np.zeros(2, np.int32)]}
+    with pytest.raises(DtypeError, match=r"parameter 'steps/0' is i32\[2\], which has"):
+        server.init({**PARAMS, **more})
     server.close()
 
 
