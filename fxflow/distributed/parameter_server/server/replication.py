@@ -130,11 +130,12 @@ class Copies:
         """
         follower = self._followers[server]
         if not self._knows(position):
-            # What left it before the state came, or the state is on its way still.
-            if position.entries < follower.index:
+            # What left it before the state came, or the state is on its way still:
+            # which is missed if nothing else is heard.
+            if position.entries < follower.index or follower.loading >= 0:
                 return True
-            follower.asked = now
-            return follower.loading >= 0
+            follower.asked = 0.0
+            return False
         if position.entries >= follower.loading:
             follower.loading = -1
         follower.index = max(follower.index, position.entries)
@@ -146,8 +147,12 @@ class Copies:
         return True
 
     def lacking(self, server: int) -> list[Message]:
-        """Returns the entries that a follower lacks, as far as is known."""
-        index = self._followers[server].index
+        """Returns the entries that a follower lacks, as far as is known.
+
+        None while the state is on its way: it could not take them before that.
+        """
+        follower = self._followers[server]
+        index = follower.index if follower.loading < 0 else self.position.entries
         return [entry for position, entry in self._kept if position.entries > index]
 
     def silent(self, now: float, seconds: float) -> list[int]:

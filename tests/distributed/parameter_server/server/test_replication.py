@@ -147,9 +147,11 @@ def test_a_state_that_is_lost_is_missed() -> None:
     copies.follow([2])
     assert not copies.note(2, at(4), 100.0)
     copies.loading(2)
-    assert copies.note(2, at(4), 101.0)  # what was asked before
-    assert copies.silent(102.5, 1.0) == [2]
-    assert not copies.note(2, at(4), 103.0)  # so it is sent again
+    copies.said(2, 100.0)
+    # Entries that it cannot take go on to be sent and answered meanwhile.
+    assert copies.note(2, at(4), 100.9) and copies.lacking(2) == []
+    assert copies.silent(101.5, 1.0) == [2]
+    assert not copies.note(2, at(4), 102.0)  # so it is sent again
 
 
 def test_what_was_said_of_a_copy_that_is_gone_does_not_count() -> None:
