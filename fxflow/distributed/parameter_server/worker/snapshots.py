@@ -212,6 +212,12 @@ def params_of(snapshot: Any, like: Any) -> Any:
                 f"have {typeof(leaf)}"
             )
         values.append(value)
+    if len(values) < len(found):
+        more = sorted(found.keys() - {tensor.name for tensor in tensors_of(like)})
+        raise ArgumentError(
+            f"init: the snapshot also has {', '.join(map(repr, more))}, which the "
+            "parameters have not"
+        )
     return tree.structure(like).unflatten(values)
 
 

@@ -165,6 +165,8 @@ def test_snapshots_of_other_runs() -> None:
     ):
         with pytest.raises(ArgumentError, match=message):
             server.init(PARAMS, given)
+    with pytest.raises(ArgumentError, match="snapshot also has 'layers/0/b', 'layers"):
+        server.init({}, snapshot)
     other = parameter_server(
         loss, optim.sgd(0.1), consistency=bsp(), cluster=local.cluster
     )
