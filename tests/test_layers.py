@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "fxflow"
 
 # From left to right. Modules in one row may see each other.
 ORDER = (
-    ("_version", "_config", "_names", "errors"),
+    ("_version", "_config", "_frozen", "_names", "errors"),
     ("devices",),
     ("core",),
     ("lax",),

@@ -8,12 +8,12 @@ import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from fxflow._frozen import Frozen
 from fxflow.devices import clients
 from fxflow.devices._jaxlib import Device
 from fxflow.errors import PlacementError, ShardingTypeError
@@ -525,8 +525,7 @@ def make_mesh(
     return Mesh(grid, axis_names, axis_types=axis_types)
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Frozen):
     """What a type says of how arrays are divided: over the explicit axes of a mesh.
 
     Attributes:
@@ -556,7 +555,7 @@ class Layout:
         """Returns the layout of the cotangent."""
         if not self.sums:
             return self
-        return replace(self, unreduced=self.reduced, reduced=self.unreduced)
+        return self.replace(unreduced=self.reduced, reduced=self.unreduced)
 
     def or_none(self) -> Layout | None:
         """Returns itself; None if it says nothing."""
@@ -613,7 +612,7 @@ class Layout:
             e and m != n for e, m, n in zip(entries, old, new, strict=True)
         ):
             return None
-        return replace(self, entries=entries).or_none()
+        return self.replace(entries=entries).or_none()
 
     def _divided(self) -> PartitionSpec:
         return PartitionSpec(*(entry or None for entry in self.entries))

@@ -7,10 +7,10 @@ lowers nor compiles before its first answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from fxflow._config import config
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, type_on
 from fxflow.core.arrays.convert import as_array, is_arraylike
@@ -73,8 +73,7 @@ def _out_types(exported: Exported, placement: Any) -> list[Any]:
     return [type_on(aval, placement) for aval in avals]
 
 
-@dataclass(frozen=True, eq=False)
-class Ready:
+class Ready(Frozen, eq=False):
     """An exported function whose compiled program is loaded.
 
     Attributes:

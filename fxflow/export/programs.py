@@ -10,11 +10,11 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
@@ -32,8 +32,7 @@ from fxflow.transforms.stages import Lowered, Traced
 Writer = Callable[[str, np.ndarray[Any, Any], str], "list[str] | None"]
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
+class Program(Frozen, eq=False):
     """A function as StableHLO with all that it captures.
 
     Attributes:

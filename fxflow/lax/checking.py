@@ -8,11 +8,11 @@ it; compiled otherwise it is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, dtypes, is_arraylike, typeof
 from fxflow.core.ir.primitive import (
@@ -55,8 +55,7 @@ class DivisionByZeroError(ErrorCategory):
     """A number was divided by zero."""
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Frozen):
     """A place in a program where something may be wrong.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
+from fxflow._frozen import Frozen
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import BatchTrace, batch_graph
 from fxflow.core.interpreters.calls import transposed, with_terms
@@ -48,8 +48,7 @@ from fxflow.lax.custom_rules import (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class CustomCallParams:
+class CustomCallParams(Frozen):
     """The parameters of `CustomJVPCall` and `CustomVJPCall`.
 
     Attributes:
@@ -134,7 +133,7 @@ class CustomCall(HigherOrder):
         graph, wanted, outs = layout.call(p.graph, p.used(kinds))
         consts, rest = split_at(wanted, p.num_consts)
         return Rewritten(
-            [*consts, *captured, *rest], outs, vars(replace(p, graph=graph))
+            [*consts, *captured, *rest], outs, vars(p.replace(graph=graph))
         )
 
     def batch_over(
@@ -156,7 +155,7 @@ class CustomCall(HigherOrder):
                 graph.memo[key] = batched
         out_mapped = batched.out_mapped
         derived, _ = batch_graph(graph, size, used, out_mapped, axis_name)
-        new = replace(p, graph=derived, rule=batched)
+        new = p.replace(graph=derived, rule=batched)
         return self.bind(*args, **vars(new)), out_mapped
 
     def forwarded(self, **params: Any) -> list[int | None]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from fxflow._frozen import Frozen
 from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.ir.arith import instantiate
@@ -18,8 +18,7 @@ from fxflow.errors import NotDifferentiableError
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class LinearCallParams:
+class LinearCallParams(Frozen):
     """The parameters of `LinearCall`.
 
     Attributes:

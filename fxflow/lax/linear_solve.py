@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.boundary import boundary
@@ -45,8 +45,7 @@ from fxflow.lax.control_flow.carry import (
 from fxflow.lax.custom_calls import CustomJVPCall
 
 
-@dataclass(frozen=True)
-class LinearSolveParams:
+class LinearSolveParams(Frozen):
     """The parameters of `LinearSolve`.
 
     Attributes:
@@ -141,8 +140,8 @@ class LinearSolve(HigherOrder):
                 [True] * count,
                 instantiated=True,
             )
-        new = replace(
-            p, matvec=adjoint, solve=p.transpose_solve, transpose_solve=p.solve
+        new = p.replace(
+            matvec=adjoint, solve=p.transpose_solve, transpose_solve=p.solve
         )
         given = map(arith.instantiate, cotangent[:count])
         cts = self.bind(*consts, *given, **vars(new))
@@ -184,8 +183,7 @@ class LinearSolve(HigherOrder):
             return batch_graph(graph, size, given, force, axis_name)[0]
 
         backward = p.transpose_solve
-        new = replace(
-            p,
+        new = p.replace(
             matvec=vectorized(p.matvec),
             solve=vectorized(p.solve),
             transpose_solve=None if backward is None else vectorized(backward),

@@ -16,11 +16,11 @@ results that are alike though their types do not say so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from fxflow._frozen import Frozen
 from fxflow.core.arrays import Aval
 from fxflow.core.arrays.aval import layout_of
 from fxflow.core.arrays.sizes import Size
@@ -69,8 +69,7 @@ def manual_axes(mesh: Mesh, axes: Names, tracked: bool) -> named_axes:
     return named_axes(((name, mesh.shape[name]) for name in axes), tracked, mesh)
 
 
-@dataclass(frozen=True)
-class ShardMapParams:
+class ShardMapParams(Frozen):
     """The parameters of `ShardMap`.
 
     Attributes:
@@ -272,8 +271,7 @@ class ShardMap(HigherOrder):
         nonzero = live_flags(tangents)
         with p.inside():
             derived, has = jvp_graph(p.graph, nonzero)
-        new = replace(
-            p,
+        new = p.replace(
             graph=derived,
             in_specs=(*p.in_specs, *chosen(p.in_specs, nonzero)),
             out_specs=(*p.out_specs, *chosen(p.out_specs, has)),
@@ -301,13 +299,12 @@ class ShardMap(HigherOrder):
             PartitionSpec(tuple(n for n in p.axes if n in a.vma or n in apart))
             for a in primal.out_avals[count:]
         ]
-        new = replace(p, graph=stacked, out_specs=(*p.out_specs, *each))
+        new = p.replace(graph=stacked, out_specs=(*p.out_specs, *each))
         outs = self.bind(*primals, **vars(new))
         specs = split.residuals(p.in_specs, each)
         results: list[Any] = []
         if any(split.has_tangent):
-            new = replace(
-                p,
+            new = p.replace(
                 graph=unstacked,
                 in_specs=(*specs, *chosen(p.in_specs, nonzero)),
                 out_specs=tuple(chosen(p.out_specs, split.has_tangent)),
@@ -358,8 +355,7 @@ class ShardMap(HigherOrder):
                 ]
 
             whole = trace_closed(transposed, derived.in_avals, name=derived.name)
-        new = replace(
-            p,
+        new = p.replace(
             graph=whole,
             in_specs=(*value_specs, *ct_specs),
             out_specs=tuple(chosen(linear_specs, has)),
@@ -394,8 +390,7 @@ class ShardMap(HigherOrder):
                 )
         finally:
             state.spmd = divided
-        new = replace(
-            p,
+        new = p.replace(
             graph=derived,
             in_specs=_behind(over, p.in_specs, mapped),
             out_specs=_behind(over, p.out_specs, out_mapped),
@@ -407,8 +402,7 @@ class ShardMap(HigherOrder):
         p = ShardMapParams(**node.params)
         pruned = prune(p.graph, wanted)
         used = used_inputs(pruned)
-        new = replace(
-            p,
+        new = p.replace(
             graph=pruned.replace(inputs=chosen(pruned.inputs, used)),
             in_specs=tuple(chosen(p.in_specs, used)),
             out_specs=tuple(chosen(p.out_specs, wanted)),

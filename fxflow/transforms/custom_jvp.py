@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
 from fxflow.core.arrays.convert import kind_of
@@ -136,8 +136,7 @@ class custom_jvp(CustomFunction[P, R]):
         return TracedJVPRule(rule, call.in_avals)
 
 
-@dataclass(eq=False, slots=True)
-class UserJVPRule:
+class UserJVPRule(Frozen, eq=False):
     """The user's rule as a flat one; checks what it returns."""
 
     jvp: Callable[..., Any]

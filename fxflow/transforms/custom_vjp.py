@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import is_arraylike
 from fxflow.core.arrays.convert import kind_of
@@ -112,8 +113,7 @@ class custom_vjp(CustomFunction[P, R]):
         return TracedVJPRule(rule, call.in_avals, call.out_avals)
 
 
-@dataclass(eq=False, slots=True)
-class UserVJPRule:
+class UserVJPRule(Frozen, eq=False):
     """The user's passes as flat ones; checks what they return."""
 
     fwd: Callable[..., Any]
@@ -156,8 +156,7 @@ def _is_residual(value: Any) -> bool:
     return is_arraylike(value) and not isinstance(value, bool | int | float | complex)
 
 
-@dataclass(eq=False, slots=True)
-class _UserBackward:
+class _UserBackward(Frozen, eq=False):
     """The user's backward pass as a flat one.
 
     Attributes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fxflow._config import config
+from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Aval
 from fxflow.errors import RetraceWarning
@@ -16,8 +16,7 @@ from fxflow.errors import RetraceWarning
 WARN_FROM = 10
 
 
-@dataclass(eq=False)
-class Signature:
+class Signature(Frozen, eq=False):
     """What one trace of a function depended on.
 
     Attributes:

@@ -10,10 +10,10 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 from fxflow._config import config
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, ShapeDtypeStruct, typeof
 from fxflow.core.arrays.array import forget
@@ -54,8 +54,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class JitOptions:
+class JitOptions(Frozen):
     """What `jit` is told; see there.
 
     Attributes:

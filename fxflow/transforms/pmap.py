@@ -18,12 +18,12 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from fxflow._config import config
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import ArrayType, ShapeDtypeStruct, type_on, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
@@ -56,8 +56,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, repr=False)
-class _Anonymous:
+class _Anonymous(Frozen):
     """The named axis of a pmap without a name, by the number of pmaps around it."""
 
     depth: int

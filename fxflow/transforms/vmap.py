@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
@@ -149,7 +148,7 @@ def _divided_as(value: Any, front: Layout) -> Any:
     own = aval.layout or Layout(front.mesh, ((),) * aval.ndim)
     if own.entries[0] == front.entries[0]:
         return value
-    spec = replace(own, entries=(front.entries[0], *own.entries[1:])).spec
+    spec = own.replace(entries=(front.entries[0], *own.entries[1:])).spec
     return put_traced(value, NamedSharding(front.mesh, spec))
 
 

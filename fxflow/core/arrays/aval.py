@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fxflow.core.arrays import dtypes
@@ -147,7 +147,7 @@ class Aval:
             shape, layout = self.shape + self.dtype.suffix, self.layout
             if layout is not None:
                 more = ((),) * len(self.dtype.suffix)
-                layout = replace(layout, entries=(*layout.entries, *more))
+                layout = layout.replace(entries=(*layout.entries, *more))
             return Aval(shape, self.dtype.base, vma=self.vma, layout=layout)
         if self.dtype == dtypes.float0:
             return Aval(self.shape, dtypes.bool_, vma=self.vma, layout=self.layout)

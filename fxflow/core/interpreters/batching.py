@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from fxflow.core.arrays import Array, Aval, typeof, unwrapped
@@ -167,7 +166,7 @@ def mapped_type(aval: Aval, size: int) -> Aval:
     if not mesh or not set(mesh.explicit_axes).issuperset(state.spmd):
         return whole
     own = aval.layout or Layout(mesh, ((),) * aval.ndim)
-    return whole.update(layout=replace(own, entries=(state.spmd, *own.entries)))
+    return whole.update(layout=own.replace(entries=(state.spmd, *own.entries)))
 
 
 def batch_graph(

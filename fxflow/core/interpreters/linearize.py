@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fxflow._frozen import Frozen
 from fxflow.core import source
 from fxflow.core.arrays import Array, Aval, typeof, unwrapped
 from fxflow.core.interpreters.jvp import DualTracer, cast_tangents
@@ -219,7 +220,7 @@ class LinearizeTrace(Trace):
         return self.join(out, out_tangent)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Linearized:
     """A function at a point: its values, and its derivative there as a tape.
 
@@ -272,8 +273,7 @@ def linearize_flat(
     return Linearized([p for p, _ in pairs], tangents, inputs, trace.tape.nodes)
 
 
-@dataclass(eq=False)
-class LinearGraphs:
+class LinearGraphs(Frozen, eq=False):
     """The derivative of a graph in two graphs.
 
     Attributes:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fxflow._frozen import Frozen
 from fxflow.core.arrays import AbstractRef, Array, Aval, as_array, dtypes, promotion
 from fxflow.core.arrays.aval import _Typed
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
@@ -272,8 +272,7 @@ def _restored(aval: AbstractRef, value: Any) -> Ref:
 # -- indices ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(Frozen):
     """The static part of an index; arrays in it are operands.
 
     Attributes:

@@ -14,11 +14,11 @@ import enum
 import functools
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Array, Aval
 from fxflow.core.caches import Cache
@@ -37,8 +37,7 @@ MAX_ITEMS = 1000
 MAX_CONST_BYTES = 1 << 16
 
 
-@dataclass(eq=False)
-class Body:
+class Body(Frozen, eq=False):
     """A traced function.
 
     Attributes:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from fxflow._config import config
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, read_only, typeof
 from fxflow.core.arrays.convert import ArrayOrNumber, kind_of
@@ -74,8 +74,7 @@ N = TypeVar("N", bound=tuple[Any, ...])
 Y = TypeVar("Y")
 
 
-@dataclass(frozen=True)
-class ScanParams:
+class ScanParams(Frozen):
     """The parameters of `Scan`.
 
     Attributes:
@@ -160,8 +159,7 @@ class Scan(HigherOrder):
         stay = [i for i in range(p.num_consts) if i not in moved]
         order = [*stay, *moved, *range(p.num_consts, len(args))]
         inputs, outputs = pure.graph.inputs, pure.graph.outputs
-        new = replace(
-            p,
+        new = p.replace(
             graph=pure.graph.replace(
                 inputs=[inputs[i] for i in order],
                 outputs=[*outputs[count:], *outputs[:count]],
@@ -184,7 +182,7 @@ class Scan(HigherOrder):
         body, wanted, outs = layout.loop(p.graph, [*fixed, *parts], first, count)
         # Written out, the outputs would be joined: computed in host memory.
         split_up = any(outs[count:]) and p.length < 2 * p.unroll
-        changed = replace(p, graph=body, unroll=1 if split_up else p.unroll)
+        changed = p.replace(graph=body, unroll=1 if split_up else p.unroll)
         return Rewritten([*wanted[: first + count], *xs], outs, vars(changed))
 
     def forwarded(self, **params: Any) -> list[int | None]:
@@ -205,8 +203,7 @@ class Scan(HigherOrder):
         both = jvp_order(p.graph, derived, nonzero, has, p.num_consts, p.num_carry)
         tc, tcarry, txs = _live(p, tangents, nonzero)
         consts, carry, xs = p.split(primals)
-        new = replace(
-            p,
+        new = p.replace(
             graph=both,
             num_consts=p.num_consts + len(tc),
             num_carry=p.num_carry + len(tcarry),
@@ -229,8 +226,7 @@ class Scan(HigherOrder):
         parts = zip(p.split(series), p.split(nonzero), strict=True)
         tc, tcarry, txs = (listed_terms(s, n, order) for s, n in parts)
         consts, carry, xs = p.split(primals)
-        new = replace(
-            p,
+        new = p.replace(
             graph=both,
             num_consts=p.num_consts + len(tc),
             num_carry=p.num_carry + len(tcarry),
@@ -253,7 +249,7 @@ class Scan(HigherOrder):
         consts, carry, xs = p.split(primals)
         invariant = linear.invariant.evaluate(*consts)
         fixed = [*consts, *invariant]
-        new = replace(p, graph=linear.primal, num_consts=len(fixed))
+        new = p.replace(graph=linear.primal, num_consts=len(fixed))
         outs = self.bind(*fixed, *carry, *xs, **vars(new))
         tc, tcarry, txs = _live(p, tangents, nonzero)
         out_tangents: list[Any] = []
@@ -261,8 +257,7 @@ class Scan(HigherOrder):
             given = [*(primals[i] for i in linear.given), *invariant, *tc]
             known = [*primals, *outs]
             sliced = [known[i] for i in linear.sliced]
-            new = replace(
-                p,
+            new = p.replace(
                 graph=settled(linear.primal, linear.tangent, [*fixed, *carry, *xs]),
                 num_consts=len(given),
                 num_carry=len(tcarry),
@@ -300,8 +295,7 @@ class Scan(HigherOrder):
         ]
         carry = [arith.instantiate(ct) for ct in ct_carry]
         slices = [a for a, lin in zip(xs, lin_x, strict=True) if not lin]
-        new = replace(
-            p,
+        new = p.replace(
             graph=derived,
             num_consts=len(fixed),
             num_carry=len(sums) + num_carry,
@@ -354,7 +348,7 @@ class Scan(HigherOrder):
             move_axis(x, 0, 1) if m else x
             for x, m in zip(xs, mapped[stop:], strict=True)
         ]
-        new = replace(p, graph=derived)
+        new = p.replace(graph=derived)
         outs = self.bind(*consts, *carry, *xs, **vars(new))
         moved = [
             move_axis(y, 1, 0) if m else y
@@ -374,8 +368,7 @@ class Scan(HigherOrder):
         smaller, keep_in, keep_out = known
         if smaller is p.graph:
             return node
-        new = replace(
-            p,
+        new = p.replace(
             graph=smaller,
             num_consts=sum(keep_in[: p.num_consts]),
             num_carry=sum(keep_out[: p.num_carry]),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from fxflow._config import config
+from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.arrays.convert import (
@@ -55,8 +55,7 @@ C = TypeVar("C")
 N = TypeVar("N", bound=tuple[Any, ...])
 
 
-@dataclass(frozen=True)
-class WhileParams:
+class WhileParams(Frozen):
     """The parameters of `While`.
 
     Attributes:
@@ -194,7 +193,7 @@ class While(HigherOrder):
         )
         fixed: list[Any] = [None] * p.num_condition
         condition = layout.lay_out(p.condition, [*fixed, *outs], [None]).graph
-        new = replace(p, condition=condition, body=body)
+        new = p.replace(condition=condition, body=body)
         return Rewritten([*fixed, *wanted], outs, vars(new))
 
     def forwarded(self, **params: Any) -> list[int | None]:

@@ -70,7 +70,7 @@ _MODES: dict[str | None, GatherScatterMode] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class DimensionNumbers:
     """What the dimension numbers of gather and scatter share: five tuples of axes.
 

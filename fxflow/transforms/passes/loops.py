@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fxflow.core.arrays import Aval, dtypes
@@ -192,8 +192,7 @@ class _Loop:
         """Returns the nodes that stand for the scan."""
         inputs = [*self.consts, *(c.var for c in self.carry), *self.slices]
         body = Graph(inputs, self.nodes, self.outputs(), self.p.graph.name)
-        new = replace(
-            self.p,
+        new = self.p.replace(
             graph=body,
             num_consts=len(self.consts),
             num_carry=len(self.carry),

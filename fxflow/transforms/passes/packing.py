@@ -9,7 +9,6 @@ the kernel. XLA computes all else as before.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -98,8 +97,7 @@ def _packed(scan: Node) -> list[Node]:
     split = p.num_consts
     inputs = [*body.inputs[:split], *panels.values(), *body.inputs[split:]]
     inside = live_nodes(inside, body.outputs)
-    new = replace(
-        p,
+    new = p.replace(
         graph=Graph(inputs, inside, body.outputs, p.graph.name),
         num_consts=split + len(panels),
     )

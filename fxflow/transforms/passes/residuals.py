@@ -8,7 +8,6 @@ first by two operations, which cost less than to write it and to read it again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from fxflow.core.ir.graph import Graph, Node, Var, live_nodes, renamed
@@ -132,4 +131,4 @@ def _recomputing(scan: Node, recipes: dict[Var, tuple[list[Var], Graph]]) -> Nod
         p.graph.name,
     )
     inputs = [*scan.inputs[:split], *(outer for outer, _ in kept)]
-    return scan.replace(inputs=inputs, params=vars(replace(p, graph=body)))
+    return scan.replace(inputs=inputs, params=vars(p.replace(graph=body)))
