@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -111,17 +112,17 @@ class DotGeneral(Bilinear):
         dims: Dims = params["dimension_numbers"]
         preferred = params["preferred_element_type"]
         (lc, rc), (lb, _) = dims
-        plain = not lb and rc == (0,) and lc in ((0,), (1,))
+        plain = not lb and len(lc) == 1
 
         def call(x: Any, y: Any) -> Any:
             if (
                 plain
                 and preferred is None
                 and x.dtype.char in _NATIVE
-                and x.ndim == lc[0] + 1
+                and x.ndim <= 2
                 and y.ndim <= 2
             ):
-                return np.dot(x, y)
+                return np.dot(x if lc[0] == x.ndim - 1 else x.T, y.T if rc[0] else y)
             out_dtype = x.dtype if preferred is None else preferred
             wide = out_dtype
             if x.dtype.char not in _NATIVE or wide.char not in _NATIVE:
@@ -214,13 +215,9 @@ def _matmul(x: Any, y: Any, dims: Dims) -> Any:
     batch = tuple(x.shape[i] for i in lb)
     rows = tuple(x.shape[i] for i in left)
     columns = tuple(y.shape[i] for i in right)
-    inner = int(np.prod([x.shape[i] for i in lc], dtype=int))
-    a = x.transpose(*lb, *left, *lc).reshape(
-        *batch, int(np.prod(rows, dtype=int)), inner
-    )
-    b = y.transpose(*rb, *rc, *right).reshape(
-        *batch, inner, int(np.prod(columns, dtype=int))
-    )
+    inner = math.prod(x.shape[i] for i in lc)
+    a = x.transpose(*lb, *left, *lc).reshape(*batch, math.prod(rows), inner)
+    b = y.transpose(*rb, *rc, *right).reshape(*batch, inner, math.prod(columns))
     return np.matmul(a, b).reshape(batch + rows + columns)
 
 
@@ -256,7 +253,7 @@ def _cotangent(
         preferred_element_type=None,
     )
     if axes != tuple(range(len(axes))):
-        out = transpose(out, tuple(int(i) for i in np.argsort(axes)))
+        out = transpose(out, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
     return out if dtype == aval.dtype else convert_element_type(out, aval.dtype)
 
 

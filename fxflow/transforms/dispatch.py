@@ -360,16 +360,22 @@ def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], 
 
         return run_all
     (array_type,) = results
+    # As in `Program.run`.
+    new = object.__new__
     if tree.treedef_is_leaf(out_tree):
 
         def run_leaf(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            return Array(start(raw).consume_with_handlers(handlers)[0], array_type)
+            array = new(Array)
+            (array._buffer,) = start(raw).consume_with_handlers(handlers)
+            array._type = array_type
+            return array
 
         return run_leaf
 
     def run_one(leaves: Sequence[Array], raw: list[Any]) -> Any:
-        return unflatten(
-            (Array(start(raw).consume_with_handlers(handlers)[0], array_type),)
-        )
+        array = new(Array)
+        (array._buffer,) = start(raw).consume_with_handlers(handlers)
+        array._type = array_type
+        return unflatten((array,))
 
     return run_one
