@@ -1,7 +1,7 @@
 """fxflow: pure functions over arrays, traced into dataflow graphs, run by XLA.
 
-Importing starts no backend. The core and `fxflow.numpy` come along, since they give
-arrays their operators; the other packages are imported when first used.
+Importing starts no backend. The core comes along, and what arrays' operators and
+methods need of `fxflow.numpy`; all else is imported when first used.
 """
 
 import typing as _typing
@@ -25,37 +25,19 @@ from fxflow.devices.meshes import Mesh, P, PartitionSpec, get_mesh, make_mesh, s
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from fxflow.core.ir.references import Ref
 from fxflow.lax.callbacks import effects_barrier, io_callback, pure_callback
-from fxflow.lax.global_arrays import (
-    make_array_from_callback, make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
 from fxflow.lax.pytree_transfer import (
     block_until_ready, device_get, device_put, live_arrays,
 )
 from fxflow.lax.references import freeze, new_ref
-from fxflow.transforms.checkpoint import (
-    checkpoint, checkpoint_name, checkpoint_policies,
-)
-from fxflow.transforms.custom_derivatives import closure_convert, custom_gradient
 from fxflow.transforms.custom_function import SymbolicZero
 from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.custom_vjp import CustomVJPPrimal, custom_vjp
-from fxflow.transforms.debugging import (
-    checking_leaks, debug_infs, debug_nans, disable_jit, log_compiles, transfer_guard,
-    transfer_guard_device_to_device, transfer_guard_device_to_host,
-    transfer_guard_host_to_device,
-)
-from fxflow.transforms.fwd_and_bwd import fwd_and_bwd
 from fxflow.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
 from fxflow.transforms.inspection import (
     ensure_compile_time_eval, eval_shape, make_graph, named_call, named_scope,
 )
-from fxflow.transforms.jet import jet
 from fxflow.transforms.jit import jit
 from fxflow.transforms.jvp import jvp
-from fxflow.transforms.linear_call import linear_call
-from fxflow.transforms.pmap import pmap
-from fxflow.transforms.shard_map import shard_map
 from fxflow.transforms.vjp import linear_transpose, linearize, vjp
 from fxflow.transforms.vmap import vmap
 
@@ -90,6 +72,24 @@ if _typing.TYPE_CHECKING:
     from fxflow import tree as tree
     from fxflow import typing as typing
     from fxflow import viz as viz
+    from fxflow.lax.global_arrays import (
+        make_array_from_callback, make_array_from_process_local_data,
+        make_array_from_single_device_arrays,
+    )
+    from fxflow.transforms.checkpoint import (
+        checkpoint, checkpoint_name, checkpoint_policies,
+    )
+    from fxflow.transforms.custom_derivatives import closure_convert, custom_gradient
+    from fxflow.transforms.debugging import (
+        checking_leaks, debug_infs, debug_nans, disable_jit, log_compiles,
+        transfer_guard, transfer_guard_device_to_device, transfer_guard_device_to_host,
+        transfer_guard_host_to_device,
+    )
+    from fxflow.transforms.fwd_and_bwd import fwd_and_bwd
+    from fxflow.transforms.jet import jet
+    from fxflow.transforms.linear_call import linear_call
+    from fxflow.transforms.pmap import pmap
+    from fxflow.transforms.shard_map import shard_map
 
 __all__ = [
     "config",
@@ -127,6 +127,24 @@ _public(
         "nn", "ops", "optim", "profiler", "random", "ref", "scipy", "serve", "sharding",
         "stages", "train", "tree", "typing", "viz",
     ),
+    elsewhere={
+        "lax.global_arrays": (
+            "make_array_from_callback make_array_from_process_local_data "
+            "make_array_from_single_device_arrays"
+        ),
+        "transforms.checkpoint": "checkpoint checkpoint_name checkpoint_policies",
+        "transforms.custom_derivatives": "closure_convert custom_gradient",
+        "transforms.debugging": (
+            "checking_leaks debug_infs debug_nans disable_jit log_compiles "
+            "transfer_guard transfer_guard_device_to_device "
+            "transfer_guard_device_to_host transfer_guard_host_to_device"
+        ),
+        "transforms.fwd_and_bwd": "fwd_and_bwd",
+        "transforms.jet": "jet",
+        "transforms.linear_call": "linear_call",
+        "transforms.pmap": "pmap",
+        "transforms.shard_map": "shard_map",
+    },
 )
 # fmt: on
 _paused.resume()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
+import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -79,3 +84,54 @@ def test_import_of_an_absent_name_says_which() -> None:
     from fxflow import nn, optim
 
     assert nn is fxflow.nn and optim is fxflow.optim
+
+
+def elsewhere(module: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Where names are that are imported when first used: for checkers, and in fact."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    seen, lazy = {}, {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.ImportFrom) and inner.module != module:
+                    home = str(inner.module).removeprefix(f"{module}.")
+                    seen.update(dict.fromkeys((a.name for a in inner.names), home))
+        if isinstance(node, ast.keyword) and node.arg == "elsewhere":
+            for home, names in ast.literal_eval(node.value).items():
+                lazy.update(dict.fromkeys(names.split(), home))
+    seen.pop("devices", None)  # a module for checkers alone
+    return seen, lazy
+
+
+LAZY = ["fxflow", *(f"fxflow.{n}" for n in ("export", "lax", "nn", "numpy", "random"))]
+
+
+@pytest.mark.parametrize("module", LAZY)
+def test_what_is_imported_when_first_used(module: str) -> None:
+    seen, lazy = elsewhere(module)
+    assert lazy and seen == lazy
+    found = importlib.import_module(module)
+    assert set(lazy) <= set(found.__all__)
+    for name in lazy:
+        # Whoever imports the submodule would put it in the place of the function.
+        assert not importlib.util.find_spec(f"{module}.{name}"), name
+        assert getattr(found, name) is vars(found)[name]
+
+
+def test_primitives_that_are_looked_up_by_name_are_there() -> None:
+    """`table["add"]` is for what comes with `import fxflow`, or with the module."""
+    code = """
+import importlib, pathlib, re, sys
+import fxflow
+from fxflow.core.ir.primitive import table
+for path in sorted(pathlib.Path(fxflow.__path__[0]).rglob("*.py")):
+    names = set(re.findall(r'\\btable\\["(\\w+)"', path.read_text()))
+    if not names <= set(table) and path.name != "varying.py":
+        parts = path.relative_to(fxflow.__path__[0]).with_suffix("").parts
+        importlib.import_module(".".join(["fxflow", *parts]))
+        assert names <= set(table), (path, names - set(table))
+# `varying` is for programs over a mesh, whose operation is there.
+import fxflow.lax.shard_map
+assert {"psum", "pcast"} <= set(table)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -51,6 +51,7 @@ def boundary(function: F) -> F:
     is_method = "." in function.__qualname__
     notes = getattr(function, "__annotations__", {})
     makes_function = notes.get("return") in _MADE
+    leave_call = _leaving(function, is_method)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -60,20 +61,44 @@ def boundary(function: F) -> F:
                 return _guarded_made(function(*args, **kwargs))
             return function(*args, **kwargs)
         except Exception as error:
-            if is_internal(sys._getframe(1).f_code.co_filename):
-                raise  # the user called another function of ours, which tells
-            if not is_method and _is_from_inside(error):
-                wrong = _wrong_argument(function, args, kwargs)
-                if wrong is not None:
-                    raise wrong.with_traceback(None) from None
-                _name_call(function, args, kwargs, error)
-            shorten(error)
+            wrong = leave_call(error, args, kwargs)
+            if wrong is not None:
+                raise wrong from None
             raise
         except BaseException:
             interrupted()
             raise
 
     return cast(F, call)
+
+
+def _leaving(
+    function: Callable[..., Any], is_method: bool
+) -> Callable[[Exception, tuple[Any, ...], dict[str, Any]], Exception | None]:
+    """Returns what makes an error that leaves a call of a function speak of it.
+
+    What the user calls asks it in `except Exception as error:`. It gives the error that
+    is to be raised in place of that one, or None.
+    """
+
+    def leave_call(
+        error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Exception | None:
+        if is_internal(sys._getframe(2).f_code.co_filename):
+            return None  # the user called another function of ours, which tells
+        if not is_method and _is_from_inside(error):
+            try:
+                wrong = _wrong_argument(function, args, kwargs)
+            except TypeError:
+                pass  # not even the names fit, which Python says
+            else:
+                if wrong is not None:
+                    return wrong
+                _name_call(function, args, kwargs, error)
+        shorten(error)
+        return None
+
+    return leave_call
 
 
 def public(
@@ -92,21 +117,23 @@ def public(
       namespace: the module's `globals()`.
       names: its public names.
       lazy: submodules that are imported when first used.
-      elsewhere: names among those that are imported when first used, and from which
-        submodules.
+      elsewhere: submodules that are imported when one of their names, which stand in
+        one text, is first used.
     """
     module = namespace["__name__"]
+    homes = {name: home for home, held in elsewhere.items() for name in held.split()}
 
     def take(name: str) -> Any:
-        found = importlib.import_module(f"{module}.{elsewhere.get(name, name)}")
-        if name not in elsewhere:
+        found = importlib.import_module(f"{module}.{homes.get(name, name)}")
+        if name not in homes:
             return found
         namespace[name] = guarded(getattr(found, name), module, name)
         return namespace[name]
 
-    answer(namespace, names, (*lazy, *elsewhere), take)
+    absent = (*lazy, *homes)
+    answer(namespace, names, absent, take)
     for name in names:
-        if name not in elsewhere:
+        if name not in absent:
             namespace[name] = guarded(namespace[name], module, name)
 
 
@@ -147,10 +174,16 @@ def guarded(value: Any, module: str, name: str) -> Any:
     if value in _guarded:
         return _guarded[value]
     kinds = {v for k, v in value.__annotations__.items() if k != "return"}
-    if kinds <= _OPERANDS and plans_of(value) is not None:
-        return value  # a library function takes care of its tracebacks itself
-    of_operands = _OF_OPERANDS.get(_operands(value)) if kinds <= _OPERANDS else None
-    function = _guarded[value] = (of_operands or boundary)(value)
+    if plans_of(value) is not None:
+        # A library function takes care of its tracebacks itself: no frame is needed.
+        if kinds <= _OPERANDS:
+            return value
+        function: Any = value
+        function.leave = _leaving(value, is_method=False)
+    else:
+        of_operands = _OF_OPERANDS.get(_operands(value)) if kinds <= _OPERANDS else None
+        function = (of_operands or boundary)(value)
+    _guarded[value] = function
     function.__module__, function.__qualname__ = module, name
     return function
 

@@ -145,10 +145,10 @@ def graph_name(name: str) -> str:
 
     So a program does not change with what stands above it.
     """
-    return _LAMBDA.sub("lambda_", name) if "<lambda>" in name else name
+    return re.sub(_LAMBDA, "lambda_", name) if "<lambda>" in name else name
 
 
-_LAMBDA = re.compile(r"<lambda>( at .*?:\d+)?")
+_LAMBDA = r"<lambda>( at .*?:\d+)?"
 
 
 def user_line() -> str:

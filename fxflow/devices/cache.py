@@ -50,7 +50,7 @@ _MAGIC = b"fxflow-compiled\n"
 # magic, format, key, hash of the payload, length of the payload
 _HEADER = struct.Struct("<16sI32s32sQ")
 #: The files that are ours: entries, and what is to become one.
-_ENTRY = re.compile(r"[0-9a-f]{64}" + re.escape(SUFFIX))
+_ENTRY = r"[0-9a-f]{64}" + re.escape(SUFFIX)
 #: Neither a symbolic link is followed nor a FIFO waited for.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 #: Seconds between two refreshes of an entry's time of use.
@@ -351,7 +351,7 @@ def _entries(path: str) -> Iterator[tuple[float, int, str]]:
         return
     with listing:
         for file in listing:
-            is_entry = _ENTRY.fullmatch(file.name)
+            is_entry = re.fullmatch(_ENTRY, file.name)
             if not is_entry and not files.TEMPORARY.fullmatch(file.name):
                 continue
             try:

@@ -38,10 +38,8 @@ _KEPT = 16
 _raised: OrderedDict[int, BaseException] = OrderedDict()
 _numbers = itertools.count(1)
 _lock = threading.Lock()
-_MARK = re.compile(r"fxflow callback exception (\d+)")
-_INTERRUPTED = re.compile(
-    r"error calling callback: .*^KeyboardInterrupt\b", re.M | re.S
-)
+_MARK = r"fxflow callback exception (\d+)"
+_INTERRUPTED = r"(?ms)error calling callback: .*^KeyboardInterrupt\b"
 
 
 class _InCallback(Exception):
@@ -69,11 +67,11 @@ def original_error(error: BaseException) -> BaseException | None:
       The exception itself; None if the error did not come from a callback.
     """
     text = str(error)
-    found = _MARK.search(text)
+    found = re.search(_MARK, text)
     if found:
         return _raised.get(int(found[1]))
     # A signal is handled wherever Python is: also between the runtime and `__call__`.
-    return KeyboardInterrupt() if _INTERRUPTED.search(text) else None
+    return KeyboardInterrupt() if re.search(_INTERRUPTED, text) else None
 
 
 _explainers: list[Callable[[BaseException], BaseException]] = []

@@ -415,10 +415,9 @@ _thread = _Default()
 _default = _ProcessDefault()
 
 
-_NAME = re.compile(
-    r"(?:/job:(?P<job>\w+))?(?:/replica:\d+)?(?:/task:(?P<task>\d+))?"
-    r"/device:(?P<kind>\w+):(?P<index>\d+)$",
-    re.IGNORECASE,
+_NAME = (
+    r"(?i)(?:/job:(?P<job>\w+))?(?:/replica:\d+)?(?:/task:(?P<task>\d+))?"
+    r"/device:(?P<kind>\w+):(?P<index>\d+)$"
 )
 
 
@@ -443,7 +442,7 @@ def resolve(device: Device | str) -> Device:
             f"a device must be a Device or its name, such as 'cpu:1' or "
             f"'/job:worker/task:0/device:cpu:1'; got {device!r}"
         )
-    found = _NAME.match(device)
+    found = re.match(_NAME, device)
     if found:
         kind, index = found["kind"].lower(), int(found["index"])
         owner = client(kind)

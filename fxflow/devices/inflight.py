@@ -21,7 +21,7 @@ from fxflow.devices._jaxlib import RuntimeFailure
 from fxflow.devices.clients import on_clear
 from fxflow.devices.process import on_exit
 
-_COLLECTIVE = re.compile(
+_COLLECTIVE = (
     r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|"
     r"collective-broadcast|ragged-all-to-all)(-start)?\("
 )
@@ -45,7 +45,7 @@ on_exit(lambda: _gate.last)
 
 def has_collectives(hlo_text: str) -> bool:
     """Returns whether devices wait for each other in an optimised HLO module."""
-    return _COLLECTIVE.search(hlo_text) is not None
+    return re.search(_COLLECTIVE, hlo_text) is not None
 
 
 def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:

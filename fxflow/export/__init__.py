@@ -12,25 +12,25 @@ import typing as _typing
 from fxflow.core.boundary import public as _public
 from fxflow.export.checks import DisabledSafetyCheck
 from fxflow.export.exported import Exported, deserialize
-from fxflow.export.exporting import default_export_platform, export
 from fxflow.export.files import Bundle, load, save
 from fxflow.export.records import (
     CALLING_CONVENTION as maximum_supported_calling_convention_version,
     OLDEST_CALLING_CONVENTION as minimum_supported_calling_convention_version,
 )
 from fxflow.export.sizes import is_symbolic_dim
-from fxflow.export.symbolic import (
-    SymbolicScope, symbolic_args_specs, symbolic_shape,
-)
 from fxflow.export.trees import (
     register_namedtuple_serialization, register_pytree_node_serialization,
 )
 
 if _typing.TYPE_CHECKING:
     from fxflow.export.c_libraries import CLibrary, c_library
+    from fxflow.export.exporting import default_export_platform, export
     from fxflow.export.iree_modules import IreeModule, iree, load_iree
     from fxflow.export.onnx_models import OnnxModel, onnx
     from fxflow.export.quantization import QuantizedWeights, dequantize, quantize
+    from fxflow.export.symbolic import (
+        SymbolicScope, symbolic_args_specs, symbolic_shape,
+    )
 
 __all__ = [
     # portable programs
@@ -58,12 +58,12 @@ _public(
     __all__,
     # A process that loads a program has no use for these.
     elsewhere={
-        "CLibrary": "c_libraries", "c_library": "c_libraries",
-        "IreeModule": "iree_modules", "iree": "iree_modules",
-            "load_iree": "iree_modules",
-        "OnnxModel": "onnx_models", "onnx": "onnx_models",
-        "QuantizedWeights": "quantization", "dequantize": "quantization",
-            "quantize": "quantization",
+        "c_libraries": "CLibrary c_library",
+        "exporting": "default_export_platform export",
+        "iree_modules": "IreeModule iree load_iree",
+        "onnx_models": "OnnxModel onnx",
+        "quantization": "QuantizedWeights dequantize quantize",
+        "symbolic": "SymbolicScope symbolic_args_specs symbolic_shape",
     },
 )
 # fmt: on

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 
 from fxflow.errors import ExportError
 
-_LAPACK = re.compile(
+_LAPACK = (
     r"lapack_[sdcz](potrf|geqrf|geqp3|orgqr|ungqr|ormqr|unmqr|syevd|heevd|geev|gesdd"
     r"|getrf|sytrd|hetrd|gehrd|gees|trsm|gtsv)_ffi"
 )
-_GPU = re.compile(
+_GPU = (
     r"(cusolver|hipsolver)_(getrf|geqrf|orgqr|ormqr|potrf|syevd|gesvd|gesvdj|gesvdp"
     r"|gesdd|sytrd|syrk|geev|csrlsvqr)_ffi"
     r"|cusparse_gtsv2_ffi|(cu|hip)_(lu_pivots_to_permutation|threefry2x32_ffi)"
@@ -43,7 +43,7 @@ _STABLE = frozenset(
     ]
 )
 #: Calls back into Python, however they are named.
-_CALLBACK = re.compile(r".*(callback|python).*", re.IGNORECASE)
+_CALLBACK = r"(?i).*(callback|python).*"
 
 
 class DisabledSafetyCheck:
@@ -110,13 +110,13 @@ def require_known_calls(
     """
     allowed = {check.is_custom_call() for check in disabled}
     for target in sorted(targets):
-        if _CALLBACK.fullmatch(target):
+        if re.fullmatch(_CALLBACK, target):
             raise ExportError(
                 f"{name} calls back into Python ({target}), where it is loaded that "
                 "function does not exist: leave callbacks and debug prints out of what "
                 "is exported"
             )
-        known = target in _STABLE or _LAPACK.fullmatch(target) or _GPU.fullmatch(target)
+        known = target in _STABLE or re.fullmatch(f"{_LAPACK}|{_GPU}", target)
         if not known and target not in allowed:
             raise ExportError(
                 f"{name} calls {target!r}, which other versions of the runtime need "

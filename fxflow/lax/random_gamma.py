@@ -17,7 +17,6 @@ from fxflow.core.ir.primitive import (
     Values,
     Zero,
     register,
-    table,
 )
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import Context
@@ -32,6 +31,7 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.exponential import exp, log
 from fxflow.lax.families import FLOAT, require_kind
+from fxflow.lax.incomplete_gamma import RandomGammaGrad
 from fxflow.lax.powers import pow, sqrt, square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
@@ -90,7 +90,7 @@ class RandomGamma(Primitive):
             sample = exp(out)
             # exp underflows where the logarithm is still a number.
             sample = select(eq(sample, 0.0), tiny, sample)
-        slope = table["random_gamma_grad"].bind(alpha, sample)
+        slope = RandomGammaGrad.bind(alpha, sample)
         if log_space:
             slope = div(slope, sample)
         return out, arith.mul(tangent, slope)

@@ -27,6 +27,7 @@ from fxflow.lax.random_bits import (
     random_split,
 )
 from fxflow.lax.slicing import index_in_dim, slice_in_dim
+from fxflow.lax.special import ErfInv
 
 UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
@@ -103,9 +104,7 @@ def positive_uniform(key_data: Any, shape: Shape, dtype: Any) -> Any:
 
 def normal(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns standard normal numbers, by the inverse of the distribution function."""
-    return mul(
-        table["erf_inv"].bind(open_uniform(key_data, shape, dtype)), float(np.sqrt(2))
-    )
+    return mul(ErfInv.bind(open_uniform(key_data, shape, dtype)), float(np.sqrt(2)))
 
 
 def exponential(key_data: Any, shape: Shape, dtype: Any) -> Any:

@@ -17,6 +17,8 @@ Features are the last axis; what stands before the axes that a layer knows is ba
 """
 
 # fmt: off
+import typing as _typing
+
 from fxflow.core.boundary import public as _public
 from fxflow.nn import initializers
 from fxflow.nn.activations import (
@@ -24,34 +26,36 @@ from fxflow.nn.activations import (
     log1mexp, log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus,
     sparse_plus, sparse_sigmoid, squareplus,
 )
-from fxflow.nn.attention import dot_product_attention
-from fxflow.nn.candidates import (
-    Candidates, log_uniform_candidates, uniform_candidates, unigram_candidates,
-)
-from fxflow.nn.ctc import ctc_loss, ctc_loss_with_forward_probs
 from fxflow.nn.dropout import dropout
-from fxflow.nn.encoding import one_hot
 from fxflow.nn.linear import (
     conv, conv_init, embedding, embedding_init, linear, linear_init,
 )
 from fxflow.nn.normalization import (
     log_softmax, logmeanexp, logsumexp, softmax, standardize,
 )
-from fxflow.nn.norms import (
-    batch_norm, batch_norm_init, batch_norm_state, group_norm, group_norm_init,
-    instance_norm, instance_norm_init, layer_norm, layer_norm_init, rms_norm,
-    rms_norm_init,
-)
-from fxflow.nn.pooling import avg_pool, max_pool
-from fxflow.nn.recurrent import (
-    gru, gru_cell, gru_cell_init, gru_init, gru_state, lstm, lstm_cell, lstm_cell_init,
-    lstm_init, lstm_state,
-)
-from fxflow.nn.sampled_losses import nce_loss, sampled_softmax_loss
-from fxflow.nn.scaled_products import (
-    get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
-)
 from fxflow.numpy import tanh
+
+if _typing.TYPE_CHECKING:
+    from fxflow.nn.attention import dot_product_attention
+    from fxflow.nn.candidates import (
+        Candidates, log_uniform_candidates, uniform_candidates, unigram_candidates,
+    )
+    from fxflow.nn.ctc import ctc_loss, ctc_loss_with_forward_probs
+    from fxflow.nn.encoding import one_hot
+    from fxflow.nn.norms import (
+        batch_norm, batch_norm_init, batch_norm_state, group_norm, group_norm_init,
+        instance_norm, instance_norm_init, layer_norm, layer_norm_init, rms_norm,
+        rms_norm_init,
+    )
+    from fxflow.nn.pooling import avg_pool, max_pool
+    from fxflow.nn.recurrent import (
+        gru, gru_cell, gru_cell_init, gru_init, gru_state, lstm, lstm_cell,
+        lstm_cell_init, lstm_init, lstm_state,
+    )
+    from fxflow.nn.sampled_losses import nce_loss, sampled_softmax_loss
+    from fxflow.nn.scaled_products import (
+        get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
+    )
 
 __all__ = [
     "avg_pool", "batch_norm", "batch_norm_init", "batch_norm_state", "Candidates",
@@ -69,6 +73,33 @@ __all__ = [
     "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
     "tanh", "uniform_candidates", "unigram_candidates",
 ]
-# fmt: on
 
-_public(globals(), __all__)
+_public(
+    globals(),
+    __all__,
+    # Layers and losses that not every net has.
+    elsewhere={
+        "attention": "dot_product_attention",
+        "candidates": (
+            "Candidates log_uniform_candidates uniform_candidates "
+            "unigram_candidates"
+        ),
+        "ctc": "ctc_loss ctc_loss_with_forward_probs",
+        "encoding": "one_hot",
+        "norms": (
+            "batch_norm batch_norm_init batch_norm_state group_norm group_norm_init "
+            "instance_norm instance_norm_init layer_norm layer_norm_init rms_norm "
+            "rms_norm_init"
+        ),
+        "pooling": "avg_pool max_pool",
+        "recurrent": (
+            "gru gru_cell gru_cell_init gru_init gru_state lstm lstm_cell "
+            "lstm_cell_init lstm_init lstm_state"
+        ),
+        "sampled_losses": "nce_loss sampled_softmax_loss",
+        "scaled_products": (
+            "get_scaled_dot_general_config scaled_dot_general scaled_matmul"
+        ),
+    },
+)
+# fmt: on

@@ -32,13 +32,14 @@ from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import astype_array
 from fxflow.numpy.selection import choose_between
 
-_SCATTERS: dict[str, Callable[..., Any]] = {
-    "set": lax.scatter,
-    "add": lax.scatter_add,
-    "subtract": lax.scatter_sub,
-    "multiply": lax.scatter_mul,
-    "min": lax.scatter_min,
-    "max": lax.scatter_max,
+#: Their names in `lax`, which imports some of them when first used.
+_SCATTERS = {
+    "set": "scatter",
+    "add": "scatter_add",
+    "subtract": "scatter_sub",
+    "multiply": "scatter_mul",
+    "min": "scatter_min",
+    "max": "scatter_max",
 }
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "set": lambda old, new: new,
@@ -491,7 +492,8 @@ def _squeezed_to(values: Any, shape: Shape) -> Any:
 
 
 def _scatter(vectors: Any, kind: str, x: Any, updates: Any, **options: Any) -> Any:
-    return _SCATTERS[kind](x, vectors, updates, **options)
+    scatter = getattr(lax, _SCATTERS[kind])
+    return scatter(x, vectors, updates, **options)
 
 
 def _scattered(

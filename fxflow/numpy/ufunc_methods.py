@@ -39,11 +39,12 @@ _REDUCE: dict[str, Callable[..., Array]] = {
     "bitwise_or": lax.reduce_or,
     "bitwise_xor": lax.reduce_xor,
 }
-_ACCUMULATE: dict[str, Callable[..., Array]] = {
-    "add": lax.cumsum,
-    "multiply": lax.cumprod,
-    "maximum": lax.cummax,
-    "minimum": lax.cummin,
+#: Their names in `lax`, which imports them when first used.
+_ACCUMULATE = {
+    "add": "cumsum",
+    "multiply": "cumprod",
+    "maximum": "cummax",
+    "minimum": "cummin",
 }
 _AT = {
     "add": "add",
@@ -220,7 +221,8 @@ def accumulate(
     axis = canonical_axis(f"{self.__name__}.accumulate", axis, x.aval.ndim)
     known = _ACCUMULATE.get(self.__name__)
     if known is not None:
-        return known(x, axis)
+        scan: Callable[..., Array] = getattr(lax, known)
+        return scan(x, axis)
     if not x.aval.size:
         return x
     rows = moveaxis(x, axis, 0)

@@ -19,11 +19,9 @@ Not here: Sophia's printing. CTC's losses are `nn.ctc_loss` and
 """
 
 # fmt: off
+import typing as _typing
+
 from fxflow.core.boundary import public as _public
-from fxflow.optim import (
-    assignment, contrib, losses, microbatching, perturbations, projections,
-    second_order, tree,
-)
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
 )
@@ -110,6 +108,12 @@ from fxflow.optim.wrappers import (
     StatefulSchedule, WrappedSchedule, apply_if_finite, inject_hyperparams,
 )
 
+if _typing.TYPE_CHECKING:
+    from fxflow.optim import (
+        assignment, contrib, losses, microbatching, perturbations, projections,
+        second_order, tree,
+    )
+
 __all__ = [
     "AddNoiseState", "ApplyEvery", "ApplyIfFiniteState", "BacktrackingLinesearchInfo",
     "ConditionallyMaskState", "ConditionallyTransformState", "EmaState", "EmptyState",
@@ -158,6 +162,13 @@ __all__ = [
     "warmup_constant_schedule", "warmup_cosine_decay_schedule",
     "warmup_exponential_decay_schedule", "with_extra_args_support", "yogi", "zero_nans",
 ]
-# fmt: on
 
-_public(globals(), __all__)
+_public(
+    globals(),
+    __all__,
+    lazy=(
+        "assignment", "contrib", "losses", "microbatching", "perturbations",
+        "projections", "second_order", "tree",
+    ),
+)
+# fmt: on

@@ -33,8 +33,8 @@ class ArgumentCopy(NamedTuple):
 
 
 # `ROOT %name = type operation(operands), attributes`; a type may be a tuple of types.
-_HEAD = re.compile(r"\s*(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\((.*)")
-_TYPE = re.compile(r"\w+\[[\d,]*\]")
+_HEAD = r"\s*(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\((.*)"
+_TYPE = r"\w+\[[\d,]*\]"
 _IN_PLACE = {"scatter", "dynamic-update-slice"}
 
 
@@ -96,7 +96,7 @@ class _Program:
                 if line.startswith("ENTRY"):
                     self.entry = where
                 continue
-            match = _HEAD.match(line)
+            match = re.match(_HEAD, line)
             if match is None or not where:
                 continue
             found = _Instruction(*match.groups())
@@ -175,5 +175,5 @@ class _Program:
 
 def _same(one: str, other: str) -> bool:
     """Returns whether two types agree in dtype and shape; layouts may differ."""
-    first, second = _TYPE.search(one), _TYPE.search(other)
+    first, second = re.search(_TYPE, one), re.search(_TYPE, other)
     return first is not None and second is not None and first[0] == second[0]

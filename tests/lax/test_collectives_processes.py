@@ -14,9 +14,9 @@ from tests.lax.test_collectives_devices import (
     same,
     without_derivative,
 )
-from tests.lax.test_ragged_all_to_all import call, tables
-from tests.lax.test_ragged_all_to_all import data as ragged_data
-from tests.lax.test_ragged_all_to_all import meaning as ragged_meaning
+from tests.lax.test_ragged_exchange import call, tables
+from tests.lax.test_ragged_exchange import data as ragged_data
+from tests.lax.test_ragged_exchange import meaning as ragged_meaning
 from tests.processes import check_two_processes
 
 

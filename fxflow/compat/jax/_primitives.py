@@ -8,9 +8,12 @@ client can compare `eqn.primitive` and bind it again with JAX's parameters.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import fxflow
+from fxflow import lax
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.ir import primitive as primitives
 from fxflow.core.ir.graph import Var
@@ -307,6 +310,14 @@ def own(primitive: Primitive) -> primitives.Primitive:
     return primitive._own
 
 
+@functools.cache
+def _import_all() -> None:
+    """Imports what registers primitives, which else comes when it is first used."""
+    for module in (fxflow, lax, lax.linalg):
+        for name in module.__all__:
+            getattr(module, name)
+
+
 def by_name(name: str) -> Primitive | None:
     """Returns a primitive by JAX's name with its ending: `"add_p"`; or None."""
     short = name.removesuffix("_p")
@@ -317,7 +328,10 @@ def by_name(name: str) -> Primitive | None:
         "closed_call": "jit",
         "call": "jit",
     }.get(short, short)
-    found = primitives.table.get(short) if name.endswith("_p") else None
+    if not name.endswith("_p"):
+        return None
+    _import_all()
+    found = primitives.table.get(short)
     return None if found is None else wrapped(found)
 
 

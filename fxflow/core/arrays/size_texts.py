@@ -13,7 +13,7 @@ from typing import Any
 from fxflow.core.arrays.sizes import NO_SCOPE, OPERATIONS, Scope, named
 from fxflow.errors import FxflowError
 
-_TOKEN = re.compile(r"\s*(?:(\d{1,18})|([A-Za-z_][A-Za-z_0-9]*)|(//|[-+*^(),%]))\s*")
+_TOKEN = r"\s*(?:(\d{1,18})|([A-Za-z_][A-Za-z_0-9]*)|(//|[-+*^(),%]))\s*"
 #: What an artifact may say of one size; a person's expressions are shorter.
 _LONGEST = 1000
 _DEEPEST = 50
@@ -61,9 +61,9 @@ class _Reader:
     def _split(self) -> Iterator[str]:
         if len(self.text) > _LONGEST or not self.text.strip():
             raise self.wrong()
-        at = 0
+        at, token = 0, re.compile(_TOKEN)
         while at < len(self.text):
-            found = _TOKEN.match(self.text, at)
+            found = token.match(self.text, at)
             if not found:
                 raise self.wrong()
             yield found[found.lastindex or 0]

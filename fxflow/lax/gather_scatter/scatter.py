@@ -12,24 +12,22 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_at_least, larger
+from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Dual, Values, Zero, register, table
+from fxflow.core.ir.primitive import Dual, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
-from fxflow.lax.bitwise import bitwise_not
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import iota
-from fxflow.lax.elementwise import add, div, mul, neg
+from fxflow.lax.elementwise import add, div, neg
 from fxflow.lax.families import ADDED, MOVED, NUMERIC, ORDERED
 from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from fxflow.lax.gather_scatter.gather import take_along
 from fxflow.lax.gather_scatter.scatter_family import (
     Scattering,
     combine_text,
@@ -40,13 +38,11 @@ from fxflow.lax.gather_scatter.scatter_family import (
     scattered_on_host,
 )
 from fxflow.lax.keys import check, map_key_data
-from fxflow.lax.padding import shifted
 from fxflow.lax.reshaping import reshape
-from fxflow.lax.sort import Sort
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: Elements that are counted from 1 in 32 bits.
-_MOST = 2**31 - 2
+MOST = 2**31 - 2
 
 
 @register
@@ -130,7 +126,7 @@ class Scatter(Scattering):
         # Number the elements, write the numbers, and see which are read back.
         shape = typeof(updates).shape
         count = typeof(updates).size
-        wide = np.dtype(np.int32 if is_at_least(_MOST, count) else np.int64)
+        wide = np.dtype(np.int32 if is_at_least(MOST, count) else np.int64)
         numbers = add(iota(wide, count), arith.constant(1, wide))
         numbers = reshape(numbers, shape)
         blank = arith.zeros(Aval(typeof(x).shape, wide))
@@ -154,76 +150,6 @@ class Scatter(Scattering):
         if type(updates) is Var:
             ct_updates = read_back(params, cotangent, indices, aval.shape)
         return [ct_x, None, ct_updates]
-
-
-@register
-class ScatterMul(Scattering):
-    """Multiplies slices by updates. dtypes: numeric. StableHLO: scatter."""
-
-    name = "scatter_mul"
-    kinds = NUMERIC
-    combiner = "stablehlo.multiply"
-    ufunc = np.multiply
-
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
-        """The product rule; each update by the product of everything else there."""
-        x, indices, updates = primals
-        tx, _, tu = tangents
-        out = self.bind(x, indices, updates, **params)
-        total = None
-        if type(tx) is not Zero:
-            total = self.bind(tx, indices, updates, **params)
-        if type(tu) is not Zero:
-            others = _others(params, x, indices, updates)
-            aval = typeof(out).tangent()
-            total = arith.add(total, sum_at(params, aval, indices, mul(tu, others)))
-        return out, Zero(typeof(out).tangent()) if total is None else total
-
-    def transpose(
-        self, cotangent: Any, x: Any, indices: Any, updates: Any, **params: Any
-    ) -> Values:
-        """The same product, of the cotangent."""
-        return [self.bind(cotangent, indices, updates, **params), None, None]
-
-
-def _others(params: dict[str, Any], x: Any, indices: Any, updates: Any) -> Any:
-    """Returns for each update the product of the array and all other updates there.
-
-    Dividing the whole product by the update would fail for zeros. So the updates are
-    sorted by the elements they go to, and the products of those before and of those
-    behind, at the same element, are multiplied: a polynomial, whose derivatives of any
-    order are exact.
-    """
-    shape = typeof(updates).shape
-    there = read_back(params, x, indices, shape)
-    count = typeof(updates).size
-    if params["unique_indices"] or not count:
-        return there
-    aval = typeof(x)
-    most = larger(count, aval.size)
-    wide = np.dtype(np.int32 if is_at_least(_MOST, most) else np.int64)
-    # Counted from 1: what is left out reads 0.
-    numbers = add(iota(wide, aval.size), arith.constant(1, wide))
-    targets = read_back(params, reshape(numbers, aval.shape), indices, shape)
-    targets, order = Sort.bind(
-        reshape(targets, (count,)),
-        iota(wide, count),
-        dimension=0,
-        is_stable=True,
-        num_keys=1,
-    )
-    ordered = take_along(reshape(updates, (count,)), order, 0)
-    product: Any = None
-    for reverse in (False, True):
-        same = eq(targets, shifted(targets, 0, reverse, -1))
-        # y[k] = factor[k] y[k-1] + first[k] is the product of the updates before k of
-        # the same element; it starts again at 1 with each element.
-        factor = kept_where(same, shifted(ordered, 0, reverse, 1))
-        first = convert_element_type(bitwise_not(same), typeof(updates).dtype)
-        side = table["linear_recurrence"].bind(factor, first, axis=0, reverse=reverse)
-        product = side if product is None else mul(product, side)
-    _, product = Sort.bind(order, product, dimension=0, is_stable=False, num_keys=1)
-    return mul(there, reshape(product, shape))
 
 
 class _Extremum(Scattering):
@@ -293,6 +219,10 @@ class ScatterMax(_Extremum):
 
 
 # -- public ----------------------------------------------------------------------------
+
+
+#: Names of those for which the order of their updates is nothing.
+COMMUTING = frozenset({"scatter_add", "scatter_mul", "scatter_min", "scatter_max"})
 
 
 def scatter(
@@ -393,11 +323,11 @@ def _docs(kinds: str, others: str) -> Callable[[F], F]:
     """)
 
 
-_of_numbers = _docs("numeric", "not numeric")
-_of_ordered = _docs("real, integer or boolean", "complex")
+of_numbers = _docs("numeric", "not numeric")
+of_ordered = _docs("real, integer or boolean", "complex")
 
 
-def _combining(
+def combining(
     primitive: type[Scattering], docs: Callable[[CombiningScatter], CombiningScatter]
 ) -> Callable[[Callable[[Any], Any]], CombiningScatter]:
     """Makes a scatter of what is done to its updates first, and of its docstring.
@@ -435,7 +365,7 @@ def _combining(
     return declare
 
 
-@_combining(ScatterAdd, _of_numbers)
+@combining(ScatterAdd, of_numbers)
 def scatter_add(updates: Any) -> Any:
     """Adds updates to slices of an array at computed indices.
 
@@ -451,7 +381,7 @@ def scatter_add(updates: Any) -> Any:
     return updates
 
 
-@_combining(ScatterAdd, _of_numbers)
+@combining(ScatterAdd, of_numbers)
 def scatter_sub(updates: Any) -> Any:
     """Subtracts updates from slices of an array at computed indices.
 
@@ -466,23 +396,7 @@ def scatter_sub(updates: Any) -> Any:
     return neg(updates)  # x - u is x + (-u) exactly, for wrapping integers as well
 
 
-@_combining(ScatterMul, _of_numbers)
-def scatter_mul(updates: Any) -> Any:
-    """Multiplies slices of an array by updates at computed indices.
-
-    Returns:
-      Array of the type of `operand`; where indices coincide all updates are multiplied.
-
-    Example:
-      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-      >>> x, at = np.ones(2, "i4"), np.array([[1], [1]])
-      >>> scatter_mul(x, at, np.array([2, 3], "i4"), numbers)
-      Array([1, 6], dtype=int32)
-    """
-    return updates
-
-
-@_combining(ScatterMin, _of_ordered)
+@combining(ScatterMin, of_ordered)
 def scatter_min(updates: Any) -> Any:
     """Keeps the smaller of slices of an array and updates at computed indices.
 
@@ -502,7 +416,7 @@ def scatter_min(updates: Any) -> Any:
     return updates
 
 
-@_combining(ScatterMax, _of_ordered)
+@combining(ScatterMax, of_ordered)
 def scatter_max(updates: Any) -> Any:
     """Keeps the larger of slices of an array and updates at computed indices.
 

@@ -13,7 +13,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes
-from fxflow.lax.fft import FftType
+from fxflow.lax.fourier import FftType
 from fxflow.numpy._operands import ArrayLike, array_of, convert
 
 # XLA transforms at most three axes at once.

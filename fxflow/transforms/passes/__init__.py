@@ -1,1 +1,28 @@
-"""Graph passes: a traced graph is rewritten before XLA gets it (`pipeline`)."""
+"""Graph passes: a traced graph is rewritten before XLA gets it (`pipeline`).
+
+A pass is imported when it first runs: what is loaded compiled needs none.
+"""
+
+import importlib as _importlib
+from typing import Any as _Any
+
+from fxflow._names import answer as _answer
+
+#: Where each pass is, in the order in which they run.
+PASSES = {
+    "join_scatters": "scatters",
+    "scatter_sums": "sums",
+    "pick_products": "picks",
+    "flatten_products": "flattening",
+    "split_loops": "loops",
+    "recompute_residuals": "residuals",
+    "pack_products": "packing",
+    "contract_convolutions": "convolutions",
+}
+
+
+def _take(name: str) -> _Any:
+    return getattr(_importlib.import_module(f"{__name__}.{PASSES[name]}"), name)
+
+
+_answer(globals(), ("PASSES",), PASSES, _take)

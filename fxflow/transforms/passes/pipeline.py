@@ -7,39 +7,20 @@ the program as it was written. `config.passes` says which run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fxflow._config import config
 from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.core.ir.higher_order import HigherOrder
 from fxflow.core.spmd.partition import mesh_in
 from fxflow.lax.control_flow.scan import Scan
-from fxflow.lax.convolution import ConvGeneralDilated
 from fxflow.lax.gather_scatter.gather import Gather
+from fxflow.lax.gather_scatter.scatter import COMMUTING
 from fxflow.lax.remat import Checkpoint
-from fxflow.transforms.passes.convolutions import contract_convolutions
-from fxflow.transforms.passes.flattening import flatten_products
-from fxflow.transforms.passes.loops import split_loops
-from fxflow.transforms.passes.packing import pack_products
-from fxflow.transforms.passes.picks import pick_products
-from fxflow.transforms.passes.residuals import recompute_residuals
-from fxflow.transforms.passes.scatters import COMMUTING, join_scatters
-from fxflow.transforms.passes.sums import scatter_sums
+from fxflow.transforms import passes as all_passes
+from fxflow.transforms.passes import PASSES
 
-#: In the order in which they run. In graphs inside before the one around them.
-PASSES: dict[str, Callable[[Graph], Graph]] = {
-    "join_scatters": join_scatters,
-    "scatter_sums": scatter_sums,
-    "pick_products": pick_products,
-    "flatten_products": flatten_products,
-    "split_loops": split_loops,
-    "recompute_residuals": recompute_residuals,
-    "pack_products": pack_products,
-    "contract_convolutions": contract_convolutions,
-}
 # Operations on slices that passes look for; the others begin at a scan.
-_ROWS = COMMUTING | {Gather.name, ConvGeneralDilated.name}
+_ROWS = COMMUTING | {Gather.name, "conv_general_dilated"}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
 # Passes that make a program for this process's CPU: by kernels of our own, or because
@@ -123,7 +104,7 @@ def _run(graph: Graph, passes: tuple[str, ...]) -> Graph:
     if any(a is not b for a, b in zip(nodes, graph.nodes, strict=True)):
         changed = graph.replace(nodes=nodes)
     for name in passes:
-        changed = PASSES[name](changed)
+        changed = getattr(all_passes, name)(changed)
     if changed is graph:
         return graph
     # A pass may not change a type, not even whether it is weak: callers rely on it.

@@ -23,17 +23,9 @@ from fxflow.lax.concatenation import Concatenate
 from fxflow.lax.conversion import ConvertElementType
 from fxflow.lax.elementwise import Add
 from fxflow.lax.gather_scatter.dimension_numbers import ScatterDimensionNumbers
-from fxflow.lax.gather_scatter.scatter import (
-    ScatterAdd,
-    ScatterMax,
-    ScatterMin,
-    ScatterMul,
-)
+from fxflow.lax.gather_scatter.scatter import COMMUTING, ScatterAdd
 from fxflow.lax.reshaping import Reshape
 from fxflow.transforms.passes.rewriting import made, uses
-
-#: Scatters that may be joined: the order of their updates is nothing.
-COMMUTING = frozenset(p.name for p in (ScatterAdd, ScatterMul, ScatterMin, ScatterMax))
 
 
 def join_scatters(graph: Graph) -> Graph:

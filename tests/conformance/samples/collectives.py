@@ -15,7 +15,7 @@ import numpy as np
 
 from fxflow import lax, vjp, vmap
 from fxflow.lax import collectives
-from fxflow.lax.ragged_all_to_all import ragged_all_to_all
+from fxflow.lax.ragged_exchange import ragged_all_to_all
 from tests.conformance.harness import Sample, uniform
 
 Oracle = Callable[[Any], Any]

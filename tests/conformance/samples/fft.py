@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fxflow.lax.fft import FftType
+from fxflow.lax.fourier import FftType
 from tests.conformance.harness import Sample, uniform
 
 

@@ -391,6 +391,6 @@ EXEMPT = (
         "lax.rng_bit_generator": "under vmap all bits come from the first state: "
         "tests/lax/test_rng_bit_generator.py",
         "lax.DotDimensionNumbers": "a type",
-        "lax.composite": "gives a function: tests/lax/test_composite.py",
+        "lax.composite": "gives a function: tests/lax/test_composites.py",
     }
 )
