@@ -89,6 +89,15 @@ def test_a_wrong_number_of_arguments_is_pythons_error():
         fnp.linspace()
 
 
+@pytest.mark.parametrize("function", [fnp.sum, fnp.linspace])
+def test_an_unknown_name_is_pythons_error(function):
+    with pytest.raises(
+        TypeError, match="unexpected keyword argument 'wrong'"
+    ) as caught:
+        function(fnp.zeros(3), wrong=1)
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
 def test_no_own_frames():
     with pytest.raises(TypeError) as caught:
         fnp.linspace(0, 1, "a")
