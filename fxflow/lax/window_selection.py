@@ -281,8 +281,8 @@ def give_back(source: Any, x: Any, greatest: bool, window: Window) -> Any:
     windows = math.prod(
         -(-n // s) for n, s in zip(window.dimensions, window.strides, strict=True)
     )
-    limit = _STRIDED_POSITIONS if windows <= _FEW_WINDOWS else _POSITIONS
-    if math.prod(window.dimensions) > limit:
+    most = _STRIDED_POSITIONS if windows <= _FEW_WINDOWS else _POSITIONS
+    if math.prod(window.dimensions) > most:
         return _transposed_fold(source, x, greatest, window)
     wide = padded(x, window, _never(greatest, typeof(x).dtype))
     shape = typeof(wide).shape

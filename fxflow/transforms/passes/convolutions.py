@@ -76,6 +76,8 @@ def _is_fit(node: Node) -> bool:
         return False
     if p["feature_group_count"] > 1 or p["batch_group_count"] > 1:
         return False
+    if not isinstance(p["precision"], tuple | None):
+        return False  # an algorithm, which the operation refuses
     rhs, out = (a.aval for a in atoms[1:])
     if out.ndim not in _FEATURES_LAST:
         return False
