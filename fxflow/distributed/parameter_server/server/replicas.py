@@ -364,9 +364,16 @@ class Replicas:
     def _on_state(self, message: Message) -> None:
         """Takes the whole state of a shard from its primary."""
         number = self._of_primary(message)
-        if number is not None:
+        if number is None:
+            return
+        at = Position(*map(int, message.fields["at"]))
+        here = self._store.open(number).position
+        # One that comes late, or again, lacks the entries that this primary has sent
+        # since, and counts as having been applied here.
+        late = here.epoch >= self._since[number] and at.entries < here.entries
+        if not late:
             self._store.load(number, message)
-            self._answer(number, gap=False)
+        self._answer(number, gap=False)
 
     def _on_entry_ok(self, message: Message) -> None:
         """Hears how far a copy is, and tells workers what all copies have now."""

@@ -190,11 +190,14 @@ class Store:
         return self._state(number, True)
 
     def _state(self, number: int, with_rows: bool) -> Message:
-        fields, arrays = self.shards[number].state(with_rows=with_rows)
+        shard = self.shards[number]
+        fields, arrays = shard.state(with_rows=with_rows)
         # As an array: it may be longer than the text of a message.
         said = np.frombuffer(json.dumps(fields).encode(), np.uint8)
         return Message(
-            "state", fields={"shard": number}, arrays={**arrays, "fields": said}
+            "state",
+            fields={"shard": number, "at": list(shard.position)},
+            arrays={**arrays, "fields": said},
         )
 
     def load(self, number: int, message: Message) -> None:

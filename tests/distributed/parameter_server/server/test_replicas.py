@@ -416,3 +416,22 @@ def test_a_heartbeat_of_a_process_that_is_gone_comes_late(tmp_path: Path) -> Non
         assert server._is_stale(1, 1)
         server._newest[1] = (2, time.monotonic() - 60)
         assert not server._is_stale(1, 1)
+
+
+def test_a_state_that_comes_late_takes_back_no_entry(tmp_path: Path) -> None:
+    with running(tmp_path, 2) as run, worker(run) as client:
+        assert totals(client, push(client)) == [1.0, 1.0]
+        primary = run.now().primary(0)
+        follower = run.servers[1 - primary]
+        late = run.servers[primary]._store.state(0)
+        assert totals(client, push(client)) == [2.0, 2.0]
+        late = dataclasses.replace(late, epoch=run.now().epoch)
+        follower._replicas._on_state(late)
+        assert run.sums(0) == [2.0, 2.0]
+        # Another primary's entries are not those that the state lacks.
+        follower._replicas._since[0] += 1
+        follower._replicas._on_state(dataclasses.replace(late, epoch=late.epoch + 1))
+        assert (
+            follower.shards[0].position.entries
+            < run.servers[primary].shards[0].position.entries
+        )
