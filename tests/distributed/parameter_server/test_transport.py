@@ -1,6 +1,8 @@
 import contextlib
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -563,6 +565,35 @@ def test_malformed_places(hubs: Callable[..., Hub]) -> None:
     finally:
         dealer.close()
         context.term()
+
+
+GOES = """
+import sys, time
+from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.parameter_server.transport import Hub
+
+with Hub() as hub:
+    listener = hub.listen(sys.argv[1])
+    with Hub() as other:
+        dialer = other.dial(listener.address)
+        dialer.send(Message("heartbeat"))
+        while not listener.receive():
+            hub.wait(0.01)
+        while dialer.send(Message("heartbeat")):
+            pass
+        time.sleep(0.2)
+    time.sleep(3)
+    hub.wait(1)
+    print(len(listener.receive()) > 0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["ipc", "tcp"])
+def test_a_peer_that_goes_while_its_messages_wait(tmp_path: Path, kind: str) -> None:
+    address = f"ipc://{tmp_path}/a" if kind == "ipc" else LOOPBACK
+    command = [sys.executable, "-c", GOES, address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 # -- deadlines -------------------------------------------------------------------------
