@@ -134,6 +134,10 @@ class Agreement:
         """Returns whether the view knows this process, not only its address."""
         return self._view.incarnation(self._number) == self._incarnation
 
+    def has_promised(self) -> bool:
+        """Returns whether a view that is not known here may have been decided."""
+        return self._voter.has_promised
+
     def stays(self) -> bool:
         """Returns whether there is another server that does not leave, or may come."""
         return bool({*self._view.members} - self._leaving())

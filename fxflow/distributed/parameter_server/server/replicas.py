@@ -171,8 +171,11 @@ class Replicas:
     @property
     def has_left(self) -> bool:
         """Whether nothing is left to give to others, and all of them know."""
-        if self._alone or not self.view.run:
+        if self._alone:
             return True
+        if not self.view.run:
+            # The first view may give it shards before it hears of that.
+            return not self._agreement.has_promised()
         # Who has entered the view without this server speaks to it no more.
         heard = self._agreement.there(_now()).keys() - {self._number}
         return self._number not in self.view.peers and not heard

@@ -66,6 +66,11 @@ class Voter:
         self._promised = Ballot(0, -1)
         self._accepted: Vote | None = None
 
+    @property
+    def has_promised(self) -> bool:
+        """Whether the view that follows may be decided with it."""
+        return self._promised.proposer >= 0
+
     def promise(self, epoch: int, ballot: Ballot) -> Promise | None:
         """Returns a promise; None if another view is its own, or a greater ballot's."""
         if epoch != self.epoch or ballot < self._promised:

@@ -12,6 +12,7 @@ import pytest
 from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 from tests.distributed.parameter_server.server import test_replicas
 from tests.distributed.parameter_server.server.test_replicas import (
@@ -19,6 +20,7 @@ from tests.distributed.parameter_server.server.test_replicas import (
     totals,
     worker,
 )
+from tests.distributed.parameter_server.server.test_survival import PUSHES, Work
 
 pytest.importorskip("zmq")
 
@@ -53,6 +55,30 @@ def test_a_server_joins_and_leaves_again(tmp_path: Path, copies: int) -> None:
         if copies == 2:
             with worker(run) as late:
                 assert totals(late, push(late)) == [n + 3] * 6
+
+
+def test_who_leaves_before_it_hears_of_the_first_view(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, 2, copies=1, shards=4) as run:
+        replicas = run.servers[1]._replicas
+        assert replicas.has_left  # nobody knows it
+        enter, heard = replicas._enter, threading.Event()
+
+        def late(view: View) -> None:
+            if heard.is_set():
+                enter(view)
+
+        monkeypatch.setattr(replicas, "_enter", late)
+        works = Work(run)
+        works.start()
+        run.until(lambda view: view.run > 0)
+        threading.Timer(0.5, heard.set).start()
+        assert not run.leave(1).gave_up
+        run.until_placed(0)
+        works.join()
+        assert works.error is None
+        assert [run.sums(shard) for shard in range(4)] == [[PUSHES]] * 4
 
 
 def test_who_died_for_good_is_given_up(tmp_path: Path) -> None:

@@ -80,11 +80,14 @@ def test_a_later_proposer_takes_over_what_may_have_been_decided() -> None:
 
 def test_a_promise_is_kept_until_the_next_view() -> None:
     voter = Voter(1)
+    assert not voter.has_promised
     assert voter.promise(1, Ballot(3, 0)) is not None
+    assert voter.has_promised
     assert voter.promise(1, Ballot(2, 5)) is None
     assert voter.promise(2, Ballot(9, 0)) is None
     voter.enter(2)
     voter.enter(1)
+    assert not voter.has_promised
     assert voter.promise(2, Ballot(1, 0)) == (Ballot(1, 0), None)
 
 
