@@ -47,6 +47,8 @@ _NEAR = 1 << 18
 _ROW, _LINE = 8, 16
 #: Tasks from which no thread waits long for another.
 _TASKS = 8
+#: Axes of batch, features, and those of the image, by number of axes.
+_FEATURES_LAST = {n: (0, n - 1, *range(1, n - 1)) for n in (3, 4)}
 
 
 def contract_convolutions(graph: Graph) -> Graph:
@@ -85,12 +87,8 @@ def _is_fit(node: Node) -> bool:
     holes = math.prod(p["lhs_dilation"])
     if holes > 1 and any(n > 1 for n in (*p["rhs_dilation"], *p["window_strides"])):
         return False
-    return bool(out.size * _sums(rhs, p) // holes >= _LEAST)
-
-
-def _sums(rhs: Any, params: dict[str, Any]) -> int:
-    """Returns how many products are added up for each element."""
-    return int(rhs.size // rhs.shape[params["dimension_numbers"].rhs_spec[0]])
+    sums = rhs.size // rhs.shape[p["dimension_numbers"].rhs_spec[0]]
+    return bool(out.size * sums // holes >= _LEAST)
 
 
 def _contracted(node: Node) -> list[Node]:
@@ -194,10 +192,6 @@ def _dilated(
     y = reshape(y, (x.shape[0], *(axis.steps * axis.d for axis in axes), features))
     sizes = x.shape[0], *(axis.size for axis in axes), features
     return _laid_out(slice_(y, (0,) * y.ndim, sizes), last, out_spec)
-
-
-#: Axes of batch, features, and those of the image, by number of axes.
-_FEATURES_LAST = {n: (0, n - 1, *range(1, n - 1)) for n in (3, 4)}
 
 
 def _panels(columns: int, tile: Tile) -> int:
