@@ -14,10 +14,10 @@ import pytest
 import zmq
 
 from fxflow.distributed.parameter_server import messages, transport
+from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.keys import Keys, new_keys
 from fxflow.distributed.parameter_server.messages import Limits, Message
 from fxflow.distributed.parameter_server.transport import (
-    Deadline,
     Dialer,
     Hub,
     Listener,
@@ -594,20 +594,3 @@ def test_a_peer_that_goes_while_its_messages_wait(tmp_path: Path, kind: str) -> 
     command = [sys.executable, "-c", GOES, address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
-
-
-# -- deadlines -------------------------------------------------------------------------
-
-
-def test_deadlines() -> None:
-    deadline = Deadline(0.01, "an answer to pull", "server 1")
-    assert 0 < deadline.left <= 0.01
-    time.sleep(0.02)
-    assert deadline.passed and deadline.left == 0
-    text = "an answer to pull from server 1 did not come within 0.01 s"
-    with pytest.raises(DistributedError, match=text) as error:
-        deadline.check()
-    assert error.value.seconds == 0.01
-    assert "from workers 2, 3" in str(deadline.error("workers 2, 3", (2, 3)))
-    assert deadline.error("workers 2, 3", (2, 3)).processes == (2, 3)
-    Deadline(60, "x").check()

@@ -17,11 +17,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fxflow.distributed.parameter_server.addresses import address_of
+from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.model import Model, difference
@@ -30,10 +31,10 @@ from fxflow.distributed.parameter_server.monitor.tracing import WorkerTracing
 from fxflow.distributed.parameter_server.server.agreement import answer_of
 from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.server.succession import Voter
-from fxflow.distributed.parameter_server.transport import Deadline, Dialer, Hub
+from fxflow.distributed.parameter_server.transport import Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
 from fxflow.distributed.parameter_server.worker.beginning import NOTHING, Beginning
-from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
+from fxflow.distributed.parameter_server.worker.tickets import Pulled, Question, Ticket
 from fxflow.errors import DistributedError
 
 HostArray = np.ndarray[Any, Any]
@@ -74,15 +75,6 @@ class _Shard:
     )
     request: int = 0
     ticket: Ticket | None = None
-
-
-class _Question(NamedTuple):
-    """What one server is asked; harmless to ask twice."""
-
-    request: int
-    server: Callable[[], int]
-    message: Message
-    box: queue.SimpleQueue[Message]
 
 
 def _why(message: Message, model: Model | None = None) -> str:
@@ -150,7 +142,7 @@ class Client:
         self._absent: dict[int, Sequence[int]] = {}
         self._voter = Voter(view.epoch)
         self.tracing = WorkerTracing()
-        self._questions: dict[int, _Question] = {}
+        self._questions: dict[int, Question] = {}
         self._left: Deadline | None = None
         self._requests = 0
         self._error: Exception | None = None
@@ -307,7 +299,7 @@ class Client:
         kind: str,
         fields: dict[str, Any],
         arrays: Mapping[str, HostArray],
-    ) -> _Question:
+    ) -> Question:
         """Sends a question."""
         self._requests += 1
         request = -self._requests
@@ -317,13 +309,13 @@ class Client:
             fields={**fields, "request": request},
             arrays=dict(arrays),
         )
-        question = _Question(request, server, message, queue.SimpleQueue())
+        question = Question(request, server, message, queue.SimpleQueue())
         self._questions[request] = question
         self._order("ask", question)
         return question
 
     def _answer(
-        self, question: _Question, deadline: Deadline, model: Model | None = None
+        self, question: Question, deadline: Deadline, model: Model | None = None
     ) -> Message:
         """Waits for the answer, asking again whoever serves meanwhile."""
         try:
@@ -796,5 +788,5 @@ class Client:
         sent = Span(begun, time.monotonic_ns(), "send", sequence=self._sequence)
         self.tracing.recorder.add(sent)
 
-    def _do_ask(self, question: _Question) -> None:
+    def _do_ask(self, question: Question) -> None:
         self._send(question.server(), question.message)

@@ -13,11 +13,11 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, typeof
+from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
 from fxflow.distributed.parameter_server.server.cuts import _LostCutError
-from fxflow.distributed.parameter_server.transport import Deadline
 from fxflow.distributed.parameter_server.worker.beginning import Beginning, RowParts
 from fxflow.distributed.parameter_server.worker.client import Client
 from fxflow.distributed.parameter_server.worker.row_files import RowFiles

@@ -1,14 +1,16 @@
-"""Pulls that are under way, and what came of them."""
+"""Pulls and questions that are under way, and what came of them."""
 
 from __future__ import annotations
 
+import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.distributed.parameter_server.transport import Deadline
+from fxflow.distributed.parameter_server.deadlines import Deadline
+from fxflow.distributed.parameter_server.messages import Message
 
 HostArray = np.ndarray[Any, Any]
 
@@ -71,3 +73,12 @@ class Ticket:
         if self._error is not None:
             raise self._error
         return [self._found[shard] for shard in sorted(self._found)]
+
+
+class Question(NamedTuple):
+    """What one server is asked; harmless to ask twice."""
+
+    request: int
+    server: Callable[[], int]
+    message: Message
+    box: queue.SimpleQueue[Message]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fxflow.distributed.parameter_server.transport import Deadline
+from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
 from fxflow.errors import DistributedError
 
