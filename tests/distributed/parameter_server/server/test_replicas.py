@@ -112,7 +112,7 @@ class Run:
         """Waits for a view, and returns it."""
         end = time.monotonic() + 20
         while not is_so(view := self.now()):
-            assert time.monotonic() < end, view
+            assert time.monotonic() < end, self.described()
             time.sleep(0.01)
         return view
 
@@ -129,8 +129,21 @@ class Run:
             held = [s.shards[shard] for s in there if s.incarnation in view.servers]
             if len({shard.position for shard in held}) == 1:
                 return [float(np.asarray(shard.params[0])[0]) for shard in held]
-            assert time.monotonic() < end, [shard.position for shard in held]
+            assert time.monotonic() < end, self.described()
             time.sleep(0.01)
+
+    def described(self) -> str:
+        """What each server knows: for errors."""
+        lines = []
+        for number, server in self.servers.items():
+            replicas = server._replicas
+            lines += [
+                f"server {number} ({server.incarnation}): {server.view}",
+                f"  shards {[(n, s.position) for n, s in server.shards.items()]}",
+                *(f"  {n}: {vars(copies)}" for n, copies in replicas._copies.items()),
+                f"  {vars(replicas._agreement)}",
+            ]
+        return "\n".join(lines)
 
 
 @contextlib.contextmanager

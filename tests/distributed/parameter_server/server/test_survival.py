@@ -174,7 +174,9 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
         most = sum(work.pushed for work in works)
         for shard in range(servers):
             sums = run.sums(shard)
-            assert len(set(sums)) == 1 and least <= sums[0] <= most, (sums, least, most)
+            assert len(set(sums)) == 1 and least <= sums[0] <= most, (
+                f"{sums}, {least} to {most}\n{run.described()}"
+            )
 
 
 def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
@@ -200,7 +202,7 @@ def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
             run.start(number)
         if leaves is not None:
             # It goes, or was killed and came again as one that stays.
-            wait_until(lambda which=leaves: through(run, which))
+            wait_until(run, lambda which=leaves: through(run, which))
 
 
 def through(run: Run, number: int) -> bool:
@@ -212,10 +214,10 @@ def through(run: Run, number: int) -> bool:
     return True
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(run: Run, is_so: Callable[[], bool]) -> None:
     end = time.monotonic() + 40
     while not is_so():
-        assert time.monotonic() < end
+        assert time.monotonic() < end, run.described()
         time.sleep(0.01)
 
 
@@ -248,9 +250,10 @@ def test_nothing_is_lost_while_shards_move(
             work.start()
         churn(run, rng, copies, works)
         weather.bad = False
-        wait_until(lambda: settled(run, copies, works))
+        wait_until(run, lambda: settled(run, copies, works))
         for shard in range(shards):
-            assert run.sums(shard) == [PUSHES * len(works)] * copies
+            sums = run.sums(shard)
+            assert sums == [PUSHES * len(works)] * copies, run.described()
         end.set()
         for work in works:
             work.join()
