@@ -305,7 +305,9 @@ def report(rows: list[Row], workers: dict[str, Worker], rounds: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", metavar="PATTERN", help="cases, as in 'eager *'")
+    parser.add_argument(
+        "--only", metavar="PATTERN", nargs="+", help="cases, as in 'eager *' 'step *'"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--libraries", default="fxflow,jax,torch")
     parser.add_argument("--output", type=Path, help="default: RESULTS.md, if complete")
@@ -321,10 +323,14 @@ def main() -> None:
     cases: dict[str, dict[str, Any]] = {}
     for worker in workers.values():
         cases.update({n: c for n, c in worker.about["cases"].items() if n not in cases})
-    pattern = given.only or "*"
-    chosen = [c for name, c in cases.items() if fnmatch.fnmatch(name, pattern)]
+    patterns = given.only or ["*"]
+    chosen = [
+        case
+        for name, case in cases.items()
+        if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+    ]
     if not chosen:
-        parser.error(f"no case matches {pattern!r}; --list shows them")
+        parser.error(f"no case matches {' '.join(patterns)}; --list shows them")
     if given.list:
         print("\n".join(case["name"] for case in chosen))
         return

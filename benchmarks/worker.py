@@ -29,6 +29,15 @@ def about(library: str, cases: dict[str, Any]) -> dict[str, Any]:
     return {"version": version(library), "cases": described}
 
 
+def use_gpu() -> None:
+    """Has PyTorch use a GPU, and its short floats, as XLA does where there is one."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.set_default_device("cuda")
+        torch.set_float32_matmul_precision("high")
+
+
 def main() -> None:
     library = sys.argv[1]
     # Answers go through a private copy of stdout: a library that prints does no harm.
@@ -38,6 +47,8 @@ def main() -> None:
     from cases import collect
     from cases.library import Timed, load, peaks
 
+    if library == "torch":
+        use_gpu()
     cases = collect(library)
     prepared: dict[str, Callable[[], float]] = {}
     for line in sys.stdin:

@@ -3,6 +3,7 @@
 from . import (
     dispatch,
     eager,
+    gpu,
     many_devices,
     start,
     torch_eager,
@@ -21,6 +22,7 @@ def collect(library: str) -> Cases:
             **start.cases("torch"),
             **torch_eager.cases(),
             **torch_training.cases(),
+            **gpu.torch_cases(),
             **two_processes.cases("torch"),
         }
     loaded = load(library)
@@ -30,6 +32,7 @@ def collect(library: str) -> Cases:
         **dispatch.cases(loaded),
         **tracing.cases(loaded),
         **training.cases(loaded),
+        **gpu.cases(loaded),
         **many_devices.cases(loaded),
         **two_processes.cases(library),
     }

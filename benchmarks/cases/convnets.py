@@ -5,6 +5,7 @@ A: Simonyan and Zisserman 2014; GoogleNet: Szegedy et al. 2014. As in the convne
 benchmarks that the paper cites, without dropout and normalisation.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +14,8 @@ import numpy
 from . import models
 from .library import Library
 
-#: Images in a step: fewer than the paper's 128, which is the GPU's.
-BATCH = 8
+#: Images in a step: fewer than the paper's 128, which is for GPUs.
+BATCH = int(os.environ.get("FXFLOW_BENCH_IMAGES", "8"))
 CLASSES = 1000
 
 

@@ -77,8 +77,15 @@ def lstm(torch: Any) -> Any:
     return parts, loss
 
 
-def transformer(torch: Any) -> Any:
-    nn, symbols, size, heads, batch, length = torch.nn, 256, 128, 4, 8, 64
+def transformer(
+    torch: Any,
+    layers: int = 4,
+    size: int = 128,
+    heads: int = 4,
+    batch: int = 8,
+    length: int = 64,
+) -> Any:
+    nn, symbols = torch.nn, 256
 
     class Block(nn.Module):
         def __init__(self) -> None:
@@ -100,7 +107,7 @@ def transformer(torch: Any) -> Any:
         {
             "embedding": nn.Embedding(symbols, size),
             "positions": nn.Embedding(length, size),
-            "blocks": nn.Sequential(*(Block() for _ in range(4))),
+            "blocks": nn.Sequential(*(Block() for _ in range(layers))),
             "norm": nn.LayerNorm(size),
             "out": nn.Linear(size, symbols),
         }

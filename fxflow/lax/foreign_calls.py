@@ -28,6 +28,8 @@ from fxflow.errors import ArgumentError
 from fxflow.lax.callbacks import VMAP_METHODS, vectorized
 
 Layout = tuple[int, ...]
+#: Calls that XLA itself makes something of, by how their targets begin, and where.
+_OF_PLATFORM = {"__cudnn$": "gpu", "__cublas$": "gpu", "__onednn$": "cpu"}
 
 
 @register
@@ -83,6 +85,12 @@ class FfiCall(MultipleResults):
         **params: Any,
     ) -> list[str]:
         """A custom call."""
+        for prefix, platform in _OF_PLATFORM.items():
+            if target.startswith(prefix) and ctx.platform != platform:
+                raise ArgumentError(
+                    f"{target} runs on the platform {platform} only, and this program "
+                    f"is for {ctx.platform}: platform_dependent chooses by platform"
+                )
         single = len(out_avals) == 1
         shared = ", ".join(
             "#stablehlo.output_operand_alias<output_tuple_indices = "

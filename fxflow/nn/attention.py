@@ -10,6 +10,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, Shape, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.nn.fused_attention import Fused, check, fused_attention
 from fxflow.nn.normalization import logsumexp, softmax
 
 _NAME = "dot_product_attention"
@@ -48,7 +49,10 @@ def dot_product_attention(
       key_value_seq_lengths: int[B]: keys beyond them are not seen.
       local_window_size: how many positions before and after itself a position sees; an
         integer or a pair.
-      implementation: None or `"xla"`.
+      implementation: None or `"xla"`; `"cudnn"` for NVIDIA's fused kernels, which keep
+        no products and so take memory and time of a GPU by T + S, not T · S: float16
+        or bfloat16, H a multiple of 8 and at most 256, no window that reaches beyond
+        the position itself.
       return_residual: whether to return the logarithms of the softmax's sums as well.
 
     Returns:
@@ -56,7 +60,8 @@ def dot_product_attention(
       one of shape [B, T, N] and the same dtype.
 
     Raises:
-      ArgumentError: another implementation, or a negative window.
+      ArgumentError: another implementation; one that does not take such arguments, or
+        is not for this platform; a negative window.
       DtypeError: the dtypes differ or are not float; the mask is not bool.
       ShapeError: the shapes are incompatible.
 
@@ -69,18 +74,54 @@ def dot_product_attention(
       >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
       (2, 5, 4, 8)
 
+    With `"cudnn"` the logarithms have no derivative, and of a program for several
+    devices each computes all: it belongs under `shard_map`.
+
     Source: Vaswani et al. 2017; shared key heads: Ainslie et al. 2023. Products of
     16-bit floats are added, and the softmax is taken, in float32.
     """
-    if implementation not in (None, "xla"):
+    if implementation not in (None, "xla", "cudnn"):
         raise ArgumentError(
-            f'{_NAME}: implementation must be None or "xla", got {implementation!r}'
+            f'{_NAME}: implementation must be None, "xla" or "cudnn", got '
+            f"{implementation!r}"
         )
     shape = _check_types(query, key, value)
-    single = typeof(query).ndim == 3
-    if single:
+    if len(shape) == 3:
         query, key, value = (fnp.expand_dims(x, 0) for x in (query, key, value))
-    batch, length, heads, features = typeof(query).shape
+    if scale is None:
+        scale = 1 / math.sqrt(shape[-1] or 1)
+    window = _window(local_window_size)
+    lengths = query_seq_lengths, key_value_seq_lengths
+    if implementation == "cudnn":
+        check(query)
+        out, sums = _fused(
+            query, key, value, bias, mask, scale, is_causal, window, lengths
+        )
+    else:
+        out, sums = _attend(
+            query, key, value, bias, mask, scale, is_causal, window, lengths
+        )
+    out = fnp.reshape(out, shape)
+    if not return_residual:
+        return out
+    dtype = typeof(query).dtype
+    return out, lax.convert_element_type(fnp.reshape(sums, shape[:-1]), dtype)
+
+
+def _attend(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    mask: Any,
+    scale: float,
+    is_causal: bool,
+    window: tuple[int, int] | None,
+    lengths: tuple[Any, Any],
+) -> tuple[Array, Array]:
+    """Returns the result, [B, T, N, H], and the logarithms of the sums, [B, T, N]."""
+    shape = typeof(query).shape
+    batch, length, heads, features = shape
     _, span, groups, _ = typeof(key).shape
     share = heads // groups
     full = (batch, heads, length, span)
@@ -93,25 +134,20 @@ def dot_product_attention(
     products = lax.dot_general(
         query, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide
     )
-    logits = fnp.transpose(products, (0, 1, 3, 2, 4))
-    if scale is None:
-        scale = 1 / math.sqrt(features or 1)
-    logits = fnp.multiply(logits, scale)
+    logits = fnp.multiply(fnp.transpose(products, (0, 1, 3, 2, 4)), scale)
     if bias is not None:
         bias = _of_rank_4("bias", bias, full)
         bias = lax.convert_element_type(bias, wide)
         logits = fnp.add(logits, _grouped(bias, groups))
-    seen = _visible(
-        mask, full, groups, is_causal, local_window_size, key_value_seq_lengths
-    )
+    seen = _visible(mask, full, groups, is_causal, window, lengths[1])
     inside = None
-    if query_seq_lengths is not None:
-        inside = _within("query_seq_lengths", query_seq_lengths, batch, length)
+    if lengths[0] is not None:
+        inside = _within("query_seq_lengths", lengths[0], batch, length)
         rows = fnp.reshape(inside, (batch, 1, 1, length, 1))
         seen = rows if seen is None else fnp.logical_and(seen, rows)
     if seen is not None:
         # Not -inf: a row that sees nothing must not become nan.
-        lowest = -0.7 * float(dtypes.finfo(wide).max)
+        lowest = _lowest(wide)
         logits = fnp.where(fnp.broadcast_to(seen, split), logits, lowest)
     weights = lax.convert_element_type(softmax(logits), typeof(value).dtype)
     # [B, K, G, T, S] · [B, S, K, H] → [B, K, G, T, H]
@@ -120,11 +156,74 @@ def dot_product_attention(
     if inside is not None:
         rows = fnp.reshape(inside, (batch, length, 1, 1, 1))
         mixed = fnp.where(rows, mixed, 0)
-    out: Array = fnp.reshape(mixed, shape)
-    if not return_residual:
-        return out
     sums = fnp.transpose(logsumexp(logits, -1), (0, 3, 1, 2))
-    return out, lax.convert_element_type(fnp.reshape(sums, shape[:-1]), dtype)
+    return fnp.reshape(mixed, shape), fnp.reshape(sums, shape[:-1])
+
+
+def _fused(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    mask: Any,
+    scale: float,
+    is_causal: bool,
+    window: tuple[int, int] | None,
+    lengths: tuple[Any, Any],
+) -> tuple[Array, Array]:
+    """Returns what `_attend` does, by kernels that know biases but no masks."""
+    batch, length, heads, _ = typeof(query).shape
+    span = typeof(key).shape[1]
+    full = (batch, heads, length, span)
+    if 0 in full:
+        return _attend(query, key, value, bias, mask, scale, is_causal, window, lengths)
+    seen = 0
+    if window is not None:
+        before, after = window
+        if after and not is_causal:
+            raise ArgumentError(
+                f'{_NAME}: with implementation="cudnn" a window ends at the position '
+                f"itself, (n, 0), got local_window_size {window}"
+            )
+        is_causal, seen = True, before + 1
+    dtype = typeof(query).dtype
+    if bias is not None:
+        bias = lax.convert_element_type(_of_rank_4("bias", bias, full), dtype)
+    if mask is not None:
+        mask = _checked_mask(mask, full)
+        bias = fnp.where(mask, 0 if bias is None else bias, _lowest(dtype))
+        bias = lax.convert_element_type(bias, dtype)
+    if bias is not None:
+        bias = fnp.broadcast_to(bias, (*typeof(bias).shape[:2], length, span))
+    inside, counts = None, None
+    if lengths != (None, None):
+        if lengths[0] is not None:
+            inside = _within("query_seq_lengths", lengths[0], batch, length)
+        if lengths[1] is not None:
+            _within("key_value_seq_lengths", lengths[1], batch, span)
+        counts = [
+            fnp.full(batch, whole, dtypes.int32)
+            if given is None
+            else lax.convert_element_type(given, dtypes.int32)
+            for given, whole in zip(lengths, (length, span), strict=True)
+        ]
+
+    def plain(q: Any, k: Any, v: Any, bias: Any, counts: Any) -> Any:
+        both = tuple(counts) or (None, None)
+        out, _ = _attend(q, k, v, bias[0], None, scale, is_causal, window, both)
+        return out
+
+    out, sums = fused_attention(
+        query, key, value, bias, counts, Fused(scale, is_causal, seen), plain
+    )
+    if inside is not None:
+        out = fnp.where(fnp.reshape(inside, (batch, length, 1, 1)), out, 0)
+    return out, sums
+
+
+def _lowest(dtype: Any) -> float:
+    """Returns what stands for a product that is not seen."""
+    return -0.7 * float(dtypes.finfo(dtype).max)
 
 
 def _check_types(query: Any, key: Any, value: Any) -> Shape:
@@ -188,28 +287,46 @@ def _within(name: str, lengths: Any, batch: int, size: int) -> Any:
     return fnp.less(positions, fnp.expand_dims(lengths, 1))
 
 
+def _window(given: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    """Returns how many positions before and after itself one sees; None: all."""
+    if given is None:
+        return None
+    before, after = (given, given) if isinstance(given, int) else given
+    if before < 0 or after < 0:
+        raise ArgumentError(
+            f"{_NAME}: local_window_size must not be negative, got {given}"
+        )
+    return before, after
+
+
+def _checked_mask(mask: Any, full: Shape) -> Any:
+    """Returns the mask with four axes."""
+    mask = _of_rank_4("mask", mask, full)
+    if not dtypes.is_bool(typeof(mask).dtype):
+        raise DtypeError(f"{_NAME}: the mask must be bool, got {typeof(mask)}")
+    return mask
+
+
 def _visible(
-    mask: Any, full: Shape, groups: int, is_causal: bool, window: Any, lengths: Any
+    mask: Any,
+    full: Shape,
+    groups: int,
+    is_causal: bool,
+    window: tuple[int, int] | None,
+    lengths: Any,
 ) -> Any:
     """Returns what is seen: bool, against [B, K, G, T, S]; None means everything."""
     seen: list[Any] = []
     batch, _, length, span = full
     if mask is not None:
-        mask = _of_rank_4("mask", mask, full)
-        if not dtypes.is_bool(typeof(mask).dtype):
-            raise DtypeError(f"{_NAME}: the mask must be bool, got {typeof(mask)}")
-        seen.append(_grouped(mask, groups))
+        seen.append(_grouped(_checked_mask(mask, full), groups))
     if is_causal or window is not None:
         rows = lax.broadcasted_iota(dtypes.int32, (length, span), 0)
         columns = lax.broadcasted_iota(dtypes.int32, (length, span), 1)
         if is_causal:
             seen.append(fnp.less_equal(columns, rows))
         if window is not None:
-            before, after = (window, window) if isinstance(window, int) else window
-            if before < 0 or after < 0:
-                raise ArgumentError(
-                    f"{_NAME}: local_window_size must not be negative, got {window}"
-                )
+            before, after = window
             distance = fnp.subtract(columns, rows)
             seen.append(fnp.greater_equal(distance, -before))
             seen.append(fnp.less_equal(distance, after))
