@@ -238,11 +238,14 @@ def test_shardings(library: ctypes.CDLL) -> None:
     want = fxflow.nn.softmax(fnp.asarray(x))
     divided = fxflow.device_put(x, NamedSharding(mesh, P("i")))
     library.RowsSeen()
-    np.testing.assert_allclose(fxflow.jit(softmax)(divided), want, rtol=1e-6)
+    # Reading waits for one device, and all of them count.
+    whole = fxflow.jit(softmax)(divided).block_until_ready()
     assert library.RowsSeen() == 4 * 8  # each device has the whole
+    np.testing.assert_allclose(whole, want, rtol=1e-6)
     by_part = fxflow.shard_map(softmax, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
-    np.testing.assert_allclose(fxflow.jit(by_part)(divided), want, rtol=1e-6)
+    parts = fxflow.jit(by_part)(divided).block_until_ready()
     assert library.RowsSeen() == 8
+    np.testing.assert_allclose(parts, want, rtol=1e-6)
 
 
 # -- mistakes --------------------------------------------------------------------------

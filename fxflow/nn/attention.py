@@ -175,7 +175,7 @@ def _fused(
     batch, length, heads, _ = typeof(query).shape
     span = typeof(key).shape[1]
     full = (batch, heads, length, span)
-    if 0 in full:
+    if 0 in full or length == span == 1:  # cuDNN refuses both
         return _attend(query, key, value, bias, mask, scale, is_causal, window, lengths)
     seen = 0
     if window is not None:
@@ -196,7 +196,7 @@ def _fused(
     if bias is not None:
         bias = fnp.broadcast_to(bias, (*typeof(bias).shape[:2], length, span))
     inside, counts = None, None
-    if lengths != (None, None):
+    if any(given is not None for given in lengths):
         if lengths[0] is not None:
             inside = _within("query_seq_lengths", lengths[0], batch, length)
         if lengths[1] is not None:
@@ -218,6 +218,7 @@ def _fused(
     )
     if inside is not None:
         out = fnp.where(fnp.reshape(inside, (batch, length, 1, 1)), out, 0)
+        sums = fnp.where(fnp.expand_dims(inside, 2), sums, 0)
     return out, sums
 
 

@@ -140,14 +140,21 @@ def _quantized(x: Any, config: BlockScaleConfig) -> Any:
         exponent = fnp.where(fraction == 0.5, exponent - 1, exponent)
         scale = fnp.ldexp(fnp.ones_like(ratio), fnp.clip(exponent, -126, 127))
     else:
-        scale = convert(convert(ratio, dtypes.dtype(config.scale_type)), dtypes.float32)
+        scale = _rounded(ratio, config.scale_type)
     scale = fnp.where((scale == 0) | (ratio == 0), 1, scale)
     parts = fnp.clip(blocks / scale, -most, most)
-    stored = convert(parts, dtypes.dtype(config.data_type))
-    out = fnp.reshape(convert(stored, dtypes.float32) * scale, wide.aval.shape)
+    out = fnp.reshape(_rounded(parts, config.data_type) * scale, wide.aval.shape)
     if config.global_scale is not None:
         out = out * whole
     return out[..., :n]
+
+
+def _rounded(x: Any, dtype: Any) -> Any:
+    """Returns the numbers, float32, that `x` is rounded to when stored."""
+    # For GPUs XLA leaves out a conversion and the one back: what is computed in more
+    # bits than were asked for counts as better there, and here is something else.
+    stored = lax.optimization_barrier(convert(x, dtypes.dtype(dtype)))
+    return convert(stored, dtypes.float32)
 
 
 def _as_matrices(x: Any, batch: Any, contracting: Any) -> Any:
