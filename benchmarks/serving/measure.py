@@ -333,8 +333,8 @@ def recovery(series: list[list[float]]) -> float:
 def overload(models: list[str], seconds: float) -> Any:
     """(i) Three times what it can do: goodput, memory, and how soon it is as before.
 
-    The model has a core of its own, the last; server and generator share the first, as
-    what refuses and what asks would otherwise take what the model computes with.
+    The generator has a core of its own, the first, as asking for so much takes what
+    would answer otherwise; server and model have the others.
     """
     found = Found()
     cores = sorted(os.sched_getaffinity(0))
@@ -342,7 +342,7 @@ def overload(models: list[str], seconds: float) -> Any:
     for model in models:
         with fxflow(model, "--max-batch", "128") as server:
             wait_for(server, 1)
-            pinned(server.pids()[1:], set(cores[-1:]))
+            pinned(server.pids(), set(cores[1:]))
             asked = bodies("v2 binary")
             load(server, asked, closed=16, seconds=1)
             capacity = load(server, asked, closed=64, seconds=4)["good_per_second"]
