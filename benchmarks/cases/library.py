@@ -69,9 +69,16 @@ def version(name: str) -> str:
 
 
 ROUND_SECONDS = 0.05
+#: Of training steps: long enough for caches, and for threads of the library before that
+#: still spin for some time.
+STEP_SECONDS = 0.4
 
 
-def timed(call: Callable[[], Any], finish: Callable[[Any], Any]) -> Callable[[], float]:
+def timed(
+    call: Callable[[], Any],
+    finish: Callable[[Any], Any],
+    seconds: float = ROUND_SECONDS,
+) -> Callable[[], float]:
     """Measures `call` in a loop that is long enough for the clock.
 
     `finish` waits for the last result; it belongs to the time.
@@ -88,9 +95,9 @@ def timed(call: Callable[[], Any], finish: Callable[[Any], Any]) -> Callable[[],
 
     loop(3)
     count = 1
-    while (taken := loop(count)) < ROUND_SECONDS / 4:
+    while (taken := loop(count)) < seconds / 4:
         count *= 4
-    count = max(1, round(count * ROUND_SECONDS / taken))
+    count = max(1, round(count * seconds / taken))
     return lambda: loop(count) / count
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import convnets, torch_loads
-from .library import Case, Cases, timed
+from .library import STEP_SECONDS, Case, Cases, timed
 from .training import RATE
 
 
@@ -23,7 +23,7 @@ def stepping(build: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Any:
         optimizer.step()
         return value
 
-    return timed(call, lambda value: value.item())
+    return timed(call, lambda value: value.item(), STEP_SECONDS)
 
 
 def classifier(torch: Any, module: Any, x: Any, classes: int = 10) -> Any:
@@ -171,7 +171,7 @@ def stepping_itself(build: Callable[[Any], Callable[[], Any]]) -> Any:
     import torch
 
     torch.manual_seed(0)
-    return timed(build(torch), lambda value: value.item())
+    return timed(build(torch), lambda value: value.item(), STEP_SECONDS)
 
 
 def cases() -> Cases:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import convnets, loads, models
-from .library import Case, Cases, Library, Timed, once, timed
+from .library import STEP_SECONDS, Case, Cases, Library, Timed, once, timed
 from .tracing import put
 
 MODELS = {
@@ -74,7 +74,7 @@ def running(library: Library, step: Any, params: Any, batch: Any, nbytes: int) -
         held[0], value = step(held[0], *batch)
         return value
 
-    measure = timed(call, library.root.block_until_ready)
+    measure = timed(call, library.root.block_until_ready, STEP_SECONDS)
     return Timed(measure, work["flops"], nbytes)
 
 

@@ -4,6 +4,10 @@ XLA multiplies `(20, 16, n) @ (n, m)` as a product of 320 rows, and computes wha
 follows with the axes that it was written with. An array of one shape does not take the
 place of one of another, so each step from one form to the other costs as much memory
 again. Here what is computed element by element from such a product stays flat.
+
+So are gradients of matrices, sums over all axes of rows, products of flat arrays: with
+one axis XLA multiplies the transposed rows as they lie, with several it writes them
+anew first, column by column.
 """
 
 from __future__ import annotations
@@ -20,8 +24,8 @@ from fxflow.lax.reshaping import Reshape
 from fxflow.lax.select import SelectN
 from fxflow.transforms.passes.rewriting import made
 
-#: Elements of a product from which its memory matters.
-_LARGE = 1 << 20
+#: Elements of a product from which it matters.
+_LARGE = 1 << 16
 
 
 def flatten_products(graph: Graph) -> Graph:

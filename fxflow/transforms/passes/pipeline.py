@@ -13,13 +13,14 @@ from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.core.ir.higher_order import HigherOrder
 from fxflow.core.spmd.partition import mesh_in
 from fxflow.lax.control_flow.scan import Scan
+from fxflow.lax.dot import DotGeneral
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import COMMUTING
 from fxflow.lax.remat import Checkpoint
 from fxflow.transforms import passes as all_passes
 from fxflow.transforms.passes import PASSES
 
-# Operations on slices that passes look for; the others begin at a scan.
+# Operations on slices that passes look for; others begin at a scan, or a product.
 _ROWS = COMMUTING | {Gather.name, "conv_general_dilated"}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
@@ -80,6 +81,7 @@ def _has_work(graph: Graph) -> bool:
 def _finds_work(graph: Graph) -> bool:
     return any(
         node.primitive.name in _ROWS
+        or (node.primitive.name == DotGeneral.name and node.outputs[0].aval.ndim > 2)
         or (
             isinstance(node.primitive, HigherOrder)
             and (node.primitive.name == Scan.name or _work_inside(node))

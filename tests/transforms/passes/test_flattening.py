@@ -1,13 +1,14 @@
 """Flat products: the graph before and after, the same numbers, less memory."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import config, make_graph
+from fxflow import config, make_graph, nn
 from fxflow.transforms.passes import flattening
 from fxflow.transforms.passes.flattening import flatten_products
 from tests.transforms.passes.graphs import before_and_after, values
@@ -109,3 +110,21 @@ def test_memory(monkeypatch):
         sizes.append(compiled.memory_analysis()["temp_size_in_bytes"])
     logits = 4 * 4 * 16 * 4096
     assert sizes[1] < 1.5 * logits < sizes[0]
+
+
+def test_gradient_of_a_matrix():
+    """Nothing is written anew, transposed, for the sum over all axes of rows."""
+    args = values(8, 64, 256), values(256, 256)
+
+    def loss(h, w):
+        return fnp.sum(nn.gelu(h @ w) ** 2)
+
+    texts = []
+    for passes in ("join_scatters", "all"):
+        with config.override(passes=passes):
+            slope = fxflow.jit(fxflow.grad(lambda h, w: loss(nn.gelu(h @ w), w), 1))
+            texts.append(slope.lower(*args).compile().as_text())
+    transposed = [
+        len(re.findall(r" transpose\(.*dimensions={2,0,1}", t)) for t in texts
+    ]
+    assert transposed[1] == 0 < transposed[0]
