@@ -92,17 +92,15 @@ def dot_product_attention(
         scale = 1 / math.sqrt(shape[-1] or 1)
     window = _window(local_window_size)
     lengths = query_seq_lengths, key_value_seq_lengths
+    args = query, key, value, bias, mask, scale, is_causal, window, lengths
+    sums: Array | None
     if implementation == "cudnn":
         check(query)
-        out, sums = _fused(
-            query, key, value, bias, mask, scale, is_causal, window, lengths
-        )
+        out, sums = _fused(*args, with_sums=return_residual)
     else:
-        out, sums = _attend(
-            query, key, value, bias, mask, scale, is_causal, window, lengths
-        )
+        out, sums = _attend(*args)
     out = fnp.reshape(out, shape)
-    if not return_residual:
+    if not return_residual or sums is None:
         return out
     dtype = typeof(query).dtype
     return out, lax.convert_element_type(fnp.reshape(sums, shape[:-1]), dtype)
@@ -170,7 +168,8 @@ def _fused(
     is_causal: bool,
     window: tuple[int, int] | None,
     lengths: tuple[Any, Any],
-) -> tuple[Array, Array]:
+    with_sums: bool,
+) -> tuple[Array, Array | None]:
     """Returns what `_attend` does, by kernels that know biases but no masks."""
     batch, length, heads, _ = typeof(query).shape
     span = typeof(key).shape[1]
@@ -214,11 +213,13 @@ def _fused(
         return out
 
     out, sums = fused_attention(
-        query, key, value, bias, counts, Fused(scale, is_causal, seen), plain
+        *(query, key, value, bias, counts, Fused(scale, is_causal, seen), plain),
+        with_sums=with_sums,
     )
     if inside is not None:
         out = fnp.where(fnp.reshape(inside, (batch, length, 1, 1)), out, 0)
-        sums = fnp.where(fnp.expand_dims(inside, 2), sums, 0)
+        if sums is not None:
+            sums = fnp.where(fnp.expand_dims(inside, 2), sums, 0)
     return out, sums
 
 

@@ -76,7 +76,9 @@ def fused_attention(
     lengths: Sequence[Any] | None,
     fused: Fused,
     plain: Plain,
-) -> tuple[Array, Array]:
+    *,
+    with_sums: bool,
+) -> tuple[Array, Array | None]:
     """Attends by a fused kernel.
 
     Args:
@@ -89,22 +91,23 @@ def fused_attention(
       fused: what is computed.
       plain: computes the same by other means, for the derivative by the bias: that of
         the kernels is for one bias of all sequences only.
+      with_sums: whether the second result is wanted.
 
     Returns:
       float[B, T, N, H], and the logarithms of the softmax's sums, float32[B, T, N],
-      which are constants to derivatives.
+      which are constants to derivatives; or None.
     """
     given = () if bias is None else (bias,)
-    attend = _differentiable(fused, plain)
-    out, sums = attend(query, key, value, given, tuple(lengths or ()))
-    return out, lax.transpose(sums, (0, 2, 1))
+    attend = _differentiable(fused, plain, with_sums)
+    out, *sums = attend(query, key, value, given, tuple(lengths or ()))
+    return out, lax.transpose(sums[0], (0, 2, 1)) if sums else None
 
 
-def _differentiable(fused: Fused, plain: Plain) -> Callable[..., Any]:
-    forward, backward = _forward(fused), _backward(fused)
-
-    def primal(*args: Any) -> Any:
-        return forward(*args)
+def _differentiable(
+    fused: Fused, plain: Plain, with_sums: bool
+) -> Callable[..., tuple[Any, ...]]:
+    primal = _forward(fused, with_sums)
+    forward, backward = _forward(fused, True), _backward(fused)
 
     def pass_forward(*given: Any) -> Any:
         args = tree.map(
@@ -113,7 +116,7 @@ def _differentiable(fused: Fused, plain: Plain) -> Callable[..., Any]:
         out, sums = forward(*args)
         # Residuals are arrays: that one is there says that its derivative is wanted.
         wanted = tuple(bias.value for bias in given[3] if bias.perturbed)
-        return (out, sums), (args, out, sums, wanted)
+        return (out, sums) if with_sums else (out,), (args, out, sums, wanted)
 
     def pass_back(kept: Any, cotangents: Any) -> Any:
         (query, key, value, bias, lengths), out, sums, wanted = kept
@@ -131,7 +134,7 @@ def _differentiable(fused: Fused, plain: Plain) -> Callable[..., Any]:
 
 
 @functools.cache
-def _forward(fused: Fused) -> Callable[..., Any]:
+def _forward(fused: Fused, with_sums: bool) -> Callable[..., Any]:
     """Returns the call of `query, key, value, (bias,), (lengths, lengths)`."""
 
     def call(query: Any, key: Any, value: Any, bias: Any, lengths: Any) -> Any:
@@ -141,13 +144,13 @@ def _forward(fused: Fused) -> Callable[..., Any]:
             ShapeDtypeStruct((batch, heads, length, features), q.dtype),
             ShapeDtypeStruct((batch, heads, length), dtypes.float32),
         ]
-        out, sums = _call(
+        out, *sums = _call(
             "fmhaScaleBiasSoftmax" if bias else "fmhaSoftmax",
             (query, key, value, *bias, *lengths),
-            results,
+            results if with_sums else results[:1],
             _config(fused, query, key, lengths, _PRODUCTS),
         )
-        return lax.transpose(out, _HEADS_INSIDE), sums
+        return lax.transpose(out, _HEADS_INSIDE), *sums
 
     return _folding(call)
 
