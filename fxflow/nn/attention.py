@@ -50,9 +50,9 @@ def dot_product_attention(
       local_window_size: how many positions before and after itself a position sees; an
         integer or a pair.
       implementation: None or `"xla"`; `"cudnn"` for NVIDIA's fused kernels, which keep
-        no products and so take memory and time of a GPU by T + S, not T · S: float16
-        or bfloat16, H a multiple of 8 and at most 256, no window that reaches beyond
-        the position itself.
+        no products, so that memory grows with T + S and not with T · S: for float16
+        and bfloat16, H a multiple of 8 and at most 256, and no window that reaches
+        beyond the position itself (but `is_causal`).
       return_residual: whether to return the logarithms of the softmax's sums as well.
 
     Returns:
