@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import NamedSharding, P, lax, memory
+from fxflow import NamedSharding, P, lax, memory, nn
 from fxflow.devices import plugins, topologies
 
 DATA = Path(__file__).parents[1] / "devices" / "data"
@@ -207,3 +207,17 @@ def test_checkpoints_in_host_memory(accelerator, split):
         assert peak < saved.memory_analysis()["peak_memory_in_bytes"] - 0.8 * hidden
         assert text.count("S(5)") > 2
     assert sizes_of(saved, "temp")[1] == 0
+
+
+def test_what_is_stored_in_few_bits_is_rounded():
+    """XLA leaves out a conversion and the one back, for GPUs, if nothing is between."""
+    where = fxflow.SingleDeviceSharding(devices_of("gpu")[0])
+    like = fxflow.ShapeDtypeStruct((4, 64), "float32", sharding=where)
+    config = nn.get_scaled_dot_general_config("nvfp4")
+    product = fxflow.jit(
+        lambda x: nn.scaled_dot_general(
+            x, x, (((1,), (1,)), ((), ())), configs=[config] * 3
+        )
+    )
+    text = product.trace(like).lower().compile().as_text()
+    assert "f4e2m1fn[" in text and "f8e4m3fn[" in text
