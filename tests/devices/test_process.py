@@ -105,6 +105,25 @@ def test_ends_quietly_each_time(kind: str) -> None:
         assert run_module("endings", kind, seed, status) == (status, "end\n"), seed
 
 
+ALONE = """
+import sys, threading, time
+from fxflow.devices import process
+
+before = sys.getswitchinterval()
+assert process._wait_for_threads(time.monotonic() + 10)
+assert sys.getswitchinterval() == before  # nobody is held off, so nobody is waited for
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+assert process._wait_for_threads(time.monotonic() + 10)
+assert sys.getswitchinterval() > 1e3
+"""
+
+
+def test_threads_are_waited_for_where_there_are_some(
+    run_python: Callable[..., str],
+) -> None:
+    run_python(ALONE)
+
+
 # -- forks -----------------------------------------------------------------------------
 
 FORK = """
