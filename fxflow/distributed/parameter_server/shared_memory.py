@@ -282,6 +282,25 @@ class SharedMemory:
         # Another door of the same process may have the number of one that is closed.
         return known[:3] == said[:3] and self._of_peer.is_there()
 
+    def turns_to(self, said: Hello) -> bool:
+        """Forgets the peer's door for another one of the same process.
+
+        This end's own door stays: the peer may have read its secret by now, and if both
+        ends took another door whenever they hear of one, they would never meet.
+
+        Returns:
+          Whether it is the same process.
+        """
+        if self._peer is None or self._peer[:2] != said[:2]:
+            return False
+        self.ready = False
+        for block in self._blocks:
+            block.close()
+        self._blocks.clear()
+        self._windows.clear()
+        self._peer = self._of_peer = None
+        return True
+
     def meet(self, said: Hello) -> bytes | None:
         """Takes the peer's hello.
 
@@ -444,7 +463,7 @@ class Memories:
         """
         said = _said(frame)
         memory = self._of.get(peer)
-        if memory is None or not memory.is_of(said):
+        if memory is None or not (memory.is_of(said) or memory.turns_to(said)):
             memory = self._begin(peer)
         answer = None if memory is None else memory.meet(said)
         if answer is not None:

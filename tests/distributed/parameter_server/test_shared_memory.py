@@ -160,6 +160,29 @@ def test_a_peer_that_came_again_with_the_same_number() -> None:
     ours.close()
 
 
+def test_ends_that_take_other_doors_at_one_time_meet() -> None:
+    """Each hears of a door that the other has left; neither leaves its own for it."""
+    to_them: list[bytes] = []
+    to_us: list[bytes] = []
+    us = Memories(lambda _, frame: to_them.append(frame))
+    them = Memories(lambda _, frame: to_us.append(frame))
+    try:
+        us.ask(b"w")
+        them.meet(b"w", to_them.pop())
+        us.renew(b"w")
+        us.meet(b"w", to_us.pop())  # of a door that proves what is gone
+        for _ in range(5):
+            while to_them:
+                them.meet(b"w", to_them.pop(0))
+            while to_us:
+                us.meet(b"w", to_us.pop(0))
+        assert us.ask(b"w") is not None and them.ask(b"w") is not None
+        assert not to_them and not to_us
+    finally:
+        us.close()
+        them.close()
+
+
 def test_another_machine(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
