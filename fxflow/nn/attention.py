@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -90,34 +90,50 @@ def dot_product_attention(
         query, key, value = (fnp.expand_dims(x, 0) for x in (query, key, value))
     if scale is None:
         scale = 1 / math.sqrt(shape[-1] or 1)
-    window = _window(local_window_size)
-    lengths = query_seq_lengths, key_value_seq_lengths
-    args = query, key, value, bias, mask, scale, is_causal, window, lengths
-    sums: Array | None
+    options = _Options(
+        bias,
+        mask,
+        scale,
+        is_causal,
+        _window(local_window_size),
+        (query_seq_lengths, key_value_seq_lengths),
+        return_residual,
+    )
     if implementation == "cudnn":
         check(query)
-        out, sums = _fused(*args, with_sums=return_residual)
+        out, sums = _fused(query, key, value, options)
     else:
-        out, sums = _attend(*args)
+        out, sums = _attend(query, key, value, options)
     out = fnp.reshape(out, shape)
-    if not return_residual or sums is None:
+    if sums is None:
         return out
     dtype = typeof(query).dtype
     return out, lax.convert_element_type(fnp.reshape(sums, shape[:-1]), dtype)
 
 
+class _Options(NamedTuple):
+    """What is computed of query, key and value: see `dot_product_attention`.
+
+    Attributes:
+      window: how many positions before and after itself a position sees; None: all.
+      lengths: of the queries and of the keys.
+      with_sums: whether the logarithms of the sums are wanted.
+    """
+
+    bias: Any
+    mask: Any
+    scale: float
+    is_causal: bool
+    window: tuple[int, int] | None
+    lengths: tuple[Any, Any]
+    with_sums: bool
+
+
 def _attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any,
-    mask: Any,
-    scale: float,
-    is_causal: bool,
-    window: tuple[int, int] | None,
-    lengths: tuple[Any, Any],
-) -> tuple[Array, Array]:
+    query: Any, key: Any, value: Any, options: _Options
+) -> tuple[Array, Array | None]:
     """Returns the result, [B, T, N, H], and the logarithms of the sums, [B, T, N]."""
+    bias, mask, scale, is_causal, window, lengths, with_sums = options
     shape = typeof(query).shape
     batch, length, heads, features = shape
     _, span, groups, _ = typeof(key).shape
@@ -154,28 +170,23 @@ def _attend(
     if inside is not None:
         rows = fnp.reshape(inside, (batch, length, 1, 1, 1))
         mixed = fnp.where(rows, mixed, 0)
+    out = fnp.reshape(mixed, shape)
+    if not with_sums:
+        return out, None
     sums = fnp.transpose(logsumexp(logits, -1), (0, 3, 1, 2))
-    return fnp.reshape(mixed, shape), fnp.reshape(sums, shape[:-1])
+    return out, fnp.reshape(sums, shape[:-1])
 
 
 def _fused(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any,
-    mask: Any,
-    scale: float,
-    is_causal: bool,
-    window: tuple[int, int] | None,
-    lengths: tuple[Any, Any],
-    with_sums: bool,
+    query: Any, key: Any, value: Any, options: _Options
 ) -> tuple[Array, Array | None]:
     """Returns what `_attend` does, by kernels that know biases but no masks."""
+    bias, mask, scale, is_causal, window, lengths, with_sums = options
     batch, length, heads, _ = typeof(query).shape
     span = typeof(key).shape[1]
     full = (batch, heads, length, span)
     if 0 in full or length == span == 1:  # cuDNN refuses both
-        return _attend(query, key, value, bias, mask, scale, is_causal, window, lengths)
+        return _attend(query, key, value, options)
     seen = 0
     if window is not None:
         before, after = window
@@ -208,9 +219,12 @@ def _fused(
         ]
 
     def plain(q: Any, k: Any, v: Any, bias: Any, counts: Any) -> Any:
+        # The mask is in the bias.
         both = tuple(counts) or (None, None)
-        out, _ = _attend(q, k, v, bias[0], None, scale, is_causal, window, both)
-        return out
+        alike = options._replace(
+            bias=bias[0], mask=None, is_causal=is_causal, lengths=both, with_sums=False
+        )
+        return _attend(q, k, v, alike)[0]
 
     out, sums = fused_attention(
         *(query, key, value, bias, counts, Fused(scale, is_causal, seen), plain),

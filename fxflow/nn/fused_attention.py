@@ -138,14 +138,10 @@ def _forward(fused: Fused, with_sums: bool) -> Callable[..., Any]:
     """Returns the call of `query, key, value, (bias,), (lengths, lengths)`."""
 
     def call(query: Any, key: Any, value: Any, bias: Any, lengths: Any) -> Any:
-        q = typeof(query)
-        batch, length, heads, features = q.shape
-        results = [
-            ShapeDtypeStruct((batch, heads, length, features), q.dtype),
-            ShapeDtypeStruct((batch, heads, length), dtypes.float32),
-        ]
+        result = _heads_first(query)
+        results = [result, ShapeDtypeStruct(result.shape[:-1], dtypes.float32)]
         out, *sums = _call(
-            "fmhaScaleBiasSoftmax" if bias else "fmhaSoftmax",
+            _target(bias),
             (query, key, value, *bias, *lengths),
             results if with_sums else results[:1],
             _config(fused, query, key, lengths, _PRODUCTS),
@@ -169,20 +165,25 @@ def _backward(fused: Fused) -> Callable[..., Any]:
         out: Any,
         lengths: Any,
     ) -> Any:
-        results = []
-        for x in map(typeof, (query, key, value)):
-            batch, length, heads, features = x.shape
-            shape = batch, heads, length, features
-            results.append(ShapeDtypeStruct(shape, x.dtype))
         slopes = _call(
-            ("fmhaScaleBiasSoftmax" if bias else "fmhaSoftmax") + "Backward",
+            f"{_target(bias)}Backward",
             (query, key, value, sums, slope, *bias, out, *lengths),
-            results,
+            list(map(_heads_first, (query, key, value))),
             _config(fused, query, key, lengths, _PRODUCTS_BACK),
         )
         return tuple(lax.transpose(x, _HEADS_INSIDE) for x in slopes)
 
     return _folding(call)
+
+
+def _target(bias: Any) -> str:
+    return "fmhaScaleBiasSoftmax" if bias else "fmhaSoftmax"
+
+
+def _heads_first(x: Any) -> ShapeDtypeStruct:
+    """Returns the type of [B, N, T, H] for an array [B, T, N, H]."""
+    batch, length, heads, features = typeof(x).shape
+    return ShapeDtypeStruct((batch, heads, length, features), typeof(x).dtype)
 
 
 def _call(
