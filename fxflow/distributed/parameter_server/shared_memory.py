@@ -258,12 +258,17 @@ class SharedMemory:
 
     def close(self) -> None:
         """Gives back what nobody reads, and the rest when nobody does any more."""
+        self._forget_peer()
+        self._door.close()
+
+    def _forget_peer(self) -> None:
+        """Gives back all but the door."""
         self.ready = False
-        for block in (self._door, *self._blocks):
+        for block in self._blocks:
             block.close()
         self._blocks.clear()
         self._windows.clear()
-        self._of_peer = None
+        self._peer = self._of_peer = None
 
     # -- meeting -----------------------------------------------------------------------
 
@@ -293,12 +298,7 @@ class SharedMemory:
         """
         if self._peer is None or self._peer[:2] != said[:2]:
             return False
-        self.ready = False
-        for block in self._blocks:
-            block.close()
-        self._blocks.clear()
-        self._windows.clear()
-        self._peer = self._of_peer = None
+        self._forget_peer()
         return True
 
     def meet(self, said: Hello) -> bytes | None:
