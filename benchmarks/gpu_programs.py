@@ -99,13 +99,9 @@ def work(name: str, target: str) -> None:
         )
         traced = training.step_of(own, model).trace(*like)
         compiled = traced.lower().compile()
-        sizes = compiled.memory_analysis()
         told[title] = {
             **counts(compiled.as_text()),
-            **{
-                label: sizes[key] if isinstance(sizes, dict) else getattr(sizes, key)
-                for label, key in SIZES.items()
-            },
+            **{label: library.nbytes_of(compiled, key) for label, key in SIZES.items()},
         }
         print(f"{name}: {title}", file=sys.stderr, flush=True)
     print(json.dumps(told))

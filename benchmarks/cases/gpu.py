@@ -6,23 +6,20 @@ from typing import Any
 import numpy
 
 from . import convnets, loads, models, torch_training
-from .library import Case, Cases, Library, timed
+from .library import Case, Cases, Library, nbytes_of, timed
 from .tracing import put
 from .training import MODELS, step_of, stepping
 
-SIZE = {"batch": 4, "length": 4096, "heads": 16, "size": 128}
+#: Of attention: batch, positions, heads, features.
+SHAPE = 4, 4096, 16, 128
 LARGE = {"layers": 12, "size": 768, "heads": 12, "batch": 8, "length": 1024}
-
-
-def _shape() -> tuple[int, ...]:
-    return SIZE["batch"], SIZE["length"], SIZE["heads"], SIZE["size"]
 
 
 def attention(library: Library, implementation: str, gradient: bool) -> Any:
     """Measures causal attention of 16 heads over 4,096 positions, `bf16`."""
     root, np, nn = library.root, library.np, library.nn
     rng = numpy.random.default_rng(0)
-    arrays = [np.asarray(rng.standard_normal(_shape()), "bfloat16") for _ in range(3)]
+    arrays = [np.asarray(rng.standard_normal(SHAPE), "bfloat16") for _ in range(3)]
 
     def attend(*arrays: Any) -> Any:
         return nn.dot_product_attention(
@@ -40,7 +37,7 @@ def torch_attention(gradient: bool) -> Any:
     """Measures the same in PyTorch."""
     import torch
 
-    batch, length, heads, size = _shape()
+    batch, length, heads, size = SHAPE
     shape = batch, heads, length, size
     arrays = [
         torch.randn(shape, dtype=torch.bfloat16, requires_grad=gradient)
@@ -60,12 +57,8 @@ def memory(library: Library, maker: Callable[..., models.Model]) -> Any:
     model = maker(library)
     params, batch = put(library, model.params), put(library, model.batch)
     compiled = step_of(library, model).lower(params, *batch).compile()
-    sizes = compiled.memory_analysis()
-    if isinstance(sizes, dict):
-        nbytes = sizes["temp_size_in_bytes"]
-    else:
-        nbytes = sizes.temp_size_in_bytes
-    return lambda: float(nbytes) / 1e6
+    nbytes = nbytes_of(compiled, "temp_size_in_bytes")
+    return lambda: nbytes / 1e6
 
 
 def large(library: Library) -> models.Model:

@@ -125,6 +125,13 @@ def peaks(library: Library) -> dict[str, float]:
     }
 
 
+def nbytes_of(compiled: Any, what: str) -> int:
+    """What a compiled program's `memory_analysis()` says, of fxflow or JAX."""
+    sizes = compiled.memory_analysis()
+    nbytes: int = sizes[what] if isinstance(sizes, dict) else getattr(sizes, what)
+    return nbytes
+
+
 def once(call: Callable[[], Any]) -> float:
     """Seconds of one call."""
     started = time.perf_counter()
