@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,28 @@ def tree_labels(function: Any, in_tree: Any, keywords: bool = False) -> list[str
     """
     given = in_tree.unflatten(range(in_tree.num_leaves))
     return leaf_labels(function, *given) if keywords else leaf_labels(function, given)
+
+
+def dotted_names(in_tree: Any, labels: Sequence[str]) -> list[str]:
+    """Returns names of the leaves of `(args, kwargs)` for files: `params.layers.0`.
+
+    Args:
+      in_tree: structure of `(args, kwargs)`.
+      labels: of its leaves, as `leaf_labels` gives them.
+    """
+    paths = [p for p, _ in tree.leaves_with_path(in_tree.unflatten(range(len(labels))))]
+    names = []
+    for path, label in zip(paths, labels, strict=True):
+        # The first two keys are the place in `(args, kwargs)`: the label knows a name.
+        inside = path[2:]
+        base = label.removesuffix(tree.keystr(inside)).strip("*#")
+        names.append(re.sub(r"\[(\w+)\]", r".\1", base) + dotted_path(inside))
+    return names
+
+
+def dotted_path(path: Any) -> str:
+    """Returns a place in a tree as part of a name: `.layers.0`."""
+    return "".join(f".{tree.keystr((key,), simple=True)}" for key in path)
 
 
 def listed(labels: Sequence[str], function: str) -> str:

@@ -7,6 +7,7 @@ derivatives, what was loaded has those that were written.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,9 @@ from fxflow.export import records
 from fxflow.export.calls import call
 from fxflow.export.foreign import reread
 from fxflow.export.records import Record
+
+#: How a `.fx` file begins: not text, and changed by whatever changes the ends of lines.
+FILE_MARK = b"\x89FX\r\n\x1a\n\0"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -46,11 +50,15 @@ class Exported(Record):
       module_kept_var_idx: which leaves of the arguments `main` takes.
       uses_global_constants: whether sizes or the platform are arguments of the program.
       traced: the graph it was made of; None of what was loaded.
+      in_names: of the leaves of the arguments, by the function's parameters, such as
+        `x` or `params.w`. A `.fx` file keeps them; JAX's format has no place for them,
+        so what `deserialize` returns has none.
 
     Source: `jax.export.Exported`.
     """
 
     traced: Any = None
+    in_names: tuple[str, ...] = ()
     _get_vjp: Callable[[Exported], Exported] | None = None
 
     def __repr__(self) -> str:
@@ -186,9 +194,19 @@ def deserialize(
 
     Source: `jax.export.deserialize`.
     """
+    if isinstance(blob, str | os.PathLike):
+        raise ArgumentError(
+            f"deserialize: expected bytes of Exported.serialize, got the path "
+            f"{os.fspath(blob)!r}; fxflow.export.load reads a .fx file by its path"
+        )
     if not isinstance(blob, bytes | bytearray | memoryview):
         raise ArgumentError(f"deserialize: expected bytes, got {type(blob).__name__}")
     blob = bytes(blob)
+    if blob.startswith(FILE_MARK):
+        raise ExportError(
+            "deserialize: these are the bytes of a .fx file, not of "
+            "Exported.serialize; fxflow.export.load reads the file by its path"
+        )
     found = records.decode(blob)
     if not (trusted or records.has_digest(blob)):
         programs = reread([record.mlir_module_serialized for record in found])

@@ -9,6 +9,7 @@ from typing import Any
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct
 from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import boundary
+from fxflow.core.labels import dotted_names
 from fxflow.core.runtime.lowering import dense
 from fxflow.core.source import graph_name
 from fxflow.devices import clients
@@ -145,6 +146,7 @@ def _exported(
         uses_global_constants=len(platforms) > 1
         or any(is_symbolic(aval.shape) for aval in ins),
         traced=traced,
+        in_names=tuple(dotted_names(traced.in_tree, traced.labels)),
         _get_vjp=lambda _: _exported_vjp(traced, name, platforms, checks),
     )
 

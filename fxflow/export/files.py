@@ -19,7 +19,7 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,17 +31,15 @@ from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.arrays.convert import as_array
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, ExportError
-from fxflow.export import tensors
+from fxflow.export import records, tensors
 from fxflow.export.compiled import Ready, ready
 from fxflow.export.compiled import compiled as compile_program
-from fxflow.export.exported import Exported, deserialize
+from fxflow.export.exported import FILE_MARK, Exported, deserialize
 from fxflow.lax.random_bits import random_unwrap, random_wrap
 
 Path_ = str | os.PathLike[str]
 Buffer = bytes | memoryview
 
-#: Not text, and changed by whatever changes the ends of lines.
-_MARK = b"\x89FX\r\n\x1a\n\0"
 _VERSION = 1
 #: Mark, version, length of the text, digest of the text.
 _HEAD = struct.Struct("<8sII32s")
@@ -146,6 +144,11 @@ def save(
       Array([[3., 3.]], dtype=float32)
     """
     if not isinstance(exported, Exported):
+        if isinstance(exported, bytes | bytearray | memoryview):
+            raise ArgumentError(
+                "save: expected an Exported, got bytes; save takes what export(...) "
+                "returns, and deserialize makes that of the bytes of serialize"
+            )
         raise ArgumentError(f"save: expected an Exported, got {exported!r}")
     if beside is not None and (params is None or not _is_name(beside)):
         raise ArgumentError(
@@ -156,6 +159,8 @@ def save(
         ("program", [bytes(exported.serialize(vjp_order))])
     ]
     described: dict[str, Any] = {"fxflow": __version__}
+    if exported.in_names:
+        described["in_names"] = list(exported.in_names)
     if params is not None:
         parts = list[Buffer](tensors.encode(_named_arrays(exported, params)))
         if beside is None:
@@ -204,7 +209,7 @@ def _laid_out(
             break
         length = len(text)
     written = [
-        _HEAD.pack(_MARK, _VERSION, length, hashlib.sha256(text).digest()) + text
+        _HEAD.pack(FILE_MARK, _VERSION, length, hashlib.sha256(text).digest()) + text
     ]
     end = _HEAD.size + length
     for (_, parts, _, size), entry in zip(known, listed, strict=True):
@@ -246,6 +251,11 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
           ...
       FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/model.fx'
     """
+    if isinstance(path, bytes | bytearray | memoryview):
+        raise ArgumentError(
+            "load: expected the path of a .fx file, got bytes; "
+            "fxflow.export.deserialize reads the bytes of Exported.serialize"
+        )
     data = _mapped(path)
     described, parts = _header(data, path)
     for name, part in parts.items():
@@ -255,6 +265,9 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
         raise ExportError(f"{path} has no program")
     program = parts["program"]
     exported = deserialize(bytes(data[program.start : program.start + program.size]))
+    names = described.get("in_names", ())
+    if len(names) == len(exported.in_avals):
+        exported = replace(exported, in_names=tuple(map(str, names)))
     found: memoryview | None = None
     if "params" in parts:
         part = parts["params"]
@@ -279,8 +292,8 @@ def _mapped(path: Path_) -> memoryview:
 
 def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _Part]]:
     """Returns what a file says of itself, after all but the parts has been checked."""
-    if len(data) < _HEAD.size or bytes(data[:8]) != _MARK:
-        raise ExportError(f"{path} is no .fx file")
+    if len(data) < _HEAD.size or bytes(data[:8]) != FILE_MARK:
+        raise ExportError(f"{path} is not a .fx file{_instead(data)}")
     _, version, length, digest = _HEAD.unpack(data[: _HEAD.size])
     if version != _VERSION:
         raise ExportError(
@@ -308,6 +321,18 @@ def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _P
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ExportError(f"{path} is damaged: {error}") from None
     return described, {part.name: part for part in parts}
+
+
+def _instead(data: memoryview) -> str:
+    """Returns what a file is that is not a `.fx` file, and what reads it."""
+    try:
+        records.decode(bytes(data))
+    except ExportError:
+        return ""
+    return (
+        ": it holds the bytes of Exported.serialize, which fxflow.export.deserialize "
+        "reads; fxflow.export.save writes .fx files"
+    )
 
 
 def _require(data: memoryview, digest: str, path: Path_, what: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, put_host
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, prune
+from fxflow.core.labels import dotted_names, dotted_path
 from fxflow.core.source import graph_name
 from fxflow.errors import ArgumentError
 from fxflow.export.onnx_rules.writer import IR_VERSION, OPSET, Value, Writer
@@ -222,7 +222,7 @@ def onnx(
             "onnx needs the package: pip install 'fxflow[onnx]'"
         ) from None
     w = Writer(traced.name)
-    names = _in_names(traced.in_tree, traced.labels)
+    names = dotted_names(traced.in_tree, traced.labels)
     bound, in_tree = _bound(traced, params)
     values = [
         _initializer(w, f"captured.{i}", words_of(const), quantize)
@@ -237,7 +237,7 @@ def onnx(
         inputs.append((value, aval))
         values.append(value)
     out_names = [
-        w.unique(f"output{_path(path)}")
+        w.unique(f"output{dotted_path(path)}")
         for path, _ in tree.leaves_with_path(
             traced.out_tree.unflatten(range(traced.out_tree.num_leaves))
         )
@@ -257,23 +257,6 @@ def onnx(
 
 
 # -- names -----------------------------------------------------------------------------
-
-
-def _path(path: Any) -> str:
-    """Returns a place in a tree as part of a name: `.layers.0`."""
-    return "".join(f".{tree.keystr((key,), simple=True)}" for key in path)
-
-
-def _in_names(in_tree: Any, labels: Sequence[str]) -> list[str]:
-    """Returns names of the leaves of `(args, kwargs)`: `params.layers.0`."""
-    paths = [p for p, _ in tree.leaves_with_path(in_tree.unflatten(range(len(labels))))]
-    names = []
-    for path, label in zip(paths, labels, strict=True):
-        # The first two keys are the place in `(args, kwargs)`: the label knows a name.
-        inside = path[2:]
-        base = label.removesuffix(tree.keystr(inside)).strip("*#")
-        names.append(re.sub(r"\[(\w+)\]", r".\1", base) + _path(inside))
-    return names
 
 
 def _bound(traced: Any, params: Any) -> tuple[list[Any], Any]:

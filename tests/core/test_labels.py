@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fxflow.core import tree
 from fxflow.core.labels import (
+    dotted_names,
     leaf_labels,
     listed,
     parameter_names,
@@ -28,6 +29,13 @@ def test_labels_of_leaves():
     assert leaf_labels(fun, args, kwargs) == expected
     assert tree_labels(fun, tree.structure((args, kwargs)), True) == expected
     assert tree_labels(fun, tree.structure(args)) == expected[:3]
+
+
+def test_names_for_files():
+    args, kwargs = ({"w": 1, "b": (2, 3)}, 4, 5), {"k": [4]}
+    in_tree = tree.structure((args, kwargs))
+    names = dotted_names(in_tree, tree_labels(fun, in_tree, True))
+    assert names == ["a.b.0", "a.b.1", "a.w", "b", "rest.0", "k.0"]
 
 
 def test_in_words():

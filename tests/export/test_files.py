@@ -110,12 +110,41 @@ def test_parameters_that_do_not_fit(exported, tmp_path):
 
 def test_files_that_are_none(exported, tmp_path):
     path = tmp_path / "model.fx"
-    for data in (b"", b"PK\x03\x04", bytes(100), bytes(exported.serialize())):
+    for data in (b"", b"PK\x03\x04", bytes(100)):
         path.write_bytes(data)
-        with pytest.raises(ExportError, match=r"is no \.fx file"):
+        with pytest.raises(ExportError, match=r"is not a \.fx file$"):
             export.load(path)
     with pytest.raises(FileNotFoundError):
         export.load(tmp_path / "absent.fx")
+
+
+def test_files_and_serialized_bytes_are_told_apart(exported, tmp_path):
+    path, blob = tmp_path / "model.fx", exported.serialize()
+    path.write_bytes(blob)
+    with pytest.raises(ExportError, match=r"holds the bytes of Exported\.serialize.*"):
+        export.load(path)
+    export.save(path, exported)
+    with pytest.raises(ExportError, match=r"of a \.fx file, not.*export\.load reads"):
+        export.deserialize(path.read_bytes())
+    with pytest.raises(ArgumentError, match=r"got the path .*model\.fx'.*export\.load"):
+        export.deserialize(path)
+    with pytest.raises(ArgumentError, match=r"got bytes; fxflow\.export\.deserialize"):
+        export.load(blob)
+    with pytest.raises(ArgumentError, match="got bytes; save takes what export"):
+        export.save(path, blob)
+
+
+def test_a_file_keeps_the_names_of_the_arguments(exported, tmp_path):
+    path = tmp_path / "model.fx"
+    names = ("params.b", "params.layers.0.w", "params.layers.1.w", "x")
+    assert exported.in_names == names
+    export.save(path, exported)
+    assert export.load(path).exported.in_names == names
+    # JAX's format has no place for them.
+    bare = export.deserialize(exported.serialize())
+    assert bare.in_names == ()
+    export.save(path, bare)
+    assert export.load(path).exported.in_names == ()
 
 
 def laid_out(described, *contents):

@@ -33,7 +33,8 @@ def load_exported(
     Args:
       pattern: the path, in which `*` stands for any text.
       inputs: names of the inputs, in order, and their types, which have to be the
-        program's; else arguments that are dicts name them, or they are ``input``.
+        program's. Without them an input has the name of the function's parameter, or
+        of its place in a parameter that is a dict; ``input`` in files that do not know.
       outputs: names of what comes out; likewise.
       batched: whether the first axis of all inputs and outputs is that of a batch.
       compiled: whether to run the machine code in the files; see `fxflow.export.load`.
@@ -108,15 +109,18 @@ def _specs(bundle: Bundle, path: str) -> list[TensorSpec]:
     """Returns names and types of the arguments that are not in the file."""
     positional, named = _arguments(bundle)
     count = sum(part.num_leaves for part in positional) + named.num_leaves
-    structure = [part.unflatten(range(part.num_leaves)) for part in positional]
-    names: list[str] = []
-    for k, part in enumerate(structure):
-        alone = "input" if len(structure) == 1 else f"input_{k}"
-        for keys, _ in tree.leaves_with_path(part):
-            names.append(tree.keystr(keys, simple=True, separator=".") or alone)
-    options = named.unflatten(range(named.num_leaves))
-    for keys, _ in tree.leaves_with_path(options):
-        names.append(tree.keystr(keys, simple=True, separator="."))
+    arguments = [*positional, named]
+    inside, numbered = [], []
+    for k, part in enumerate(arguments):
+        for keys, _ in tree.leaves_with_path(part.unflatten(range(part.num_leaves))):
+            inside.append(tree.keystr(keys, simple=True, separator="."))
+            numbered.append("input" if len(arguments) == 2 else f"input_{k}")
+    # Files of an earlier fxflow, and programs of JAX, do not know the parameters.
+    known = bundle.exported.in_names[len(bundle.exported.in_avals) - count :]
+    whole = list(known) or numbered
+    names = [part or name for part, name in zip(inside, whole, strict=True)]
+    if len(set(names)) < count:
+        names = whole
     if not count or len(set(names)) < count:
         raise ServeError(f"{path}: its arguments have no names of their own: {names}")
     avals = bundle.exported.in_avals[len(bundle.exported.in_avals) - count :]

@@ -38,7 +38,7 @@ def test_several_sizes(tmp_path: Path, compiled: bool) -> None:
         f"{tmp_path}/m-*.fx", arguments={"compiled": compiled}, outputs=["scores"]
     )
     signature = model.prepare(64)
-    assert [(s.name, str(s)) for s in signature.inputs] == [("input", "f32[batch,3]")]
+    assert [(s.name, str(s)) for s in signature.inputs] == [("x", "f32[batch,3]")]
     assert [(s.name, str(s)) for s in signature.outputs] == [("scores", "f32[batch,2]")]
     assert signature.sizes == (1, 4)
     for rows in range(1, 5):
@@ -72,12 +72,32 @@ def test_names_and_what_has_no_batch(tmp_path: Path) -> None:
         load_model(str(path))
 
 
+def test_two_arguments_with_the_same_members(tmp_path: Path) -> None:
+    @fxflow.jit
+    def both(old: Any, new: Any, x: Any) -> Any:
+        return old["w"] + new["w"] + x
+
+    row = ShapeDtypeStruct((4, 2), np.float32)
+    path = str(tmp_path / "both.fx")
+    export.save(path, export.export(both)({"w": row}, {"w": row}, row))
+    names = [spec.name for spec in load_model(path).prepare(4).inputs]
+    assert names == ["old.w", "new.w", "x"]
+
+
+def test_a_program_that_does_not_know_its_parameters(tmp_path: Path) -> None:
+    x = ShapeDtypeStruct((2, 3), np.float32)
+    bare = export.deserialize(export.export(scores)(PARAMS, x).serialize())
+    path = str(tmp_path / "bare.fx")
+    export.save(path, bare, params=PARAMS)
+    assert [spec.name for spec in load_model(path).prepare(2).inputs] == ["input"]
+
+
 def test_inputs_name_the_arguments(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.fx", 2)
     model = load_model(path, inputs={"x": "f32[b,3]"})
     assert str(model.prepare(8).inputs[0]) == "f32[b,3]"
     for wrong in ("f32[b,4]", "f64[b,3]", "f32[2,3]"):
-        with pytest.raises(ServeError, match=r"takes input: f32\[batch,3\]"):
+        with pytest.raises(ServeError, match=r"takes x: f32\[batch,3\]"):
             load_model(path, inputs={"x": wrong})
 
 
