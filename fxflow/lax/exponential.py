@@ -13,7 +13,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
-from fxflow.lax.elementwise import add, div, mul, sub
+from fxflow.lax.elementwise import add, div, mul, neg
 from fxflow.lax.families import INEXACT
 
 
@@ -56,7 +56,8 @@ class Expm1(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.exponential_minus_one"
     numpy = np.expm1
-    partials = (lambda out, x: add(out, _one(x)),)
+    # Not the result plus 1, which cancels far below 0.
+    partials = (lambda out, x: Exp.bind(x),)
 
 
 @register
@@ -94,8 +95,8 @@ class Logistic(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.logistic"
     numpy = _host_logistic
-    # Of the result, which is there already: no second exponential.
-    partials = (lambda out, x: mul(out, sub(_one(x), out)),)
+    # Not 1 minus the result, which cancels far above 0.
+    partials = (lambda out, x: mul(out, Logistic.bind(neg(x))),)
 
 
 _exponential_docs = shared("""

@@ -12,13 +12,112 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.lax._operands import operands
 from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
+from fxflow.lax.comparison import ge, gt, lt
+from fxflow.lax.complex import complex as complex_
+from fxflow.lax.complex import imag, real
+from fxflow.lax.creation import full_like
+from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
+from fxflow.lax.exponential import exp
 from fxflow.lax.families import INEXACT, Elementwise
 from fxflow.lax.powers import rsqrt, square
+from fxflow.lax.select import select
 
 
 def _one(x: Any) -> Any:
     return arith.constant(1, typeof(x).dtype)
+
+
+def _scaled(factor: float, x: Any) -> Any:
+    return mul(x, arith.constant(factor, typeof(x).dtype))
+
+
+# -- derivatives that neither cancel nor overflow --------------------------------------
+
+
+def _is_complex(x: Any) -> bool:
+    return dtypes.is_complex(typeof(x).dtype)
+
+
+def _times_i(x: Any) -> Any:
+    return complex_(neg(imag(x)), real(x))
+
+
+def _one_minus_square(x: Any) -> Any:
+    """Returns 1 - x²: by factors, but near 0, where their derivatives would cancel."""
+    near = lt(abs_(x), 0.5)
+    factors = mul(sub(_one(x), x), add(_one(x), x))
+    return select(near, sub(_one(x), square(x)), factors)
+
+
+def _slope_of_asin(x: Any) -> Any:
+    """Returns 1 / √(1 - x²)."""
+    if not _is_complex(x):
+        return rsqrt(_one_minus_square(x))
+    # By factors of the root: the square of a large number would overflow.
+    near = lt(abs_(x), 0.5)
+    inner = square(select(near, x, 0.0))
+    factors = mul(rsqrt(sub(_one(x), x)), rsqrt(add(_one(x), x)))
+    return select(near, rsqrt(sub(_one(x), inner)), factors)
+
+
+def _slope_of_asinh(x: Any) -> Any:
+    """Returns 1 / √(1 + x²)."""
+    if _is_complex(x):
+        return _slope_of_asin(_times_i(x))
+    large = gt(abs_(x), 1.0)
+    inverse = div(_one(x), select(large, x, 1.0))
+    ratio = select(large, inverse, x)
+    root = rsqrt(add(square(ratio), _one(x)))
+    return select(large, mul(root, abs_(inverse)), root)
+
+
+def _over_square_sum(x: Any, y: Any) -> Any:
+    """Returns x / (x² + y²), of quotients by the larger: squares would overflow."""
+    first = ge(abs_(x), abs_(y))
+    larger = select(first, x, y)
+    ratio = div(select(first, y, x), larger)
+    if _is_complex(x):
+        one_plus_square = _one_minus_square(_times_i(ratio))
+    else:
+        one_plus_square = add(square(ratio), _one(x))
+    part = select(first, _one(x), ratio)
+    return div(div(part, larger), one_plus_square)
+
+
+def _slope_of_atan(x: Any) -> Any:
+    """Returns 1 / (1 + x²)."""
+    return _over_square_sum(full_like(x, 1), x)
+
+
+def _slope_of_atanh(x: Any) -> Any:
+    """Returns 1 / (1 - x²)."""
+    if _is_complex(x):
+        return _slope_of_atan(_times_i(x))
+    return div(_one(x), _one_minus_square(x))
+
+
+def _slope_of_tanh(out: Any, x: Any) -> Any:
+    """Returns 1 / cosh² x: 1 - y² near 0, 4t / (1 + t)² with t = exp(-2 |x|) beyond."""
+    near = sub(_one(x), square(out))
+    if _is_complex(x):
+        right = select(ge(real(x), 0.0), x, neg(x))
+    else:
+        right = abs_(x)
+    t = exp(_scaled(-2, right))
+    beyond = div(_scaled(4, t), square(add(t, _one(x))))
+    return select(lt(abs_(out), 0.5), near, beyond)
+
+
+def _slope_of_tan(out: Any, x: Any) -> Any:
+    """Returns 1 / cos² x."""
+    if _is_complex(x):
+        # 1 + tan² x cancels far from the real axis.
+        return _slope_of_tanh(_times_i(out), _times_i(x))
+    return add(_one(x), square(out))
+
+
+# -- trigonometric functions -----------------------------------------------------------
 
 
 @register
@@ -51,7 +150,7 @@ class Tan(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.tan"
     numpy = np.tan
-    partials = (lambda out, x: add(_one(x), square(out)),)
+    partials = (_slope_of_tan,)
 
 
 @register
@@ -62,7 +161,7 @@ class Asin(Elementwise):
     kinds = INEXACT
     hlo = "chlo.asin"
     numpy = np.arcsin
-    partials = (lambda out, x: rsqrt(sub(_one(x), square(x))),)
+    partials = (lambda out, x: _slope_of_asin(x),)
 
 
 @register
@@ -73,7 +172,7 @@ class Acos(Elementwise):
     kinds = INEXACT
     hlo = "chlo.acos"
     numpy = np.arccos
-    partials = (lambda out, x: neg(rsqrt(sub(_one(x), square(x)))),)
+    partials = (lambda out, x: neg(_slope_of_asin(x)),)
 
 
 @register
@@ -84,7 +183,7 @@ class Atan(Elementwise):
     kinds = INEXACT
     hlo = "chlo.atan"
     numpy = np.arctan
-    partials = (lambda out, x: div(_one(x), add(_one(x), square(x))),)
+    partials = (lambda out, x: _slope_of_atan(x),)
 
 
 def _host_atan2(y: Any, x: Any) -> Any:
@@ -105,8 +204,8 @@ class Atan2(Elementwise):
     hlo = "stablehlo.atan2"
     numpy = _host_atan2
     partials = (
-        lambda out, y, x: div(x, add(square(x), square(y))),
-        lambda out, y, x: neg(div(y, add(square(x), square(y)))),
+        lambda out, y, x: _over_square_sum(x, y),
+        lambda out, y, x: neg(_over_square_sum(y, x)),
     )
 
 
@@ -280,8 +379,7 @@ class Tanh(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.tanh"
     numpy = np.tanh
-    # As a product 1 - y² keeps its digits near ±1.
-    partials = (lambda out, x: mul(add(_one(x), out), sub(_one(x), out)),)
+    partials = (_slope_of_tanh,)
 
 
 @register
@@ -292,7 +390,7 @@ class Asinh(Elementwise):
     kinds = INEXACT
     hlo = "chlo.asinh"
     numpy = np.arcsinh
-    partials = (lambda out, x: rsqrt(add(square(x), _one(x))),)
+    partials = (lambda out, x: _slope_of_asinh(x),)
 
 
 @register
@@ -315,7 +413,7 @@ class Atanh(Elementwise):
     kinds = INEXACT
     hlo = "chlo.atanh"
     numpy = np.arctanh
-    partials = (lambda out, x: div(_one(x), sub(_one(x), square(x))),)
+    partials = (lambda out, x: _slope_of_atanh(x),)
 
 
 @_trigonometric_docs

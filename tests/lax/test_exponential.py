@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,40 @@ def test_logistic_saturates() -> None:
     np.testing.assert_allclose(np.asarray(lax.logistic(x)), [0, 0.5, 1], atol=1e-30)
     slopes = [float(fxflow.grad(lax.logistic)(v)) for v in (-200.0, 200.0)]
     assert slopes == [0, 0]
+
+
+def _logistic_slope(x: Any) -> Any:
+    return np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))) ** 2
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_slopes_do_not_cancel(dtype: str, run: Any) -> None:
+    """1 plus or minus the result, which tends to 1, has lost its digits."""
+    with fxflow.config.override(x64=True):
+        x = np.array([-40, -9, -4, -1, 1, 4, 9, 40], dtype)
+        wide = x.astype("f8")
+        least = 4 * float(np.finfo(dtype).tiny)
+        for f, slope, bend in (
+            (lax.expm1, np.exp, np.exp),
+            (
+                lax.logistic,
+                _logistic_slope,
+                lambda x: -_logistic_slope(x) * np.tanh(x / 2),
+            ),
+        ):
+            with np.errstate(all="ignore"):
+                wants = [
+                    np.minimum(g(wide), np.inf).astype(dtype) for g in (slope, bend)
+                ]
+            first = fxflow.vmap(fxflow.grad(f))
+            second = fxflow.vmap(fxflow.grad(fxflow.grad(f)))
+            backward = fxflow.vmap(fxflow.jacrev(fxflow.jacfwd(f)))
+            for got, want in zip((first, second, backward), (*wants, wants[1])):
+                with np.errstate(all="ignore"):
+                    out = np.asarray(run(got)(x))
+                eps = 100 * float(np.finfo(dtype).eps)
+                np.testing.assert_allclose(out, want, eps, least)
 
 
 def test_integers_are_refused() -> None:
