@@ -144,12 +144,7 @@ def save(
       Array([[3., 3.]], dtype=float32)
     """
     if not isinstance(exported, Exported):
-        if isinstance(exported, bytes | bytearray | memoryview):
-            raise ArgumentError(
-                "save: expected an Exported, got bytes; save takes what export(...) "
-                "returns, and deserialize makes that of the bytes of serialize"
-            )
-        raise ArgumentError(f"save: expected an Exported, got {exported!r}")
+        raise ArgumentError(f"save: expected an Exported, got {_given(exported)}")
     if beside is not None and (params is None or not _is_name(beside)):
         raise ArgumentError(
             "save: beside is the name of a file in the same folder, for params; got "
@@ -173,6 +168,16 @@ def save(
         described["compiled"], program = compile_program(exported)
         contents.append(("compiled", [program]))
     files.write(path, *_laid_out(described, contents), durable=True)
+
+
+def _given(value: Any) -> str:
+    """Returns what was given in place of an `Exported`."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return (
+            "bytes; save takes what export(...) returns, and deserialize makes that of "
+            "the bytes of serialize"
+        )
+    return repr(value)
 
 
 def _is_name(name: Any) -> bool:
