@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import functools
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from fxflow.errors import ServeError
@@ -44,6 +47,62 @@ _GROUP_GAUGES = {
 }
 
 
+@dataclass
+class Tally:
+    """The sums of what was counted of one model.
+
+    Attributes:
+      successes, success_seconds: requests that were answered, and their time.
+      failures, failure_seconds: those that were not.
+      last: when the last one was answered, in seconds since 1970; 0: none was.
+      requests, queued, computed: of batches, and their time before and within these.
+      rows: of all batches.
+      batches: rows of a batch → how many there were, and their time.
+    """
+
+    successes: int = 0
+    success_seconds: float = 0.0
+    failures: int = 0
+    failure_seconds: float = 0.0
+    last: float = 0.0
+    requests: int = 0
+    queued: float = 0.0
+    computed: float = 0.0
+    rows: int = 0
+    batches: dict[int, tuple[int, float]] = field(default_factory=dict)
+
+    def request(self, status: int, seconds: float) -> None:
+        """Counts a request that was answered.
+
+        Args:
+          status: of HTTP.
+          seconds: that it took.
+        """
+        self.last = time.time()
+        if status < 400:
+            self.successes += 1
+            self.success_seconds += seconds
+        else:
+            self.failures += 1
+            self.failure_seconds += seconds
+
+    def batch(self, rows: int, seconds: float, requests: int, queued: float) -> None:
+        """Counts a batch.
+
+        Args:
+          rows: that it has.
+          seconds: that it took.
+          requests: that it is made of.
+          queued: seconds that these had waited, together.
+        """
+        self.requests += requests
+        self.queued += queued
+        self.computed += requests * seconds
+        self.rows += rows
+        count, before = self.batches.get(rows, (0, 0.0))
+        self.batches[rows] = count + 1, before + seconds
+
+
 class Metrics(Meter):
     """Counts requests and batches by model.
 
@@ -59,6 +118,7 @@ class Metrics(Meter):
                 "metrics need prometheus-client: pip install 'fxflow[serve]'"
             ) from None
         self._client: Any = prometheus_client
+        self._tallies: dict[str, Tally] = collections.defaultdict(Tally)
         self._registry = prometheus_client.CollectorRegistry()
         common = {"registry": self._registry, "namespace": "fxflow_serve"}
         self._requests = prometheus_client.Counter(
@@ -118,22 +178,36 @@ class Metrics(Meter):
             )
         )
 
-    def batch(self, model: str, rows: int, seconds: float) -> None:
-        """A batch was run."""
+    def tally(self, model: str) -> Tally:
+        """Returns the sums of what was counted of a model.
+
+        Args:
+          model: its name, or that of a group of models.
+        """
+        return self._tallies.get(model) or Tally()
+
+    def batch(
+        self, model: str, rows: int, seconds: float, requests: int, queued: float
+    ) -> None:
+        """A batch of requests was run, which together had waited so long for it."""
         of_rows, of_seconds = self._of_batches(model)
         of_rows.observe(rows)
         of_seconds.observe(seconds)
+        self._tallies[model].batch(rows, seconds, requests, queued)
 
     def request(self, model: str, status: int, seconds: float) -> None:
         """A request was answered."""
         count, of_seconds = self._of_requests(model, status)
         count.inc()
         of_seconds.observe(seconds)
+        self._tallies[model].request(status, seconds)
 
     def result(self, model: str, number: int, seconds: float) -> None:
         """A stream has one more result, so long after the one or the request before."""
         self._results.labels(model).inc()
         (self._next if number else self._first).labels(model).observe(seconds)
+        if not number:
+            self._tallies[model].batch(1, seconds, 1, 0.0)
 
     def event(self, kind: str, group: str, what: str, amount: float = 1.0) -> None:
         """Something happened in a group of models."""

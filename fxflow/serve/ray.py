@@ -64,7 +64,9 @@ class _RayMeter(Meter):
             "fxflow_serve_batch_seconds", boundaries=list(SECONDS), tag_keys=("model",)
         )
 
-    def batch(self, model: str, rows: int, seconds: float) -> None:
+    def batch(
+        self, model: str, rows: int, seconds: float, requests: int, queued: float
+    ) -> None:
         self._rows.observe(rows, {"model": model})
         self._seconds.observe(seconds, {"model": model})
 

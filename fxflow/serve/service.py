@@ -129,8 +129,10 @@ class Answer(NamedTuple):
 class Meter:
     """Is told what happens; this one does not listen."""
 
-    def batch(self, model: str, rows: int, seconds: float) -> None:
-        """A batch was run."""
+    def batch(
+        self, model: str, rows: int, seconds: float, requests: int, queued: float
+    ) -> None:
+        """A batch of requests was run, which together had waited so long for it."""
 
     def request(self, model: str, status: int, seconds: float) -> None:
         """A request was answered."""
@@ -616,7 +618,8 @@ class Service:
         self._policy = self._policy.after(
             rows, busy * self._budget / max(self._budget, least)
         )
-        self._meter.batch(self.config.name, rows, seconds)
+        queued = len(batch) * begun - sum(entry.arrived for entry in batch)
+        self._meter.batch(self.config.name, rows, seconds, len(batch), queued)
         at = 0
         for entry in batch:
             future = entry.item.future

@@ -14,7 +14,7 @@ def test_counts() -> None:
     metrics = Metrics()
     metrics.request("m", 200, 0.003)
     metrics.request("m", 503, 0.001)
-    metrics.batch("m", 8, 0.002)
+    metrics.batch("m", 8, 0.002, 2, 0.001)
     for name in _EVENTS:
         metrics.event(name, "g", "a", 0.5)
     repository = Repository([])

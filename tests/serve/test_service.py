@@ -27,7 +27,10 @@ class Counting(Meter):
 
         self.results: list[int] = []
 
-    def batch(self, model: str, rows: int, seconds: float) -> None:
+    def batch(
+        self, model: str, rows: int, seconds: float, requests: int, queued: float
+    ) -> None:
+        assert requests <= rows and queued >= 0
         self.batches.append(rows)
 
     def result(self, model: str, number: int, seconds: float) -> None:

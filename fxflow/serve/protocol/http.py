@@ -26,7 +26,7 @@ from fxflow._version import __version__
 from fxflow.errors import ServeError
 from fxflow.serve.limits import ClientLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol import openapi, status
+from fxflow.serve.protocol import openapi, status, triton
 from fxflow.serve.protocol.exchange import (
     Events,
     Exchange,
@@ -70,7 +70,10 @@ _BODIES = frozenset(
         *("text/plain", "application/x-www-form-urlencoded"),
     }
 )
-EXTENSIONS = ["binary_tensor_data", "generate", "model_repository"]
+EXTENSIONS = [
+    *("binary_tensor_data", "generate", "model_configuration", "model_repository"),
+    "statistics",
+]
 
 
 @dataclass
@@ -291,6 +294,8 @@ def application(
 
     def guarded(handler: Handler, method: str, route: str) -> Handler:
         title = f"{method} {route}"
+        # Whoever asks whether a model is ready does not ask for a prediction.
+        predicts = handler in (infer, predict, generate)
 
         async def handle(request: Any) -> Any:
             begun = time.monotonic() - request.scope.get("fxflow.waited", 0.0)
@@ -329,7 +334,8 @@ def application(
                 model = request.path_params.get("model", "")
                 version = ""
                 if model in repository:
-                    metrics.request(model, code, seconds)
+                    if predicts:
+                        metrics.request(model, code, seconds)
                     version = repository.version(model)
                     span.set(fxflow__model=model, fxflow__version=version)
                 span.set(http__response__status_code=code)
@@ -458,6 +464,16 @@ def application(
                 "outputs": [spec.metadata() for spec in signature.outputs],
             }
         )
+
+    async def config(request: Request) -> Response:
+        return JSONResponse(triton.model_config(repository, *named(request)))
+
+    async def statistics(request: Request) -> Response:
+        return JSONResponse(triton.statistics(repository, metrics, *named(request)))
+
+    def named(request: Request) -> tuple[str, str]:
+        names = request.path_params
+        return names.get("model", ""), names.get("version", "")
 
     async def infer(request: Exchange) -> Reply:
         nonlocal in_hand
@@ -690,9 +706,15 @@ def application(
 
     async def not_a_route(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        words = {404: "there is no such route", 405: "not by this method"}
-        text = words.get(status, "the request cannot be answered")
-        return JSONResponse({"error": f"{request.url.path}: {text}"}, status)
+        text, known = "the request cannot be answered", {}
+        if status == 404:
+            text = "there is no such route; GET / lists those that there are"
+            known = {"routes": [f"{how} {path}" for how, path in served]}
+        elif status == 405:
+            headers = getattr(error, "headers", None) or {}
+            text = f"not by {request.method}, but by {headers.get('Allow', 'another')}"
+        found = {"error": f"{request.url.path}: {text}", **known}
+        return JSONResponse(found, status)
 
     get = {
         "/": page,
@@ -703,6 +725,7 @@ def application(
         "/v2": server,
         "/v2/health/live": live,
         "/v2/health/ready": ready,
+        "/v2/models/stats": statistics,
         "/groups/{model}": group,
     }
     post: dict[str, Handler] = {
@@ -714,14 +737,19 @@ def application(
     }
     for place in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
         get |= {place: model, f"{place}/ready": model_ready}
+        get |= {f"{place}/config": config, f"{place}/stats": statistics}
         post[f"{place}/infer"] = infer
         post[f"{place}/generate"] = post[f"{place}/generate_stream"] = generate
     for action, handler in (("load", load), ("unload", unload)):
         post[f"/v2/repository/models/{{model}}/{action}"] = handler
-    routes: list[Any] = [
-        Route(path, guarded(handler, method, path), methods=[method])
+    served = {
+        (method, path): guarded(handler, method, path)
         for method, table in (("GET", get), ("POST", post))
         for path, handler in table.items()
+    }
+    routes: list[Any] = [
+        Route(path, handler, methods=[method])
+        for (method, path), handler in served.items()
     ]
     if static:
         routes.append(Mount("/app", StaticFiles(directory=static, html=True)))

@@ -1,10 +1,12 @@
 """The protocol's messages for gRPC, described here rather than generated.
 
 The table below is the published ``grpc_service.proto`` of the protocol, as far as
-servers that are not Triton have it. The descriptors lie in a pool of their own, so that
-a process may have another library's as well.
+servers that are not Triton have it, and of Triton's own messages the configuration and
+the statistics of a model, with the fields that make sense here. The descriptors lie in
+a pool of their own, so that a process may have another library's as well.
 
-Source: https://github.com/kserve/open-inference-protocol, `specification/protocol`.
+Source: https://github.com/kserve/open-inference-protocol, `specification/protocol`;
+Triton's `grpc_service.proto` and `model_config.proto`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,16 @@ from typing import Any
 from fxflow.errors import ServeError
 
 SERVICE = "inference.GRPCInferenceService"
+
+#: Enumeration → its names, whose numbers are their places.
+ENUMS: dict[str, str] = {
+    "DataType": (
+        "TYPE_INVALID TYPE_BOOL TYPE_UINT8 TYPE_UINT16 TYPE_UINT32 TYPE_UINT64 "
+        "TYPE_INT8 TYPE_INT16 TYPE_INT32 TYPE_INT64 TYPE_FP16 TYPE_FP32 TYPE_FP64 "
+        "TYPE_STRING TYPE_BF16"
+    ),
+    "ModelInstanceGroup.Kind": "KIND_AUTO KIND_GPU KIND_CPU KIND_MODEL",
+}
 
 #: Message → its fields as "number type name"; `*` is repeated, `map` has text for
 #: keys, and those behind `|` exclude each other.
@@ -90,6 +102,46 @@ MESSAGES: dict[str, str] = {
         "3 map:ModelRepositoryParameter parameters"
     ),
     "RepositoryModelUnloadResponse": "",
+    "ModelConfigRequest": "1 string name, 2 string version",
+    "ModelConfigResponse": "1 ModelConfig config",
+    "ModelConfig": (
+        "1 string name, 2 string platform, 17 string backend, 4 int32 max_batch_size, "
+        "5 *ModelInput input, 6 *ModelOutput output, "
+        "11 ModelDynamicBatching dynamic_batching, "
+        "7 *ModelInstanceGroup instance_group, "
+        "19 ModelTransactionPolicy model_transaction_policy, "
+        "24 ModelResponseCache response_cache"
+    ),
+    "ModelInput": (
+        "1 string name, 2 DataType data_type, 4 *int64 dims, 8 bool optional"
+    ),
+    "ModelOutput": "1 string name, 2 DataType data_type, 3 *int64 dims",
+    "ModelDynamicBatching": (
+        "1 *int32 preferred_batch_size, 2 uint64 max_queue_delay_microseconds"
+    ),
+    "ModelInstanceGroup": (
+        "1 string name, 4 ModelInstanceGroup.Kind kind, 2 int32 count"
+    ),
+    "ModelTransactionPolicy": "1 bool decoupled",
+    "ModelResponseCache": "1 bool enable",
+    "ModelStatisticsRequest": "1 string name, 2 string version",
+    "ModelStatisticsResponse": "1 *ModelStatistics model_stats",
+    "ModelStatistics": (
+        "1 string name, 2 string version, 3 uint64 last_inference, "
+        "4 uint64 inference_count, 5 uint64 execution_count, "
+        "6 InferStatistics inference_stats, 7 *InferBatchStatistics batch_stats"
+    ),
+    "StatisticDuration": "1 uint64 count, 2 uint64 ns",
+    "InferStatistics": (
+        "1 StatisticDuration success, 2 StatisticDuration fail, "
+        "3 StatisticDuration queue, 4 StatisticDuration compute_input, "
+        "5 StatisticDuration compute_infer, 6 StatisticDuration compute_output, "
+        "7 StatisticDuration cache_hit, 8 StatisticDuration cache_miss"
+    ),
+    "InferBatchStatistics": (
+        "1 uint64 batch_size, 2 StatisticDuration compute_input, "
+        "3 StatisticDuration compute_infer, 4 StatisticDuration compute_output"
+    ),
 }
 
 
@@ -118,9 +170,17 @@ def classes() -> dict[str, Any]:
             name=inner or full
         )
 
+    for full, names in ENUMS.items():
+        outer, _, inner = full.rpartition(".")
+        enum = (made[outer] if outer else file).enum_type.add(name=inner or full)
+        for place, name in enumerate(names.split()):
+            enum.value.add(name=name, number=place)
+
     def typed(field: Any, kind: str) -> None:
         if kind in MESSAGES:
             field.type, field.type_name = kinds.TYPE_MESSAGE, f".inference.{kind}"
+        elif kind in ENUMS:
+            field.type, field.type_name = kinds.TYPE_ENUM, f".inference.{kind}"
         else:
             field.type = getattr(kinds, f"TYPE_{kind.upper()}")
 

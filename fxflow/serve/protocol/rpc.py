@@ -20,6 +20,7 @@ import numpy as np
 from fxflow._version import __version__
 from fxflow.errors import ServeError
 from fxflow.serve.metrics import Metrics
+from fxflow.serve.protocol import triton
 from fxflow.serve.protocol.http import EXTENSIONS, Limits, key_checker, log_request
 from fxflow.serve.protocol.messages import SERVICE, classes
 from fxflow.serve.protocol.tensors import bad, provenance_parameters, scheduling
@@ -272,6 +273,20 @@ async def start_grpc(
             outputs=outputs,
         )
 
+    def parsed(kind: str, fields: Mapping[str, Any]) -> Any:
+        from google.protobuf import json_format
+
+        return json_format.ParseDict(fields, made(kind))
+
+    async def config(request: Any, context: Any) -> Any:
+        found = triton.model_config(repository, request.name, request.version)
+        return parsed("ModelConfigResponse", {"config": found})
+
+    async def statistics(request: Any, context: Any) -> Any:
+        given = request.name, request.version
+        found = triton.statistics(repository, metrics, *given)
+        return parsed("ModelStatisticsResponse", found)
+
     def asked(request: Any, context: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
         """What a request is for, its arguments for `submit`, and its parameters."""
         service = repository.get(request.model_name, request.model_version)
@@ -470,6 +485,8 @@ async def start_grpc(
         "ModelReady": model_ready,
         "ServerMetadata": server,
         "ModelMetadata": model,
+        "ModelConfig": config,
+        "ModelStatistics": statistics,
         "ModelInfer": infer,
         "RepositoryIndex": index,
         "RepositoryModelLoad": changing(repository.load, "RepositoryModelLoadResponse"),

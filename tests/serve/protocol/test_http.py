@@ -218,7 +218,8 @@ def test_predictions(serving: Serving) -> None:
     ("method", "path", "body", "status", "words"),
     [
         ("GET", "/v3", None, 404, "no such route"),
-        ("GET", "/v2/models/linear/infer", None, 405, "not by this method"),
+        ("GET", "/v2/models/linear/infer", None, 405, "not by GET, but by POST"),
+        ("GET", "/v2/model/linear", None, 404, "no such route; GET / lists"),
         ("GET", "/v2/models/none", None, 404, "there is no model 'none'"),
         ("GET", "/v2/models/linear/versions/7", None, 404, "no version '7'"),
         ("POST", "/v2/models/linear/infer", b"{", 400, "no JSON"),

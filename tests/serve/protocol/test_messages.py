@@ -2,7 +2,7 @@
 
 import pytest
 
-from fxflow.serve.protocol.messages import MESSAGES, classes
+from fxflow.serve.protocol.messages import ENUMS, MESSAGES, classes
 
 from ..clients import triton
 
@@ -21,8 +21,15 @@ def test_there_and_back() -> None:
 
 def test_fields_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     service_pb2 = triton(monkeypatch, "grpc.service_pb2")
+    config_pb2 = triton(monkeypatch, "grpc.model_config_pb2")
+    for name, text in ENUMS.items():
+        theirs = config_pb2
+        for part in name.split("."):
+            theirs = getattr(theirs, part)
+        assert list(theirs.items()) == [(n, k) for k, n in enumerate(text.split())]
     for name in MESSAGES:
-        theirs = service_pb2
+        top = name.partition(".")[0]
+        theirs = service_pb2 if hasattr(service_pb2, top) else config_pb2
         for part in name.split("."):
             theirs = getattr(theirs, part)
         fields = theirs.DESCRIPTOR.fields_by_name
