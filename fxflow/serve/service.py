@@ -499,11 +499,16 @@ class Service:
 
     def _room(self) -> dict[str, Any]:
         """What the queue is told of the processes."""
-        running = [r for r in self._replicas if r.ready]
+        running, until = sum(r.ready for r in self._replicas), 0.0
+        if not running:  # those count that are being started again
+            now = self._now()
+            coming = [s for r in self._replicas if (s := r.ready_in(now)) < math.inf]
+            running, until = len(coming), min(coming, default=0.0)
         return {
-            "free": sum(map(self._free, running)),
-            "replicas": 0 if self._draining else len(running),
+            "free": sum(map(self._free, self._replicas)),
+            "replicas": 0 if self._draining else running,
             "margin": self._overdue.margin,
+            "until": until,
         }
 
     async def _turn(self, entry: Waiting) -> Any:
@@ -608,7 +613,8 @@ class Service:
         now = self._now()
         seconds = now - begun
         self._overrun = self._overrun.after(seconds - self._pace.predict(rows))
-        self._overdue = self._overdue.after(now - min(entry.due for entry in batch))
+        if foretold := [entry.due for entry in batch if entry.due]:
+            self._overdue = self._overdue.after(now - min(foretold))
         # The process's own time decides: what this one had to do meanwhile, for other
         # requests, takes as long whatever the batch's size is.
         self._pace = self._pace.after(rows, busy)
@@ -634,7 +640,7 @@ class Service:
 
     def _expire(self, entry: Waiting) -> None:
         waited = self._queue.withdraw(entry)
-        if waited:  # as late at least
+        if waited and entry.due:  # as late at least
             self._overdue = self._overdue.after(self._now() - entry.due)
         words = "it waited" if waited else "its batch ran"
         error = ServeError(

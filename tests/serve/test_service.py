@@ -86,17 +86,29 @@ def test_batches_and_faults() -> None:
             await ask(service, rows=9)
         assert caught.value.status == 413
 
-        # The model dies: who was in hand hears of it, who comes meanwhile does too.
+    using(body, batching="fixed")
+
+
+def test_requests_wait_for_a_process_that_is_started_again() -> None:
+    async def body(service: Service, meter: Counting) -> None:
+        for deaths in range(1, 4):
+            with pytest.raises(ServeError, match="signal 9"):
+                await ask(service, 2)
+            assert not service.ready
+            # One that has no time for a start hears so at once, the others wait.
+            with pytest.raises(ServeError, match="until one has started again") as c:
+                await ask(service, 10, timeout=0.001)
+            assert c.value.status == 503 and c.value.retry_after > 0.01
+            assert service.refusal() is None
+            answers = await asyncio.gather(*(ask(service, 10) for _ in range(3)))
+            assert [answer.rows for answer in answers] == [3] * 3
+            assert service.figures()["starts"] == 1 + deaths
+        # What a start took does not count as slowness of the model.
         with pytest.raises(ServeError, match="signal 9"):
             await ask(service, 2)
-        with pytest.raises(ServeError, match="no replica of the model is ready") as c:
-            await ask(service, 10)
-        assert c.value.status == 503 and c.value.retry_after > 0
-        while not service.ready:
-            await asyncio.sleep(0.01)
-        assert (await ask(service, 10)).rows == 1
+        assert service._overdue.margin < 0.5
 
-    using(body, batching="fixed")
+    using(body, batching="fixed", deadline=60.0)
 
 
 def test_deadlines() -> None:

@@ -31,7 +31,8 @@ class Waiting:
       group: requests of one batch agree in it.
       order: its place: urgent ones first, then those whose deadline is near, then the
         first. The queue gives it when it takes the request in.
-      due: when it should be answered, as the queue foretold when it took it in.
+      due: when it should be answered, as the queue foretold when it took it in; 0: no
+        replica was ready, and what a start takes says nothing of how long answers take.
       gone: whether it left the queue.
     """
 
@@ -107,6 +108,7 @@ class Queue:
         free: int,
         replicas: int,
         margin: float = 0.0,
+        until: float = 0.0,
     ) -> Refused | None:
         """Takes a request in, or says why not.
 
@@ -116,18 +118,23 @@ class Queue:
           limit: the policy's, of rows in a batch.
           pace: of batches.
           free: replicas that do nothing now.
-          replicas: those that run.
+          replicas: those that run, or are being started.
           margin: seconds by which answers may be later than foretold.
+          until: seconds until the first of them is ready.
 
         Returns:
           None if it waits now.
         """
         wait = self.foretell(
-            entry, now, limit, pace, free=free, replicas=replicas, margin=margin
+            *(entry, now, limit, pace),
+            free=free,
+            replicas=replicas,
+            margin=margin,
+            until=until,
         )
         if isinstance(wait, Refused):
             return wait
-        entry.due = now + wait
+        entry.due = 0.0 if until else now + wait
         self._count += 1
         if not self._entries or self._entries[-1].order < entry.order:
             self._entries.append(entry)  # as nearly all: none is urgent
@@ -147,12 +154,13 @@ class Queue:
         free: int,
         replicas: int,
         margin: float = 0.0,
+        until: float = 0.0,
     ) -> float | Refused:
         """Returns in how many seconds a request would be answered, or why it is not.
 
         Args:
           entry: the request, which does not wait yet.
-          now, limit, pace, free, replicas, margin: as of `offer`.
+          now, limit, pace, free, replicas, margin, until: as of `offer`.
 
         Returns:
           Seconds, or why it would be refused: then one with more rows would be, too.
@@ -170,14 +178,18 @@ class Queue:
         if not (free and not self._entries):
             ahead = self._before(entry)
             wait = self._seconds(ahead + entry.rows, limit, pace, replicas)
-            if not free:  # on average half of what runs is still to be done
+            why = f"{ahead} rows are before it"
+            if until:
+                wait += until
+                why = "no replica of the model is ready until one has started again"
+            elif not free:  # on average half of what runs is still to be done
                 wait += pace.predict(limit) / 2 / replicas
             late = now + wait + margin - entry.deadline
             if late > 0:
                 left = max(0.0, entry.deadline - now)
                 return Refused(
-                    f"{ahead} rows are before it, and it might take {wait + margin:.3f}"
-                    f" s of the {left:.3f} s that it has",
+                    f"{why}, and it might take {wait + margin:.3f} s of the "
+                    f"{left:.3f} s that it has",
                     max(0.001, late),
                 )
         return wait

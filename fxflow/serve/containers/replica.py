@@ -1,7 +1,8 @@
 """One process of a model, from the server's side: started, called, watched, ended.
 
 A process that ends, hangs, or takes more memory than it may is killed and started
-again, later each time (`Backoff`). The call it had in hand fails with words.
+again, at once and later each time (`Backoff`). The call it had in hand fails with
+words.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -110,6 +112,10 @@ class Replica:
         self.starts = 0
         self.failed = False
         self._backoff = Backoff()
+        #: When its process became ready; how long that took; when it will be again.
+        self._ready_at: float | None = None
+        self._loading = math.inf
+        self._expected = math.inf
         self._process: subprocess.Popen[bytes] | None = None
         self._regions: list[Region] = []
         self._streams: dict[int, Stream] = {}
@@ -124,6 +130,17 @@ class Replica:
     def pid(self) -> int | None:
         """The process's number, if there is one."""
         return self._process.pid if self._process else None
+
+    def ready_in(self, now: float) -> float:
+        """Returns in how many seconds it can be called, as long as loading took before.
+
+        Args:
+          now: the time, as `time.monotonic` tells it.
+
+        Returns:
+          Seconds; infinity if it was never ready, or could not be loaded again.
+        """
+        return 0.0 if self.ready else max(0.0, self._expected - now)
 
     def start(self) -> None:
         """Begins to keep a process alive, in the running event loop."""
@@ -151,16 +168,20 @@ class Replica:
 
     async def _supervise(self) -> None:
         while not self._closing:
-            begun = time.monotonic()
+            self._ready_at = None
             try:
                 await self._life()
             except (ServeError, OSError) as error:
                 self.reason = str(error)
-                self.failed = not self.ready
+                self.failed = self._ready_at is None
             finally:
                 self._bury()
-            ran = time.monotonic() - begun
+            now = time.monotonic()
+            if self._ready_at is None:
+                self._loading = math.inf  # it may never be ready again
+            ran = 0.0 if self._ready_at is None else now - self._ready_at
             self._backoff = self._backoff.after(ran)
+            self._expected = now + self._backoff.seconds + self._loading
             if self.signature and not self._closing:  # else who starts it is told
                 _log.warning(
                     "%s: %s; a process is started again in %.1f s",
@@ -172,6 +193,7 @@ class Replica:
         """Starts a process and waits for its end."""
         self.starts += 1
         self._verdict = ""
+        begun = time.monotonic()
         ours, theirs = socket.socketpair()
         limit = self._source.max_batch_bytes
         self._regions = [Region(limit=limit) for _ in range(self._source.streams)]
@@ -221,8 +243,13 @@ class Replica:
             self.signature = Signature.from_json(message["ready"])
             self.ready, self.reason = True, ""
             self.failed = False
+            self._ready_at = time.monotonic()
+            self._loading = self._ready_at - begun
             self._changed()
             await self._connection.over
+            # From now on nothing is sent to it; its number is not known yet.
+            self.ready = False
+            self._expected = time.monotonic() + self._loading
             raise ServeError(await self._ended(""))
         finally:
             watch.cancel()

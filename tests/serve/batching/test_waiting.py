@@ -100,6 +100,18 @@ def test_refusals() -> None:
     assert late is not None and late.retry_after == pytest.approx(0.004)
 
 
+def test_requests_wait_for_a_replica_that_is_being_started() -> None:
+    queue = Queue(100)
+    coming = {"free": 0, "replicas": 1, "until": 0.5}
+    late = queue.offer(waiting("a", 0.5), 0.0, 8, STEADY, **coming)
+    assert late is not None and "until one has started again" in late.reason
+    assert late.retry_after == pytest.approx(0.01)
+    early = waiting("b", 0.6)
+    assert queue.offer(early, 0.0, 8, STEADY, **coming) is None
+    assert not early.due  # that nothing is learned from it
+    assert names(queue.take(0.51, 8, STEADY).batch) == "b"
+
+
 def test_what_would_be_refused_is_foretold() -> None:
     queue = Queue(100)
     fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)

@@ -69,6 +69,7 @@ def test_calls_and_faults(caplog: pytest.LogCaptureFixture) -> None:
         assert caught.value.status == 500
         with pytest.raises(ServeError, match="is not ready"):
             await replica.call(x(0), 1, 10)
+        assert 0 < replica.ready_in(time.monotonic()) < 60
         assert re.fullmatch(
             r"tests.serve.zoo:act: its process ended by signal 9; a process is started "
             r"again in \d.\d s",
