@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.devices import cache, inflight, memory_kinds, process
+from fxflow.devices import cache, faults, inflight, memory_kinds, process
 from fxflow.devices._jaxlib import (
     Buffer,
     CompileOnlyClient,
@@ -27,7 +27,6 @@ from fxflow.devices._jaxlib import (
     HloSharding,
     LoadedExecutable,
     RuntimeFailure,
-    jaxlib_version,
     raw,
 )
 from fxflow.devices._jaxlib import (
@@ -48,11 +47,6 @@ _BUILD_OPTIONS = (
     "optimization_level",
 )
 
-
-#: What XLA:CPU leaves to YNNPACK: with this alone among the kinds of fusions, products
-#: and no convolutions.
-_FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
-_PRODUCTS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
 
 #: In which order XLA:CPU runs what does not depend on each other.
 _SCHEDULE = "xla_cpu_scheduler_type"
@@ -306,12 +300,8 @@ def convolution_options(device: Device) -> dict[str, OptionValue]:
     Args:
       device: that the program is for.
     """
-    if device.platform != "cpu" or not jaxlib_version.startswith("0.10."):
-        return {}
-    # Whoever chooses by the environment knows better.
-    if _FUSIONS in os.environ.get("XLA_FLAGS", ""):
-        return {}
-    return {_FUSIONS: _PRODUCTS}
+    fault = faults.present("slow convolutions", device.platform)
+    return dict(faults.chosen(fault.options)) if fault else {}
 
 
 def loop_options(device: Device) -> dict[str, OptionValue]:
@@ -347,7 +337,8 @@ def compile(
     Args:
       module_text: the module as text or bytecode, with ``func.func @main``.
       placement_or_devices: a placement, or devices in replica-major order.
-      options: XLA's debug options and build options by name.
+      options: XLA's debug options and build options by name, before those that keep
+        the program from known faults (`faults`).
       num_replicas: copies of the program.
       num_partitions: parts of each copy.
       use_shardy: whether the program is partitioned by Shardy.
@@ -370,7 +361,7 @@ def compile(
     )
     settings = build_options(
         devices,
-        options,
+        {**faults.options(devices[0].platform), **(options or {})},
         num_replicas=num_replicas,
         num_partitions=num_partitions,
         use_shardy=use_shardy,

@@ -17,8 +17,7 @@ from fxflow.core.runtime.execute import (
     compile_graph,
     in_kind,
 )
-from fxflow.devices import buffers
-from fxflow.devices import compile as devices_compile
+from fxflow.devices import buffers, faults
 from fxflow.errors import NonFiniteError
 
 
@@ -135,7 +134,7 @@ def options(monkeypatch):
 
 
 def test_options_of_large_convolutions(options, monkeypatch):
-    monkeypatch.setattr(devices_compile, "jaxlib_version", "0.10.2")
+    monkeypatch.setattr(faults, "jaxlib_version", "0.10.2")
     # Else the kernel computes them, where there is one.
     monkeypatch.setattr(config, "passes", "none")
 
@@ -153,7 +152,7 @@ def test_options_of_large_convolutions(options, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", f"--{name}=individual_dot")
     assert options(convolve, *large) == {}
     monkeypatch.delenv("XLA_FLAGS")
-    monkeypatch.setattr(devices_compile, "jaxlib_version", "0.11.2")
+    monkeypatch.setattr(faults, "jaxlib_version", "0.11.2")
     assert options(convolve, *large) == {}
 
 

@@ -1,0 +1,133 @@
+"""Known faults of XLA in the supported jaxlibs, and what keeps programs from them.
+
+Each entry of `FAULTS` is a report that was reproduced: wrong values, a crash, or a
+program that is slower than without the option. Most are cured by options of the
+compiler, which `compile` sets for every program of the platform; some by how an
+operation is lowered, unconditionally, because an exported program may be compiled by
+another jaxlib than the one that wrote it. `tests/devices/test_faults.py` shows each
+fault without its cure and the right values with it: an entry is deleted when no
+supported jaxlib has the fault.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fxflow.devices._jaxlib import jaxlib_version
+
+#: What XLA:CPU leaves to YNNPACK. By default: products, convolutions and sums, the
+#: first two each by itself.
+FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
+PRODUCTS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
+CONVOLUTIONS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
+
+
+class Fault(NamedTuple):
+    """A fault of XLA.
+
+    Attributes:
+      name: short, unique.
+      what: goes wrong, in one sentence.
+      reports: public ones.
+      platforms: whose programs have it; empty: all.
+      fixed: the first jaxlib without it; empty: none yet.
+      options: of the compiler, which keep programs from it.
+      always: whether every program of the platform takes the options; if not, those
+        do for which a caller asks `present`.
+      lowered: the module that lowers around it, where no option does.
+    """
+
+    name: str
+    what: str
+    reports: tuple[str, ...]
+    platforms: tuple[str, ...] = ("cpu",)
+    fixed: tuple[int, ...] = ()
+    options: Mapping[str, str] = {}
+    always: bool = True
+    lowered: str = ""
+
+
+FAULTS = (
+    Fault(
+        "sums",
+        "YNNPACK's fusions with sums give wrong values: from 32,769 columns of float32 "
+        "and 16,385 of float64, of a product that is squared and summed, say.",
+        ("jax#39103",),
+        fixed=(0, 11, 0),
+        options={FUSIONS: f"{PRODUCTS},{CONVOLUTIONS}"},
+    ),
+    Fault(
+        "sums of many axes",
+        "YNNPACK's fusions with sums of arrays of 7 and 8 axes crash, or never end.",
+        ("jax#39257", "jax#40412"),
+        fixed=(0, 11, 1),
+        options={FUSIONS: f"{PRODUCTS},{CONVOLUTIONS}"},
+    ),
+    Fault(
+        "slow convolutions",
+        "YNNPACK's convolutions take up to five times as long as XLA's own where many "
+        "numbers are summed.",
+        (),
+        fixed=(0, 11, 0),
+        options={FUSIONS: PRODUCTS},
+        always=False,
+    ),
+    Fault(
+        "cropped and padded convolutions",
+        "Convolutions of an image that loses elements at one end of an axis and gains "
+        "at the other read beyond the image.",
+        ("openxla#48713",),
+        lowered="fxflow/lax/convolution.py",
+    ),
+)
+
+
+def version() -> tuple[int, ...]:
+    """Returns jaxlib's version: ``(0, 10, 2)``."""
+    return tuple(map(int, re.findall(r"\d+", jaxlib_version)[:3]))
+
+
+def present(name: str, platform: str) -> Fault | None:
+    """Returns a fault that this jaxlib has on a platform, or None.
+
+    Args:
+      name: of the fault.
+      platform: of the program.
+    """
+    (fault,) = (f for f in FAULTS if f.name == name)
+    return fault if _here(fault, platform) else None
+
+
+def _here(fault: Fault, platform: str) -> bool:
+    ours = not fault.platforms or platform in fault.platforms
+    return ours and not (fault.fixed and version() >= fault.fixed)
+
+
+def options(platform: str) -> dict[str, str]:
+    """Returns the options that every program of a platform is compiled with.
+
+    Those that are set in ``XLA_FLAGS`` are left to the user.
+
+    Args:
+      platform: of the program.
+    """
+    found: dict[str, str] = {}
+    for fault in FAULTS:
+        if fault.always and fault.options and _here(fault, platform):
+            found.update(fault.options)
+    return chosen(found)
+
+
+def chosen(found: Mapping[str, str]) -> dict[str, str]:
+    """Returns those of some options that ``XLA_FLAGS`` does not set.
+
+    Args:
+      found: names and values.
+    """
+    if not found:
+        return {}
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {name: value for name, value in found.items() if name not in flags}

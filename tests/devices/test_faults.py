@@ -1,0 +1,213 @@
+"""Each known fault of XLA shows itself without its cure, and not with it."""
+
+import importlib.metadata
+import platform
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fxflow.devices import compile as compiling
+from fxflow.devices import faults
+from fxflow.devices.buffers import Placement
+from tests.devices import programs
+
+ROOT = Path(__file__).parent.parent.parent
+
+#: What a program is compiled with by default, of what YNNPACK can do.
+DEFAULT = {"xla_cpu_experimental_ynn_fusion_type": (
+    "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION,"
+    "LIBRARY_FUSION_TYPE_REDUCE"
+)}  # fmt: skip
+
+#: For each fault a program that defines `right`. Faults that options cure compile with
+#: `options`; others call `xla(text, *arguments)`, which compiles StableHLO as it is, if
+#: `cured` is False.
+PROGRAMS = {
+    "sums": """
+        matrix, x = np.eye(3, dtype="f4"), np.zeros((40000, 3), "f4")
+        x[:, 0] = np.arange(40000)
+        out = jit(lambda x: fnp.sum((matrix @ x.T) ** 2, 0))(x)
+        right = np.array_equal(out, x[:, 0] ** 2)
+    """,
+    "sums of many axes": """
+        few, many = np.ones((10, 4, 6), "f4"), np.ones((10, 4, 6, 9, 9, 9, 9, 9), "f4")
+        out = jit(lambda a, b: fnp.sum(a[(..., *[None] * 5)] * b, axis=2))(few, many)
+        right = bool(fnp.all(out == 6))
+    """,
+    "cropped and padded convolutions": """
+        image = np.arange(720, dtype="f4").reshape(1, 15, 6, 8)
+        kernel = np.eye(8, dtype="f4").reshape(1, 1, 8, 8)
+        if cured:
+            pads, names = ((0, 0), (-5, 1)), ("NHWC", "HWIO", "NHWC")
+            out = jit(lambda x, k: lax.conv_general_dilated(
+                x, k, (1, 1), pads, dimension_numbers=names
+            ))(image, kernel)
+        else:
+            out = xla('''
+                %0 = stablehlo.convolution(%a, %b)
+                  dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+                  window = {pad = [[0, 0], [-5, 1]]}
+                  {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+                  : (tensor<1x15x6x8xf32>, tensor<1x1x8x8xf32>) -> tensor<1x15x2x8xf32>
+                ''', (1, 15, 2, 8), "f4", image, kernel)
+        want = np.concatenate([image[:, :, 5:], np.zeros((1, 15, 1, 8))], 2)
+        right = np.array_equal(out, want)
+    """,
+}
+
+PRELUDE = """
+import numpy as np
+import fxflow, fxflow.numpy as fnp
+from fxflow import lax
+from fxflow.devices import buffers, compile as compiling
+
+fxflow.config.cache = False
+
+def jit(function):
+    return fxflow.jit(function, compiler_options=options)
+
+def xla(body, shape, dtype, *arguments):
+    def tensor(shape, dtype):
+        name = np.dtype(dtype).name.replace("uint", "ui").replace("int", "i")
+        name = {"bool": "i1"}.get(name, name.replace("float", "f"))
+        return f"tensor<{''.join(f'{n}x' for n in shape)}{name}>"
+
+    names = ", ".join(
+        f"%{n}: {tensor(x.shape, x.dtype)}"
+        for n, x in zip("abcdef", arguments)
+    )
+    result = tensor(shape, dtype)
+    text = (
+        f"func.func @main({names}) -> {result} {{\\n{body}\\nreturn %0 : {result}\\n}}"
+    )
+    place = buffers.default_placement()
+    handler = buffers.result_handler(
+        buffers.BufferType(shape, np.dtype(dtype)), place, False
+    )
+    given = [
+        buffers.put_copy(buffers.BufferType(x.shape, x.dtype), x, place)
+        for x in arguments
+    ]
+    (out,) = compiling.compile(text, place).execute(given, [handler])
+    return buffers.to_host(out)
+"""
+
+
+def prelude(options: object, cured: bool) -> str:
+    return f"options, cured = {options!r}, {cured!r}\n{PRELUDE}"
+
+
+def right_without_cure(name: str) -> bool:
+    """Returns whether a program has the right values, uncured, in a process."""
+    code = prelude(DEFAULT, False) + textwrap.dedent(PROGRAMS[name]) + "\nprint(right)"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    except subprocess.TimeoutExpired:  # some processors crash, others never end
+        return False
+    if done.returncode > 0:
+        raise AssertionError(done.stderr)
+    return done.stdout.strip() == "True"
+
+
+def test_each_fault_has_a_program():
+    slow = {f.name for f in faults.FAULTS if not f.always}
+    assert PROGRAMS.keys() == {f.name for f in faults.FAULTS} - slow
+    for fault in faults.FAULTS:
+        assert bool(fault.options) != bool(fault.lowered), fault.name
+        assert not fault.lowered or (ROOT / fault.lowered).exists()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_are_right(name: str):
+    code = prelude(None, True) + textwrap.dedent(PROGRAMS[name])
+    found: dict[str, object] = {}
+    exec(code.replace("fxflow.config.cache = False", ""), found)
+    assert found["right"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="seen on x86-64 alone")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_fault_is_there_as_long_as_the_table_says(name: str):
+    assert right_without_cure(name) == (faults.present(name, "cpu") is None)
+
+
+def test_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    cured = f"{faults.PRODUCTS},{faults.CONVOLUTIONS}"
+    for version, options in (
+        ("0.10.2", {faults.FUSIONS: cured}),
+        ("0.11.0", {faults.FUSIONS: cured}),
+        ("0.11.0.dev20260601", {faults.FUSIONS: cured}),
+        ("0.11.1", {}),
+        ("0.12.0rc1", {}),
+    ):
+        monkeypatch.setattr(faults, "jaxlib_version", version)
+        assert faults.options("cpu") == options
+        assert faults.options("gpu") == faults.options("tpu") == {}
+    assert faults.present("cropped and padded convolutions", "cpu")
+    assert not faults.present("cropped and padded convolutions", "gpu")
+
+
+@pytest.fixture
+def old(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict]:
+    """With which options the compiler is called, of a jaxlib that has the faults."""
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(faults, "jaxlib_version", "0.10.2")
+    build = compiling.build_options
+    seen: list[dict] = []
+
+    def watched(devices, options=None, **more):  # type: ignore[no-untyped-def]
+        seen.append(dict(options or {}))
+        return build(devices, options, **more)
+
+    monkeypatch.setattr(compiling, "build_options", watched)
+
+    def options(place: Placement, given: dict | None = None) -> dict:
+        compiling.compile(programs.ADD, place, options=given)
+        return seen.pop()
+
+    return options
+
+
+def test_every_program_takes_them(old: Callable[..., dict], place: Placement) -> None:
+    assert old(place) == faults.options("cpu") != {}
+    other = {"xla_cpu_enable_fast_math": False}
+    assert old(place, other) == {**faults.options("cpu"), **other}
+
+
+def test_users_choose_otherwise(
+    old: Callable[..., dict], place: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = {faults.FUSIONS: "LIBRARY_FUSION_TYPE_REDUCE"}
+    assert old(place, mine) == mine
+    monkeypatch.setenv("XLA_FLAGS", f"--{faults.FUSIONS}=reduce")
+    assert old(place) == {}
+
+
+def test_the_disk_cache_tells_cured_programs_apart(
+    old: Callable[..., dict], place: Placement, cache_dir: Path
+) -> None:
+    uncured = {faults.FUSIONS: ""}
+    first = compiling.compile(programs.ADD, place)
+    other = compiling.compile(programs.ADD, place, options=uncured)
+    again = compiling.compile(programs.ADD, place)
+    cached = [p.from_cache for p in (first, other, again)]
+    assert cached == [False, False, True]
+
+
+def test_the_installed_version() -> None:
+    numbers = re.findall(r"\d+", importlib.metadata.version("jaxlib"))[:3]
+    assert faults.version() == tuple(map(int, numbers))
+    assert np.all(np.array(faults.version()) >= 0)
