@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import jaxlib._profile_data as _profile_data
@@ -97,3 +98,15 @@ else:
     ProfilePlane = _profile_data.ProfilePlane
     TraceMe = _profiler.TraceMe
     ProfilerServer = _profiler.ProfilerServer
+
+    def _statistics_type() -> type:
+        """Makes the type of iterators over statistics, of which Python 3.13 warns.
+
+        jaxlib makes it when first needed, and again once it has been collected; where
+        warnings are errors, each time would abort the process.
+        """
+        profile = ProfileData.from_serialized_xspace(b"\x0a\0")  # one empty plane
+        with warnings.catch_warnings(action="ignore"):
+            return next(type(plane.stats) for plane in profile.planes)
+
+    _kept = _statistics_type()

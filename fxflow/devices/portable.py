@@ -59,13 +59,14 @@ def read(payload: bytes) -> Any:
     # Without a handler the reader's complaints go to the process's standard error.
     handler = mlir._context.attach_diagnostic_handler(note)
     try:
-        module = raw.mlir.deserialize_portable_artifact(payload, mlir._context)
+        # StableHLO's own binding: that of jaxlib 0.11 crashes on a malformed artifact.
+        module = stablehlo.deserialize_portable_artifact(mlir._context, payload)
     except (ir.MLIRError, RuntimeError, ValueError) as error:
         raise ValueError(said[0] if said else str(error)) from None
     finally:
         handler.detach()
     if not isinstance(module, ir.Module):
-        raise ValueError("it holds no module")
+        raise ValueError("the artifact does not hold a module")
     _run(module, "sdy-lift-inlined-meshes")
     return module
 
