@@ -1,41 +1,65 @@
 """The names of public modules: what there is, and what an absent one is called here.
 
-`fxflow.random.PRNGKey` raises an AttributeError that names `fxflow.random.key`; a
-misspelling, the name that is near. NumPy's and JAX's own names that fxflow spells
-another way are listed below; those that are spelled the same need no entry.
+`fxflow.random.PRNGKey` raises an AttributeError that names `fxflow.random.key`, and
+`from fxflow.random import PRNGKey` an ImportError with that text. A name that another
+public module has (`fxflow.PRNGKey`, `fxflow.optim.l2_loss`) leads there; a misspelling
+leads to the closest name. The table below lists the names of NumPy, JAX and optax that
+fxflow spells differently.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable
+from importlib.machinery import ModuleSpec
+from types import FrameType
 from typing import Any
 
 # Module -> absent name -> what to write instead, relative to fxflow; a text with "has"
 # is said as it is.
 _CALLED_HERE: dict[str, dict[str, str]] = {
     "fxflow": {
+        "Shard": "Array.addressable_shards",
+        "ad_checkpoint": "checkpoint",
         "check_tracer_leaks": "checking_leaks",
+        "custom_derivatives": "custom_jvp, custom_vjp and custom_gradient",
         "default_matmul_precision": "config.override(default_matmul_precision=...)",
         "default_prng_impl": "random.key(seed, impl=...)",
+        "dlpack": "numpy.from_dlpack",
+        "ds": "lax.dynamic_slice",
+        "enable_checks": "fxflow has no internal checks to switch on",
         "enable_custom_prng": "random.key",
         "enable_x64": "config.override(x64=True)",
+        "experimental": "fxflow has no experimental package: shard_map, export, "
+        "checkify, io_callback, make_mesh and their like are in fxflow itself, and "
+        "fxflow.compat.jax has the rest",
         "explain_cache_misses": "config.override(explain_retraces=True)",
         "copy_to_host_async": "Array.copy_to_host_async",
         "empty_ref": "new_ref(numpy.empty(shape, dtype))",
+        "example_libraries": "optim",
         "free_ref": "freeze",
         "host_count": "process_count",
         "host_id": "process_index",
+        "host_ids": "process_count",
+        "interpreters": "extend",
         "jacobian": "jacrev",
+        "legacy_prng_key": "random.key",
         "linear_util": "jvp, vjp and linearize",
         "local_devices_count": "local_device_count",
         "make_jaxpr": "make_graph",
+        "numpy_dtype_promotion": "config.override(numpy_dtype_promotion=...)",
+        "numpy_rank_promotion": "config.override(numpy_rank_promotion=...)",
         "pjit": "jit",
+        "print_environment_info": "devices.doctor",
+        "process_indices": "process_count",
         "remat": "checkpoint",
         "reshard": "sharding.reshard",
         "smap": "shard_map",
         "soft_pmap": "pmap or vmap",
+        "threefry_partitionable": "random.key",
         "tree_all": "tree.all",
         "tree_flatten": "tree.flatten",
         "tree_leaves": "tree.leaves",
@@ -46,14 +70,25 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "tree_transpose": "tree.transpose",
         "tree_unflatten": "tree.unflatten",
         "tree_util": "tree",
+        "version": "__version__",
         "xla_computation": "jit(f).lower(...).as_text()",
         "xmap": "shard_map",
     },
-    "fxflow.debug": {"breakpoint": "debug.callback with a function that calls pdb"},
+    "fxflow.debug": {
+        "breakpoint": "debug.callback with a function that calls pdb",
+        "inspect_array_sharding": "debug.visualize_array_sharding",
+        "log": "debug.callback with a function that logs",
+    },
+    "fxflow.errors": {
+        "ConcretizationTypeError": "errors.ConcretizationError",
+        "NonConcreteBooleanIndexError": "errors.ConcretizationError",
+        "UnexpectedTracerError": "errors.LeakedTracerError",
+    },
     "fxflow.lax": {
         "PRNGKey": "random.key",
         "axis_size_in_dim": "lax.axis_size",
         "dtype": "numpy.dtype",
+        "PrecisionLike": "lax.Precision",
         "after_all": "debug.callback(ordered=True)",
         "create_token": "debug.callback(ordered=True)",
         "rng_uniform": "random.uniform",
@@ -100,6 +135,18 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "trapz": "numpy.trapezoid",
         "uint1": "numpy has no dtypes of 1 bit: use bool_",
     },
+    "fxflow.optim": {
+        "bias_correction": "optim.tree.bias_correction",
+        "cosine_onecycle": "optim.cosine_onecycle_schedule",
+        "init_empty_state": "optim.EmptyState",
+        "inject_stateful_hyperparams": "optim.inject_hyperparams",
+        "partition": "optim.multi_transform",
+        "safe_int32_increment": "optim.safe_increment",
+        "tree_utils": "optim.tree",
+        "update_infinity_moment": "optim.tree.update_infinity_moment",
+        "update_moment": "optim.tree.update_moment",
+        "update_moment_per_elem_norm": "optim.tree.update_moment_per_elem_norm",
+    },
     "fxflow.profiler": {
         "annotate": "profiler.TraceAnnotation, or annotate_function as a decorator",
         "profile": "profiler.trace",
@@ -117,6 +164,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
     "fxflow.sharding": {
         "PositionalSharding": "sharding.NamedSharding",
         "make_single_device_sharding": "sharding.SingleDeviceSharding",
+        "use_abstract_mesh": "set_mesh",
     },
     "fxflow.tree": {
         "build_tree": "tree.unflatten",
@@ -126,6 +174,18 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
     },
 }
 
+
+# Public modules in the order in which an absent name is looked for.
+_PUBLIC = (
+    *("", "numpy", "lax", "nn", "random", "optim", "optim.losses", "tree", "sharding"),
+    *("numpy.linalg", "numpy.fft", "nn.initializers", "optim.contrib", "optim.tree"),
+    *("optim.projections", "optim.assignment", "optim.perturbations", "ops", "ref"),
+    *("scipy.special", "scipy.linalg", "scipy.stats", "scipy.signal", "scipy.fft"),
+    *("scipy.ndimage", "scipy.optimize", "scipy.spatial.transform", "lax.linalg"),
+    *("train", "train.data", "train.logs", "train.checkpoint", "export", "profiler"),
+    *("viz", "debug", "checkify", "custom_batching", "dtypes", "errors", "ffi"),
+    *("flatten_util", "image", "stages", "extend", "distributed", "devices", "serve"),
+)
 
 # Where Python's own code for `import` says it is.
 _IMPORTING = "<frozen importlib._bootstrap>"
@@ -152,13 +212,22 @@ def answer(
     def __getattr__(name: str) -> Any:
         if name in lazy:
             return take(name) if take else importlib.import_module(f"{module}.{name}")
-        if sys._getframe(1).f_code.co_filename == _IMPORTING:
-            # `from module import name` asks before it looks for a submodule, and shows
-            # nobody what it was told.
+        caller = sys._getframe(1)
+        if caller.f_code.co_filename == _IMPORTING:
+            # `from module import name` asks before it looks for a submodule, and drops
+            # the message.
             raise AttributeError(_absent(module, name), name=name)
+        text = message(module, name, listed)
         try:
-            raise AttributeError(message(module, name, listed), name=name)
-        except AttributeError as error:
+            if _imports_from(caller):  # Python would replace an AttributeError
+                given = text.removeprefix(_absent(module, name))
+                raise ImportError(
+                    f"cannot import name {name!r} from {module!r}{given}",
+                    name=module,
+                    path=namespace.get("__file__"),
+                )
+            raise AttributeError(text, name=name)
+        except (AttributeError, ImportError) as error:
             error.__traceback__ = None  # a bare `raise` leaves the user's line alone
             raise
 
@@ -170,6 +239,13 @@ def answer(
     namespace["__getattr__"], namespace["__dir__"] = __getattr__, __dir__
 
 
+def _imports_from(frame: FrameType) -> bool:
+    """Returns whether a frame is in the middle of `from module import name`."""
+    import opcode  # only a name that is not there needs it
+
+    return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
+
+
 def message(module: str, name: str, names: Collection[str]) -> str:
     """Says what an absent name is called here, as far as that is known.
 
@@ -179,15 +255,17 @@ def message(module: str, name: str, names: Collection[str]) -> str:
       names: the public names of the module.
     """
     text = _absent(module, name)
-    if name.startswith("__"):  # Python and its tools ask for these
+    if name.startswith("_"):  # Python and its tools ask for these
         return text
     called = _CALLED_HERE.get(module, {}).get(name)
     if called is None and module == "fxflow.tree":
         called = _without_prefix(name, names)
     if called is None:
-        import difflib  # a millisecond that only who misspells needs to wait for
+        called = _elsewhere(name)
+    if called is None:
+        import difflib  # a millisecond that only a misspelling costs
 
-        near = difflib.get_close_matches(name, names, 1)
+        near = difflib.get_close_matches(name, names, 1, 0.75)
         return f"{text}: did you mean {module}.{near[0]}?" if near else text
     if " has " in called:
         return f"{text}: {called}"
@@ -202,3 +280,55 @@ def _without_prefix(name: str, names: Collection[str]) -> str | None:
     """Returns the name of `tree_map` and its like without the prefix."""
     short = name.removeprefix("tree_")
     return f"tree.{short}" if short != name and short in names else None
+
+
+def _elsewhere(name: str) -> str | None:
+    """Returns where another public module has a name, or what it is called there."""
+    word = re.escape(name)
+    stated = re.compile(rf"""["']{word}["']|^class {word}\b""", re.MULTILINE)
+    for place in _PUBLIC:
+        # Only a module that names it is imported: tools try names that are absent.
+        if not stated.search(_source(place)):
+            continue
+        module = importlib.import_module(f"fxflow.{place}".rstrip("."))
+        if name in getattr(module, "__all__", ()):
+            return f"{place}.{name}".lstrip(".")
+    for table in _CALLED_HERE.values():
+        if name in table:
+            return table[name]
+    return None
+
+
+def _source(place: str) -> str:
+    """Returns the text of a public module, which states its names."""
+    path = os.path.join(os.path.dirname(__file__), *place.split("."))
+    for file in (f"{path}.py", os.path.join(path, "__init__.py")):
+        if os.path.isfile(file):
+            with open(file, encoding="utf-8") as opened:
+                return opened.read()
+    return ""
+
+
+class _Hints:
+    """The last finder of modules: says what JAX's modules are called here.
+
+    `import fxflow.tree_util` and `from fxflow.tree_util import tree_map` never ask the
+    package for an attribute.
+    """
+
+    @staticmethod
+    def find_spec(
+        name: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
+        """Raises the error for a submodule that the table names; never finds one."""
+        package, _, last = name.rpartition(".")
+        called = _CALLED_HERE.get(package, {}).get(last)
+        # `from fxflow import tree_util` tries the submodule last, and drops the error.
+        if called is None:
+            return None
+        if " has " not in called:
+            called = f"here it is fxflow.{called}"
+        raise ModuleNotFoundError(f"No module named {name!r}: {called}", name=name)
+
+
+sys.meta_path.append(_Hints)

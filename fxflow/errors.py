@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fxflow._names import answer
+
 
 class FxflowError(Exception):
     """Root of every error class of fxflow.
@@ -326,3 +328,11 @@ class RetraceWarning(UserWarning):
 
     Explained in `docs/guides/errors.md#retracewarning`.
     """
+
+
+__all__ = [
+    name
+    for name, value in list(globals().items())
+    if isinstance(value, type) and value.__module__ == __name__
+]
+answer(globals(), __all__)

@@ -41,6 +41,16 @@ MODULES += [
         ("fxflow.numpy", "lingspace", "did you mean fxflow.numpy.linspace?"),
         ("fxflow.nn", "Linear", "nn has functions only"),
         ("fxflow.lax", "qqqqq", r"module 'fxflow.lax' has no attribute 'qqqqq'$"),
+        # Names of other public modules.
+        ("fxflow", "PRNGKey", "here it is fxflow.random.key$"),
+        ("fxflow", "adam", "here it is fxflow.optim.adam$"),
+        ("fxflow", "relu", "here it is fxflow.nn.relu$"),
+        ("fxflow", "array", "here it is fxflow.numpy.array$"),
+        ("fxflow", "DtypeError", "here it is fxflow.errors.DtypeError$"),
+        ("fxflow.numpy", "grad", "here it is fxflow.grad$"),
+        ("fxflow.optim", "l2_loss", "here it is fxflow.optim.losses.l2_loss$"),
+        ("fxflow", "experimental", "fxflow has no experimental package"),
+        ("fxflow.errors", "ConcretizationTypeError", "errors.ConcretizationError$"),
     ],
 )
 def test_absent_names(module: str, name: str, words: str) -> None:
@@ -84,6 +94,34 @@ def test_import_of_an_absent_name_says_which() -> None:
     from fxflow import nn, optim
 
     assert nn is fxflow.nn and optim is fxflow.optim
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("from fxflow import make_jaxpr", "here it is fxflow.make_graph"),
+        ("from fxflow import tree_util", "here it is fxflow.tree"),
+        ("from fxflow.random import PRNGKey", "here it is fxflow.random.key"),
+        ("from fxflow.numpy import lingspace", "did you mean fxflow.numpy.linspace?"),
+        ("from fxflow.optim import l2_loss", "here it is fxflow.optim.losses.l2_loss"),
+        ("import fxflow.tree_util", "here it is fxflow.tree"),
+        ("from fxflow.tree_util import tree_map", "here it is fxflow.tree"),
+        ("from fxflow.experimental import mesh_utils", "has no experimental package"),
+        ("import fxflow.numpy.random", "here it is fxflow.random"),
+    ],
+)
+def test_imports_of_absent_names_give_the_same_hint(statement: str, words: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(words)) as found:
+        exec(statement)
+    assert found.traceback[-1].path != _names.__file__
+
+
+def test_an_absent_name_without_a_hint_is_plain() -> None:
+    with pytest.raises(ImportError, match=r"from 'fxflow'$"):
+        exec("from fxflow import qqqqq")
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'fxflow\.qqqqq'$"):
+        exec("import fxflow.qqqqq")
+    assert importlib.util.find_spec("fxflow.qqqqq") is None
 
 
 def elsewhere(module: str) -> tuple[dict[str, str], dict[str, str]]:
