@@ -67,6 +67,20 @@ def _require_not_late(configured: int) -> None:
 config.guard("num_cpu_devices", _require_not_late)
 
 
+def _require_undecided(platforms: str) -> None:
+    """Raises `BackendError` if another default platform is in use already."""
+    wanted = [_canonical(p) for p in platforms.split(",") if p.strip()]
+    if _order is not None and wanted and wanted[0] != _order[0]:
+        raise BackendError(
+            f"config.platforms: {_order[0]} is in use as the default platform, so "
+            f"{platforms!r} would have no effect: set it before the first use, or call "
+            "fxflow.devices.clear_backends() first"
+        )
+
+
+config.guard("platforms", _require_undecided)
+
+
 _COLLECTIVE_TIMEOUT = "--xla_cpu_collective_timeout_seconds"
 
 

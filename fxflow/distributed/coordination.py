@@ -172,15 +172,19 @@ class Connection:
         except OSError:
             raise self._gone() from None
         if not slot.event.wait(timeout):
-            self._slots.pop(number, None)
             absent: list[int] = []
-            if operation in ("get", "meet"):
-                answer, _ = self.request(
-                    "cancel", timeout=10, **{**fields, "request": number}
-                )
-                absent = answer["processes"]
-                if slot.answer is not None:  # it came while we gave up
-                    return slot.answer
+            try:
+                if operation in ("get", "meet"):
+                    answer, _ = self.request(
+                        "cancel", timeout=10, **{**fields, "request": number}
+                    )
+                    absent = answer["processes"]
+                    # The line keeps the order: an answer that was sent before the
+                    # request was withdrawn is here by now.
+                    if slot.answer is not None:
+                        return slot.answer
+            finally:
+                self._slots.pop(number, None)
             error = TimeoutError(operation)
             error.processes = absent  # type: ignore[attr-defined]
             raise error

@@ -30,8 +30,10 @@ from fxflow.lax.convolution_dims import (
     ConvGeneralDilatedDimensionNumbers,
     Padding,
     conv_dimension_numbers,
+    default_hint,
     dilated,
     explicit_padding,
+    operands_text,
     padtype_to_pads,
     per_axis,
     strided,
@@ -86,13 +88,14 @@ class ConvGeneralDilated(Bilinear):
         lhs_spec, rhs_spec, out_spec = dimension_numbers
         batch, features = lhs.shape[lhs_spec[0]], lhs.shape[lhs_spec[1]]
         out_features, per_group = rhs.shape[rhs_spec[0]], rhs.shape[rhs_spec[1]]
-        groups = f"input {lhs}, kernel {rhs}, dimension_numbers {dimension_numbers}"
         if features != per_group * feature_group_count:
             raise ShapeError(
                 f"{self.name}: the input has {features} features, but the kernel "
                 f"takes {per_group} in each of {feature_group_count} groups "
-                f"({groups}): their product must be the number of input features"
+                f"({operands_text(lhs, rhs, dimension_numbers)}): their product must "
+                f"be the number of input features{default_hint(dimension_numbers)}"
             )
+        groups = operands_text(lhs, rhs, dimension_numbers)
         for what, count in (
             ("feature_group_count", feature_group_count),
             ("batch_group_count", batch_group_count),

@@ -27,6 +27,36 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple[int, ...]
 
 
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _letters(spec: tuple[int, ...], first: str) -> str:
+    """Returns the axes as a string of letters, such as NHWC."""
+    count = len(spec) - 2
+    names = first + _SPATIAL.get(count, "".join(map(str, range(count))))
+    return "".join(names[spec.index(axis)] for axis in range(len(spec)))
+
+
+def operands_text(lhs: object, rhs: object, numbers: ConvDimensionNumbers) -> str:
+    """Returns the types of the operands and what their axes are, for a message."""
+    image, kernel = _letters(numbers.lhs_spec, "NC"), _letters(numbers.rhs_spec, "OI")
+    return f"input {lhs} as {image}, kernel {rhs} as {kernel}"
+
+
+def default_hint(numbers: ConvDimensionNumbers) -> str:
+    """Returns what a message says where the axes may be those of the default."""
+    order = tuple(range(len(numbers.lhs_spec)))
+    spatial = _SPATIAL.get(len(order) - 2)
+    if numbers != (order, order, order) or spatial is None:
+        return ""
+    last = f"N{spatial}C"
+    return (
+        f". The default of dimension_numbers is ('NC{spatial}', 'OI{spatial}', "
+        f"'NC{spatial}'): for channels in the last axis pass ('{last}', "
+        f"'{spatial}IO', '{last}')"
+    )
+
+
 ConvGeneralDilatedDimensionNumbers = (
     tuple[str, str, str] | ConvDimensionNumbers | Sequence[Sequence[int]] | None
 )

@@ -80,7 +80,7 @@ def repeat(
     Args:
       a: array-like.
       repeats: int, or integers for each element along the axis.
-      axis: along which; None takes `a` as one axis.
+      axis: along which; None takes `a` as one axis, and so do 0 and -1 a 0-d `a`.
       total_repeat_length: length of the result, needed if `repeats` is traced: the
         result is cut off there, or its last element goes on.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
@@ -105,7 +105,7 @@ def repeat(
             out = repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
         return laid_out("repeat", out, out_sharding)
     x = array_of(asarray(a) if isinstance(a, list | tuple) else a, "repeat")
-    if axis is None:
+    if axis is None or (not x.ndim and axis in (0, -1)):  # as NumPy has it
         x, axis = ravel(x), 0
     axis = canonical_axis("repeat", axis, x.ndim)
     length = x.shape[axis]

@@ -11,6 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, typeof, unwrapped
 from fxflow.core.arrays.sizes import is_at_least
+from fxflow.core.boundary import shown
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
@@ -28,8 +29,19 @@ from fxflow.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, reshape
 # -- joining ---------------------------------------------------------------------------
 
 
-def _sequence(name: str, arrays: Any) -> list[Any]:
-    """Returns the arrays to be joined as a list; an array is taken along its axis 0."""
+def _sequence(name: str, arrays: Any, second: Any = None) -> list[Any]:
+    """Returns the arrays to be joined as a list; an array is taken along its axis 0.
+
+    Args:
+      name: of the function, for messages.
+      arrays: the argument that holds them.
+      second: the argument after it: an array there was meant to be joined.
+    """
+    if isinstance(second, Array | np.ndarray | list):
+        raise ArgumentError(
+            f"{name}: takes the arrays as one sequence, got {shown(arrays)} and "
+            f"{shown(second)} as two arguments: write {name}([a, b])"
+        )
     if isinstance(arrays, Array | np.ndarray):
         if not arrays.ndim:
             raise ArgumentError(f"{name}: takes a sequence of arrays, got a 0-d array")
@@ -73,7 +85,7 @@ def concatenate(
 
     Source: `numpy.concatenate`.
     """
-    found = _sequence("concatenate", arrays)
+    found = _sequence("concatenate", arrays, axis)
     return _concatenate(found, axis, None if dtype is None else dtypes.dtype(dtype))
 
 
@@ -125,7 +137,7 @@ def stack(
     Source: `numpy.stack`.
     """
     no_out("stack", out)
-    found = _sequence("stack", arrays)
+    found = _sequence("stack", arrays, axis)
     return _stack(found, axis, None if dtype is None else dtypes.dtype(dtype))
 
 
@@ -164,7 +176,7 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     Returns:
       Array of two axes or more.
     """
-    rows = [atleast_2d(a) for a in _sequence("vstack", tup)]
+    rows = [atleast_2d(a) for a in _sequence("vstack", tup, dtype)]
     return concatenate(rows, 0, dtype)
 
 
@@ -175,7 +187,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     Returns:
       Array.
     """
-    parts = [atleast_1d(a) for a in _sequence("hstack", tup)]
+    parts = [atleast_1d(a) for a in _sequence("hstack", tup, dtype)]
     return concatenate(parts, 1 if parts and parts[0].ndim > 1 else 0, dtype)
 
 
@@ -186,7 +198,9 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     Returns:
       Array of three axes or more.
     """
-    return concatenate([atleast_3d(a) for a in _sequence("dstack", tup)], 2, dtype)
+    return concatenate(
+        [atleast_3d(a) for a in _sequence("dstack", tup, dtype)], 2, dtype
+    )
 
 
 def column_stack(tup: Any) -> Array:

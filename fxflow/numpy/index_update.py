@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import Array, Shape, as_array, dtypes
+from fxflow.core.arrays import Array, Shape, as_array, dtypes, typeof
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.arrays.sizes import Size, is_symbolic, to_array
-from fxflow.core.boundary import guard_methods
+from fxflow.core.boundary import boundary, guard_methods
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
@@ -71,6 +71,13 @@ class At:
     def __getitem__(self, index: Any) -> IndexedArray:
         return IndexedArray(self.array, index)
 
+    @boundary
+    def __setitem__(self, index: Any, values: Any) -> None:
+        raise TypeError(
+            f"arrays are immutable, {typeof(self.array)} included: instead of "
+            "x.at[i] = v use x = x.at[i].set(v)"
+        )
+
     def __repr__(self) -> str:
         return f"At({self.array!r})"
 
@@ -83,6 +90,18 @@ _update_docs = shared("""
     Returns:
       Array of the type of `x`.
 """)
+
+
+def _in_place(sign: str, method: str) -> Callable[[IndexedArray, Any], Any]:
+    """Returns the operator method that refuses `x.at[i] += v` or its like."""
+
+    def refuse(self: IndexedArray, values: Any) -> Any:
+        raise TypeError(
+            f"arrays are immutable, {typeof(self.array)} included: instead of "
+            f"x.at[i] {sign} v use x = x.at[i].{method}(v)"
+        )
+
+    return boundary(refuse)
 
 
 @guard_methods
@@ -112,6 +131,12 @@ class IndexedArray:
 
     def __repr__(self) -> str:
         return f"IndexedArray({self.array!r}, {self.index!r})"
+
+    __iadd__ = _in_place("+=", "add")
+    __isub__ = _in_place("-=", "subtract")
+    __imul__ = _in_place("*=", "multiply")
+    __itruediv__ = _in_place("/=", "divide")
+    __ipow__ = _in_place("**=", "power")
 
     def get(
         self,

@@ -263,10 +263,13 @@ def chain(
         params: Params | None = None,
         **extra: Any,
     ) -> tuple[Updates, tuple[State, ...]]:
-        if len(state) != len(parts):
+        held = len(state) if isinstance(state, tuple | list) else None
+        if held != len(parts):
+            given = shown(state) if held is None else f"{held}"
             raise ArgumentError(
-                f"chain: expected the states of {len(parts)} transformations, got "
-                f"{len(state)}: make the state with this chain's init"
+                f"update: the state must hold those of {len(parts)} transformations, "
+                f"as this optimizer's init makes it, got {given}: the arguments are "
+                "update(updates, state, params)"
             )
         new = []
         for part, own in zip(parts, state, strict=True):

@@ -274,6 +274,19 @@ def piecewise_interpolate_schedule(
             f"{name}: boundaries must be positive and factors not negative, got "
             f"{dict(pieces)}"
         )
+    return _interpolated(interpolate_type, init_value, pieces)
+
+
+def _interpolated(
+    interpolate_type: str, init_value: Scalar, pieces: Sequence[tuple[int, Scalar]]
+) -> Schedule:
+    """Returns the schedule through the ends of some pieces, which may be empty.
+
+    Args:
+      interpolate_type: `"linear"` or `"cosine"`.
+      init_value: the value at 0.
+      pieces: the count at which each ends, in order, and the factor of its value.
+    """
     counts, values = [0], [init_value]
     for boundary, factor in pieces:
         counts.append(boundary)
@@ -283,6 +296,8 @@ def piecewise_interpolate_schedule(
         out: Any = fnp.asarray(values[-1], fnp.result_type(float))
         for i in range(len(pieces) - 1, -1, -1):
             start, end = counts[i], counts[i + 1]
+            if start == end:
+                continue
             share = fnp.divide(fnp.subtract(count, start), end - start)
             if interpolate_type == "cosine":
                 share = fnp.multiply(
@@ -482,15 +497,12 @@ def linear_onecycle_schedule(
     Reference: Smith and Topin 2018, "Super-convergence".
     """
     require_positive("linear_onecycle_schedule", "transition_steps", transition_steps)
-    return piecewise_interpolate_schedule(
-        "linear",
-        peak_value / div_factor,
-        {
-            int(pct_start * transition_steps): div_factor,
-            int(pct_final * transition_steps): 1.0 / div_factor,
-            transition_steps: 1.0 / final_div_factor,
-        },
-    )
+    pieces = [
+        (int(pct_start * transition_steps), div_factor),
+        (int(pct_final * transition_steps), 1.0 / div_factor),
+        (transition_steps, 1.0 / final_div_factor),
+    ]
+    return _interpolated("linear", peak_value / div_factor, pieces)
 
 
 def cosine_onecycle_schedule(
@@ -522,14 +534,11 @@ def cosine_onecycle_schedule(
     Reference: Smith and Topin 2018, "Super-convergence".
     """
     require_positive("cosine_onecycle_schedule", "transition_steps", transition_steps)
-    return piecewise_interpolate_schedule(
-        "cosine",
-        peak_value / div_factor,
-        {
-            int(pct_start * transition_steps): div_factor,
-            transition_steps: 1.0 / (div_factor * final_div_factor),
-        },
-    )
+    pieces = [
+        (int(pct_start * transition_steps), div_factor),
+        (transition_steps, 1.0 / (div_factor * final_div_factor)),
+    ]
+    return _interpolated("cosine", peak_value / div_factor, pieces)
 
 
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Scalar]]) -> Schedule:

@@ -33,7 +33,7 @@ def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
     """
     if not is_arraylike(key):
         raise ArgumentError(
-            f"{name}: expected a random key, got {key!r} of type "
+            f"{name}: expected a random key as the first argument, got a "
             f"{type(key).__name__}: {MAKE_ONE}"
         )
     aval = typeof(key)
@@ -43,7 +43,9 @@ def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
         for dtype in (dtypes.key_fry, dtypes.key_rbg):
             if aval.shape[-1:] == dtype.suffix:
                 return lax.random_wrap(key, dtype=dtype), True
-    raise ArgumentError(f"{name}: expected a random key, got {aval}: {MAKE_ONE}")
+    raise ArgumentError(
+        f"{name}: expected a random key as the first argument, got {aval}: {MAKE_ONE}"
+    )
 
 
 def one_key(name: str, key: Any) -> tuple[Any, bool]:

@@ -12,7 +12,8 @@ from fxflow.core import source, tree
 from fxflow.core.arrays import Aval
 from fxflow.errors import RetraceWarning
 
-# From this many traces of one function on, silence would cost the user more.
+# Warned at 10 traces of one function, then at 20, 40, 80, …: each message differs, so
+# Python's filter could not join one for every trace.
 WARN_FROM = 10
 
 
@@ -78,6 +79,9 @@ def explain_retrace(
       count: how often it will have been traced.
     """
     often = count >= WARN_FROM
+    times, rest = divmod(count, WARN_FROM)
+    if often and not config.explain_retraces and (rest or times & (times - 1)):
+        return
     if not earlier or not (config.explain_retraces or often):
         return
     # The nearest known signature, of equally near ones the latest: what changed from

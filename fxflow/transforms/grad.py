@@ -43,11 +43,16 @@ R = TypeVar("R")
 
 
 def _check_input(
-    value: Any, what: str, holomorphic: bool, allow_int: bool, allow_complex: bool
+    value: Any,
+    label: str,
+    what: str,
+    holomorphic: bool,
+    allow_int: bool,
+    allow_complex: bool,
 ) -> bool:
     """Checks an argument; returns whether it has a tangent."""
     if not is_arraylike(value):
-        raise not_an_array(value, f"{what} is")
+        raise not_an_array(value, f"{what} is", label)
     aval = typeof(value)
     dtype = aval.dtype
     if holomorphic:
@@ -202,8 +207,10 @@ def value_and_grad(
             if floats and not holomorphic:
                 active.append(True)
             else:
-                what = f"grad: argument {labels()[i]} of {name}"
-                active.append(_check_input(leaf, what, holomorphic, allow_int, True))
+                label = labels()[i]
+                what = f"grad: argument {label} of {name}"
+                checked = _check_input(leaf, label, what, holomorphic, allow_int, True)
+                active.append(checked)
 
         def call(*values: Any) -> Any:
             return fun(*put_back(values), **kwargs)
@@ -327,7 +334,8 @@ def _prepare(
     labels = leaf_labels(fun, args, None, indices)
     for leaf, label in zip(tree.leaves(chosen), labels, strict=True):
         what = f"{transform}: argument {label} of {name}"
-        _check_input(leaf, what, holomorphic, allow_int, transform != "jacfwd")
+        forward = transform == "jacfwd"
+        _check_input(leaf, label, what, holomorphic, allow_int, not forward)
     return lambda *values: fun(*put_back(values), **kwargs), tuple(chosen)
 
 

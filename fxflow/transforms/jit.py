@@ -384,9 +384,8 @@ class _Bound:
                 continue
             if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct | Ref):
                 label = self.labels()[i]
-                error = not_an_array(
-                    leaf, f"{jitted._name}: argument {label} of a jitted function is"
-                )
+                what = f"{jitted._name}: argument {label} of a jitted function is"
+                error = not_an_array(leaf, what, label)
                 if isinstance(leaf, str) or callable(leaf):
                     raise ArgumentError(f"{error}, or make it static: static_argnames")
                 raise error

@@ -51,6 +51,14 @@ def test_what_there_is() -> None:
     assert clients.cpu_device() is clients.devices("cpu")[0]
 
 
+def test_another_default_platform_comes_too_late() -> None:
+    clients.platforms()
+    with pytest.raises(BackendError, match="cpu is in use as the default platform"):
+        config.update("platforms", "tpu")
+    with config.override(platforms="cpu"):
+        assert clients.default_backend() == "cpu"
+
+
 def test_no_such_process() -> None:
     with pytest.raises(ValueError, match="process_index 3 does not exist: there are 1"):
         clients.local_devices(3)

@@ -74,6 +74,34 @@ def test_barrier_of_some() -> None:
         assert second.live_processes() == [0, 1, 2]
 
 
+def test_an_answer_that_arrives_as_the_wait_ends_counts() -> None:
+    withdrawn = threading.Event()
+
+    class Slots(dict[int, Any]):
+        """Lets the reading thread find a request only once that is being withdrawn."""
+
+        def pop(self, number: int, default: Any = None) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                withdrawn.wait(5)
+            return super().pop(number, default)
+
+    with cluster(2) as (_, (first, second)):
+        connection = first.connection
+        connection._slots = Slots(connection._slots)
+        send = connection.line.send
+
+        def sent(message: Any, payload: Any = b"") -> None:
+            send(message, payload)
+            if message["op"] == "cancel":
+                withdrawn.set()
+
+        connection.line.send = sent
+        thread = threading.Thread(target=lambda: second.barrier("b", 5))
+        thread.start()
+        first.barrier("b", 0.3)  # both arrive; the answer is late
+        thread.join()
+
+
 def test_exchange() -> None:
     with cluster(3) as (_, members):
         found: dict[int, list[list[bytes]]] = {}

@@ -61,6 +61,15 @@ def test_a_restart_begins_again() -> None:
         np.testing.assert_allclose(again(8 + count), once(count), rtol=1e-6)
 
 
+def test_short_cycles_begin_at_the_peak() -> None:
+    # As optax does where the rise has no update of its own.
+    cosine = optim.cosine_onecycle_schedule(3, 1.0)
+    wanted = [1.0, 0.750001, 0.250003, 4e-6]
+    np.testing.assert_allclose([cosine(n) for n in range(4)], wanted, rtol=1e-4)
+    linear = optim.linear_onecycle_schedule(2, 1.0)
+    np.testing.assert_allclose([linear(n) for n in range(3)], [1.0, 0.04, 4e-6])
+
+
 def test_errors_of_cycles() -> None:
     with pytest.raises(ArgumentError, match="decay_steps includes the warm-up"):
         optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 10)

@@ -46,7 +46,10 @@ def test_wrong_dtypes() -> None:
 
 
 def test_wrong_keys() -> None:
-    with pytest.raises(ArgumentError, match=r"uniform: expected a random key, got i32"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"uniform: expected a random key as the first argument, got i32",
+    ):
         random.uniform(0, (3,))
     with pytest.raises(ShapeError, match=r"use fxflow\.vmap to draw"):
         random.uniform(random.split(KEY), (3,))

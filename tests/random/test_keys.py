@@ -56,11 +56,14 @@ def test_wrong_seeds() -> None:
 
 
 def test_what_is_no_key() -> None:
-    with pytest.raises(ArgumentError, match=r"split: expected a random key, got i32"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"split: expected a random key as the first argument, got i32",
+    ):
         random.split(0)
     with pytest.raises(ArgumentError, match=r"make one of a seed with fxflow.random"):
         random.fold_in(np.zeros(2), 1)
-    with pytest.raises(ArgumentError, match="got 'a' of type str"):
+    with pytest.raises(ArgumentError, match="got a str"):
         random.key_data("a")
     with pytest.raises(
         ShapeError, match=r"split: expected one random key, got key<fry"

@@ -1,5 +1,7 @@
 """Differences between signatures, in words."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,17 @@ def test_the_nearest_known_signature_explains():
     assert said(signature(f4, f4)) == "argument x1 changed from f32[5] to f32[4]"
     # As near to the first as to the last: the last.
     assert said(signature(f4, f3)) == "argument x0 changed from f32[5] to f32[4]"
+
+
+def test_frequent_traces_are_warned_of_ever_more_rarely():
+    f3 = signature(Aval((3,), np.dtype("f4")))
+
+    def warns(count):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            explain_retrace("f", signature(), [f3], count)
+        return bool(caught)
+
+    assert [n for n in range(1, 200) if warns(n)] == [10, 20, 40, 80, 160]
+    with config.override(explain_retraces=True):
+        assert all(warns(n) for n in (2, 11, 12, 21))

@@ -55,13 +55,14 @@ _FOREIGN = {
 }
 
 
-def not_an_array(value: Any, where: str = "") -> ArgumentError:
-    """Returns the error for a value that is no array.
+def not_an_array(value: Any, where: str = "", label: str = "") -> ArgumentError:
+    """Returns the error for a value that is not an array.
 
     Args:
       value: what was given.
       where: how the message begins, such as `f: x is`; nothing: the public function
         and its argument are looked up.
+      label: the parameter's name, where it is that of a transformed function.
     """
     aval = getattr(value, "aval", None)
     if type(aval) is AbstractRef:
@@ -70,7 +71,14 @@ def not_an_array(value: Any, where: str = "") -> ArgumentError:
             "array: read it with ref[...]"
         )
     shown = text_of(value)
-    if isinstance(value, list | tuple):
+    if label == "self":
+        hint = (
+            "the object of a method is an argument, too: register its class as a "
+            "pytree (fxflow.tree.register_dataclass), make it static "
+            "(functools.partial(fxflow.jit, static_argnums=0)), or transform a "
+            "function of its arrays"
+        )
+    elif isinstance(value, list | tuple):
         hint = "convert it with fnp.asarray"
     elif hasattr(value, "__dlpack__") and not isinstance(value, type):
         hint = (

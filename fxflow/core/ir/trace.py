@@ -261,7 +261,14 @@ class Tracer(Array):
         return f"<code>Traced&lt;{self.aval}&gt;</code>"
 
     def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
+        # Alignment alone, as in f"{x:>20}", does not need the value.
+        if not spec or spec[-1].isdigit() or spec[-1] in "<>^=s":
+            return format(repr(self), spec)
+        raise ConcretizationError(
+            f"formatting with {spec!r} needs a concrete value, but {self.aval} is "
+            f"traced: only its type is known here. {self.origin()} Print it when the "
+            f'program runs: fxflow.debug.print("{{x:{spec}}}", x=x).'
+        )
 
 
 def leaked(tracer: Tracer) -> LeakedTracerError:

@@ -601,6 +601,86 @@ def option_mistyped(m: SimpleNamespace) -> None:
     m.ap.config.update("debug_nan", True)
 
 
+# -- habits ----------------------------------------------------------------------------
+
+
+@mistake
+def concatenate_two_arguments(m: SimpleNamespace) -> None:
+    m.np.concatenate(m.np.ones(3), m.np.ones(3))
+
+
+@mistake
+def hstack_two_arguments(m: SimpleNamespace) -> None:
+    m.np.hstack(m.np.ones(3), m.np.ones(3))
+
+
+@mistake
+def at_in_place(m: SimpleNamespace) -> None:
+    x = m.np.ones(3)
+    x.at[0] += 1
+
+
+@mistake
+def at_assigned(m: SimpleNamespace) -> None:
+    x = m.np.ones(3)
+    x.at[0] = 1
+
+
+@mistake
+def jitted_method(m: SimpleNamespace) -> None:
+    class Layer:
+        def __repr__(self):
+            return "Layer()"
+
+        @m.ap.jit
+        def call(self, x):
+            return x
+
+    Layer().call(m.np.ones(3))
+
+
+@mistake
+def method_of_grad(m: SimpleNamespace) -> None:
+    class Layer:
+        def __repr__(self):
+            return "Layer()"
+
+        def loss(self, x):
+            return x.sum()
+
+        gradient = m.ap.grad(loss)
+
+    Layer().gradient(m.np.ones(3))
+
+
+@mistake
+def formatted_traced(m: SimpleNamespace) -> None:
+    m.ap.jit(lambda x: f"{x:.2f}")(1.0)
+
+
+@mistake
+def optimizer_arguments(m: SimpleNamespace) -> None:
+    optimizer = m.optim.adam(1e-3)
+    params = {"w": m.np.ones(3)}
+    optimizer.update(params, params)
+
+
+@mistake
+def shape_for_a_key(m: SimpleNamespace) -> None:
+    m.random.normal((3,))
+
+
+@mistake
+def conv_channels_last(m: SimpleNamespace) -> None:
+    images, kernel = m.np.ones((1, 28, 28, 3)), m.np.ones((3, 3, 3, 8))
+    m.lax.conv_general_dilated(images, kernel, (1, 1), "SAME")
+
+
+@mistake
+def imported_name(m: SimpleNamespace) -> None:
+    exec(f"from {m.np.__name__} import concat_all")
+
+
 def outcome(name: str, m: SimpleNamespace) -> Exception | None:
     """Returns the error that a mistake ends in."""
     try:

@@ -33,6 +33,7 @@ ALLOWED = {
     "integer_too_large": "JAX wraps around",
     "foreign_array": "JAX takes what shares its memory",
     "optimizer_state": "optax may be absent",
+    "optimizer_arguments": "optax takes the parameters for a state",
     "unknown_platform": "`devices` stands below what shortens tracebacks",
 }
 
@@ -57,6 +58,7 @@ def test_a_mistake_is_told_of(name):
     text = str(error)
     # A class of ours, or a standard one where the rule is Python's own.
     plain = (TypeError, ValueError, NameError, AttributeError, OverflowError)
+    plain += (ImportError,)
     assert isinstance(error, FxflowError) or type(error) in plain
     assert not INSIDE.search(text), text
     # What was given: a type, a name or value in quotes, a number, a Python type.
