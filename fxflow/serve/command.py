@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import re
 import signal
+import socket
 import ssl
 import sys
 import threading
@@ -42,6 +44,8 @@ from fxflow.serve.repository import Repository
 from fxflow.serve.telemetry import Tracing, exporting
 
 _log = logging.getLogger("fxflow.serve")
+#: Connections that wait to be accepted; uvicorn's own number.
+_BACKLOG = 2048
 #: Option of the command line → where it goes: the server's, or the model's table.
 _OF_SERVER = (
     *("host", "port", "grpc_port", "keys", "tls_cert", "tls_key", "control", "rate"),
@@ -202,6 +206,48 @@ def _certificate(config: ServerConfig) -> tuple[bytes, bytes] | None:
     return pair[0], pair[1]
 
 
+def listeners(host: str, port: int, option: str) -> list[socket.socket]:
+    """Returns sockets that listen at all addresses of a host.
+
+    Args:
+      host: a name or an address.
+      port: 0 is any free one.
+      option: of the command line, by which the port is given.
+
+    Raises:
+      ServeError: one of them cannot listen; it says why and what to do.
+    """
+    found: list[socket.socket] = []
+    try:
+        infos = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _, address in dict.fromkeys(infos):
+            made = socket.socket(family, kind, protocol)
+            found.append(made)
+            if sys.platform != "win32":
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            # Any free port is the same one at all addresses.
+            made.bind((address[0], port, *address[2:]))
+            made.listen(_BACKLOG)
+            port = made.getsockname()[1]
+    except OSError as error:
+        for made in found:
+            made.close()
+        words = {
+            errno.EADDRINUSE: f"another process listens there: give another port by "
+            f"{option}, or 0 for any that is free",
+            errno.EACCES: f"this user may not: give a port from 1024 to 65535 by "
+            f"{option}",
+            errno.EADDRNOTAVAIL: "this machine does not have that address (--host)",
+        }
+        why = words.get(error.errno or 0, error.strerror or str(error))
+        raise ServeError(f"cannot listen at {host}:{port}: {why}") from None
+    return found
+
+
 async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
     """Serves until a signal says to end.
 
@@ -292,19 +338,28 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
     loop.add_signal_handler(signal.SIGHUP, begin_reload)
 
     rpc: Any = None
+    sockets = listeners(config.host, config.port, "--port")
     if config.grpc_port >= 0:
-        rpc, port = await start_grpc(
-            repository,
-            metrics,
-            f"{config.host}:{config.grpc_port}",
-            limits=limits,
-            keys=keys,
-            control=config.control,
-            certificate=certificate,
-            tracing=tracing,
-        )
+        try:
+            # grpcio does not tell why it cannot listen.
+            for made in listeners(config.host, config.grpc_port, "--grpc-port"):
+                made.close()
+            rpc, port = await start_grpc(
+                repository,
+                metrics,
+                f"{config.host}:{config.grpc_port}",
+                limits=limits,
+                keys=keys,
+                control=config.control,
+                certificate=certificate,
+                tracing=tracing,
+            )
+        except BaseException:
+            for made in sockets:
+                made.close()
+            raise
         _log.info("gRPC at %s:%d", config.host, port)
-    listening = loop.create_task(server.serve())
+    listening = loop.create_task(server.serve(sockets))
     stop = loop.create_task(ending.wait())
     loading = loop.create_task(repository.configure(config.models, config.groups))
     status = 0
@@ -325,7 +380,7 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
                     await asyncio.sleep(0.01)
                 if server.started:
                     kind = "https" if config.tls_cert else "http"
-                    port = server.servers[0].sockets[0].getsockname()[1]
+                    port = sockets[0].getsockname()[1]
                     names = ", ".join((*repository.configs, *repository.groups))
                     _log.info("%s at %s://%s:%d", names, kind, config.host, port)
                 await asyncio.wait(

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -75,6 +76,33 @@ def test_certificates_that_are_none(
         assert words in capsys.readouterr().err
         cert.write_text("none")
         key.write_text("none")
+
+
+@pytest.mark.parametrize("option", ["--port", "--grpc-port"])
+def test_a_port_that_is_taken(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("uvicorn", "starlette", "prometheus_client", "grpc"):
+        pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        # The last one counts.
+        assert main([MODEL, "--port=0", f"{option}={port}"]) == 1
+    said = capsys.readouterr().err
+    assert f"cannot listen at 127.0.0.1:{port}: another process listens there" in said
+    assert f"give another port by {option}, or 0" in said
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [("192.0.2.1", "does not have that address"), ("no.such.invalid", "not known")],
+)
+def test_hosts_that_are_not_here(
+    host: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("uvicorn", "starlette", "prometheus_client"):
+        pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
+    assert main([MODEL, "--port=0", f"--host={host}"]) == 1
+    assert f"cannot listen at {host}:0: " in (said := capsys.readouterr().err)
+    assert words in said or "resolution" in said
 
 
 class Running:
