@@ -1,10 +1,13 @@
 """Digits are trained, exported, served and asked; a page on which they are drawn."""
 
+import http.server
 import importlib
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -42,6 +45,41 @@ def test_what_is_served_is_what_was_trained(
         assert example.query(port, data) == 1.0
         with pytest.raises(RuntimeError, match="400: input 'image' must have shape"):
             example.ask(port, "digits", [[1, 2]])
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """A server that answers each request after it has refused it so often."""
+
+    refusals: ClassVar[list[int]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status = self.refusals.pop(0) if self.refusals else 200
+        body = b"[1]" if status == 200 else b'{"error": "why"}'
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_a_request_that_meets_its_deadline_is_asked_again(example: ModuleType) -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            Refusing.refusals = [504, 503, 504]
+            assert example.ask(server.server_port, "digits", [[0]]) == [1]
+            assert not Refusing.refusals
+            Refusing.refusals = [400, 400]
+            with pytest.raises(RuntimeError, match="400: why"):
+                example.ask(server.server_port, "digits", [[0]])
+            assert Refusing.refusals == [400]
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def around(x: float, y: float, rx: float, ry: float, start: float, turn: float) -> list:
