@@ -30,8 +30,8 @@ SOURCES = sorted((ROOT / "fxflow").rglob("*.py"))
 class Exact(doctest.OutputChecker):
     """Compares all but white space at the end: a program's text ends in a newline.
 
-    An error that names its line shows a file of the reader's, `example.py`, and one that
-    tells the machine's memory shows 16 GB.
+    An error that names its line shows a file of the reader's, `example.py`, and one
+    that tells the machine's memory shows 16 GB.
     """
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
