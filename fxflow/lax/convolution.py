@@ -43,6 +43,7 @@ from fxflow.lax.families import Bilinear
 from fxflow.lax.padding import pad
 from fxflow.lax.product_precision import canonical_precision, product_dtype
 from fxflow.lax.reshaping import reshape
+from fxflow.lax.slicing import slice as slice_
 from fxflow.lax.transfer import laid_out
 
 
@@ -404,14 +405,30 @@ def _cut_and_padded(padding: Padding) -> list[int]:
 
 
 def _padded(x: Any, y: Any, params: dict[str, Any], axes: Sequence[int]) -> Any:
-    """Returns a convolution of an image that is dilated and padded along axes first."""
+    """Returns a convolution of an image that is cut, or padded, along axes first.
+
+    A dilated image is cut: its padding would include the zeros between its elements,
+    which XLA multiplies by the window, and zero times infinity is nan.
+    """
     padding, dilation = list(params["padding"]), list(params["lhs_dilation"])
-    config = [(0, 0, 0)] * typeof(x).ndim
+    shape = typeof(x).shape
+    cuts, config = [(0, length) for length in shape], [(0, 0, 0)] * len(shape)
     for i in axes:
-        axis = params["dimension_numbers"][0][i + 2]
-        config[axis] = (*padding[i], dilation[i] - 1)
-        padding[i], dilation[i] = (0, 0), 1
-    image = pad(x, np.zeros((), typeof(x).dtype), config)
+        axis, d = params["dimension_numbers"][0][i + 2], dilation[i]
+        # Elements that each end loses.
+        low, high = (-(min(n, 0) // d) for n in padding[i])
+        if (
+            d > 1
+            and not is_symbolic(shape[axis : axis + 1])
+            and low + high < shape[axis]
+        ):
+            cuts[axis] = low, shape[axis] - high
+            padding[i] = padding[i][0] + d * low, padding[i][1] + d * high
+        else:
+            config[axis] = (*padding[i], d - 1)
+            padding[i], dilation[i] = (0, 0), 1
+    image = slice_(x, *zip(*cuts, strict=True))
+    image = pad(image, np.zeros((), typeof(x).dtype), config)
     changed = {"padding": tuple(padding), "lhs_dilation": tuple(dilation)}
     return ConvGeneralDilated.bind(image, y, **{**params, **changed})
 

@@ -57,6 +57,16 @@ def test_images_that_are_cut_and_padded(padding, dilation) -> None:
     np.testing.assert_allclose(conv(x, padding, dilation), expected, rtol=1e-5)
 
 
+def test_infinite_windows_of_images_that_are_cut_do_not_meet_their_holes() -> None:
+    x = np.ones((1, 1, 6), np.float32)
+    w = np.array([[[np.inf, 1]]], np.float32)
+    out = conv(x, w, (1,), [(-3, 2)], lhs_dilation=(2,))
+    # The dilated image is 1 0 1 0 1 0 1 0 1 0 1: it begins between two elements.
+    np.testing.assert_array_equal(
+        out, [[[1, np.inf, 1, np.inf, 1, np.inf, 1, np.inf, 0]]]
+    )
+
+
 def test_names_of_padding() -> None:
     assert conv(padding="SAME", strides=(2, 2)).shape == (2, 4, 4, 3)
     assert conv(padding="SAME", rhs_dilation=(2, 2)).shape == (2, 4, 7, 6)

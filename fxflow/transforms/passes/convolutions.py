@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,9 @@ from fxflow.core.ir.graph import Graph, Node
 from fxflow.devices.contractions import Axis, Contraction, Tile
 from fxflow.devices.native import kernel_tile
 from fxflow.lax.axis_order import rev, transpose
+from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.concatenation import concatenate
+from fxflow.lax.control_flow.cond import cond
 from fxflow.lax.convolution import ConvGeneralDilated
 from fxflow.lax.convolution_dims import (
     ConvDimensionNumbers,
@@ -31,8 +34,9 @@ from fxflow.lax.convolution_dims import (
 )
 from fxflow.lax.creation import full
 from fxflow.lax.padding import pad
-from fxflow.lax.reduction import ReduceSum
+from fxflow.lax.reduction import ReduceSum, reduce_and
 from fxflow.lax.reshaping import reshape
+from fxflow.lax.rounding import is_finite
 from fxflow.lax.slicing import slice as slice_
 from fxflow.transforms.passes.contracting import contract, packed
 from fxflow.transforms.passes.rewriting import computed
@@ -97,18 +101,40 @@ def _contracted(node: Node) -> list[Node]:
         return []
     p = node.params
     numbers, holes = p["dimension_numbers"], math.prod(p["lhs_dilation"])
-    features = node.inputs[1].aval.shape[numbers.rhs_spec[0]]
+    image, window = (atom.aval.shape for atom in node.inputs)
+    features = window[numbers.rhs_spec[0]]
     # Where nearly all of a panel is missing, even zeros are cheaper.
     if _panels(features * holes, tile) > 3 * features * holes**2:
         return []
+    axes = _dilations(image, window, p)
+    beside = holes > 1 and _are_beside(axes, features, tile)
+    # XLA takes what has fewer elements for the window, and skips other zeros then.
+    swapped = math.prod(a.window for a in axes) > math.prod(a.length for a in axes)
+    # Whether image and window meet zeros that XLA skips.
+    checked = beside or swapped, holes > 1 or swapped
 
-    def compute(lhs: Any, rhs: Any) -> Any:
+    def contracted(lhs: Any, rhs: Any) -> Any:
         if holes > 1:
-            return _dilated(lhs, rhs, p["lhs_dilation"], p["padding"], numbers, tile)
+            phases = _side_by_side if beside else _phase_by_phase
+            return _dilated(lhs, rhs, axes, numbers, partial(phases, tile=tile))
         steps = p["window_strides"], p["rhs_dilation"]
         return _convolution(lhs, rhs, p["padding"], *steps, numbers, tile)
 
+    def as_written(lhs: Any, rhs: Any) -> Any:
+        return ConvGeneralDilated.bind(lhs, rhs, **p)
+
+    def compute(lhs: Any, rhs: Any) -> Any:
+        finite = [_is_finite(x) for x in itertools.compress((lhs, rhs), checked)]
+        if not finite:
+            return contracted(lhs, rhs)
+        return cond(reduce(bitwise_and, finite), contracted, as_written, lhs, rhs)
+
     return computed(node, compute, node.inputs)
+
+
+def _is_finite(x: Any) -> Any:
+    """Returns whether all elements are finite."""
+    return reduce_and(is_finite(x), range(x.ndim))
 
 
 class _Dilation(NamedTuple):
@@ -160,38 +186,55 @@ class _Dilation(NamedTuple):
         return low, self.steps + taps - 1 - self.length - low
 
 
+def _dilations(
+    image: Sequence[int], window: Sequence[int], params: dict[str, Any]
+) -> list[_Dilation]:
+    """Returns the dilation of an image along each of its axes."""
+    lhs_spec, rhs_spec, _ = params["dimension_numbers"]
+    axes = []
+    for i, (d, pads) in enumerate(
+        zip(params["lhs_dilation"], params["padding"], strict=True), 2
+    ):
+        length, size = image[lhs_spec[i]], window[rhs_spec[i]]
+        count = (length - 1) * d + 1 + sum(pads) - size + 1
+        axes.append(_Dilation(d, pads[0], length, size, count))
+    return axes
+
+
+def _are_beside(axes: Sequence[_Dilation], features: int, tile: Tile) -> bool:
+    """Returns whether one convolution for all phases has little more work than each."""
+    whole = _panels(features, tile) * math.prod(axis.window for axis in axes)
+    every = _panels(features * math.prod(axis.d for axis in axes), tile)
+    return every * math.prod(axis.taps for axis in axes) <= 1.3 * whole
+
+
 def _dilated(
     lhs: Any,
     rhs: Any,
-    dilation: Sequence[int],
-    padding: Padding,
+    axes: Sequence[_Dilation],
     numbers: ConvDimensionNumbers,
-    tile: Tile,
+    phases: Callable[..., Any],
 ) -> Any:
-    """Returns the convolution of a dilated image, without its zeros."""
+    """Returns the convolution of a dilated image, without its zeros.
+
+    Args:
+      lhs: the image as it is.
+      rhs: the window.
+      axes: how the image is dilated.
+      numbers: which axis is what.
+      phases: `_side_by_side`, or `_phase_by_phase`.
+    """
     lhs_spec, rhs_spec, out_spec = numbers
-    last = _FEATURES_LAST[len(lhs_spec)]
     x = transpose(lhs, (lhs_spec[0], *lhs_spec[2:], lhs_spec[1]))
     w = transpose(rhs, (rhs_spec[0], *rhs_spec[2:], rhs_spec[1]))
-    axes = []
-    for d, pads, length, window in zip(
-        dilation, padding, x.shape[1:-1], w.shape[1:-1], strict=True
-    ):
-        size = (length - 1) * d + 1 + sum(pads) - window + 1
-        axes.append(_Dilation(d, pads[0], length, window, size))
-    features, count = w.shape[0], len(axes)
-    whole = _panels(features, tile) * math.prod(axis.window for axis in axes)
-    every = features * math.prod(dilation)
-    if _panels(every, tile) * math.prod(axis.taps for axis in axes) > 1.3 * whole:
-        y = _phase_by_phase(x, w, axes, tile)
-    else:
-        y = _side_by_side(x, w, axes, tile)
+    batch, features, count = x.shape[0], w.shape[0], len(axes)
+    y = phases(x, w, axes)
     # Phases, batch, steps, features: a phase goes behind the steps along its axis.
     order = [axis for i in range(count) for axis in (count + 1 + i, i)]
     y = transpose(y, (count, *order, 2 * count + 1))
-    y = reshape(y, (x.shape[0], *(axis.steps * axis.d for axis in axes), features))
-    sizes = x.shape[0], *(axis.size for axis in axes), features
-    return _laid_out(slice_(y, (0,) * y.ndim, sizes), last, out_spec)
+    y = reshape(y, (batch, *(axis.steps * axis.d for axis in axes), features))
+    y = slice_(y, (0,) * y.ndim, (batch, *(axis.size for axis in axes), features))
+    return _laid_out(y, _FEATURES_LAST[y.ndim], out_spec)
 
 
 def _panels(columns: int, tile: Tile) -> int:

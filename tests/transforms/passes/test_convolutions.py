@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, lax
+from fxflow.core.ir.graph import subgraphs
 from fxflow.devices.contractions import TARGET
 from fxflow.devices.native import kernel_tile
 from fxflow.transforms.passes import convolutions
+from tests.sweeps import sampling
 from tests.transforms.passes.graphs import before_and_after, names, values
 
 pytest.importorskip("llvmlite")
@@ -38,10 +40,28 @@ def contracted(f, *args):
     _, new = before_and_after(
         convolutions.contract_convolutions, f, *args, rtol=1e-4, atol=1e-4
     )
-    found = names(new)
-    if found.count("ffi_call"):
-        assert "conv_general_dilated" not in found
-    return found.count("ffi_call")
+    found = calls(new)
+    if found:
+        assert "conv_general_dilated" not in names(new)
+    return found
+
+
+def calls(graph):
+    """How many calls of the kernel there are, in branches too."""
+    inner = [g for node in graph.nodes for _, g in subgraphs(node.params)]
+    return names(graph).count("ffi_call") + sum(map(calls, inner))
+
+
+def same(f, *args):
+    """Checks that a function's results are those without passes.
+
+    Infinities and nan are in the same places; finite numbers differ by rounding.
+    """
+    with config.override(passes="none"):
+        expected = fxflow.jit(lambda *args: f(*args))(*args)
+    got = fxflow.jit(lambda *args: f(*args))(*args)
+    for a, b in zip(fxflow.tree.leaves(got), fxflow.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-3)
 
 
 def test_a_convolution():
@@ -134,6 +154,50 @@ def test_windows_of_infinities_do_not_meet_the_zeros_between_elements():
     assert np.isinf(np.asarray(fxflow.jit(f)(np.abs(x), w))).all()
 
 
+def infinite(x, *at):
+    """An array with an infinity."""
+    x[at] = np.inf
+    return x
+
+
+def test_an_infinity_stays_in_its_window():
+    x, w = np.ones((4, 14, 14, 16), np.float32), np.ones((4, 4, 16, 3), np.float32)
+    f = convolution(padding=[(2, 2)] * 2, lhs_dilation=(2, 2))
+    assert contracted(f, x, w) == 1
+    out = np.asarray(fxflow.jit(f)(infinite(x, 0, 7, 7, 3), w))
+    assert not np.isnan(out).any()
+    assert np.isinf(out).sum() == 4 * 4 * 3
+
+
+def test_an_infinity_stays_in_its_window_where_phases_are_apart():
+    x, w = np.ones((2, 7, 7, 16), np.float32), np.ones((4, 4, 16, 32), np.float32)
+    f = convolution(padding=[(2, 2)] * 2, lhs_dilation=(2, 2))
+    assert contracted(f, x, w) == 4
+    same(f, infinite(x, 0, 3, 3, 3), w)
+    same(f, x, infinite(w, 0, 0, 3, 3))
+
+
+def test_an_infinity_stays_in_its_window_in_the_gradient_of_an_image():
+    x, w = values(2, 9, 9, 8), values(5, 5, 8, 16)
+    f = convolution((2, 2))
+    cotangent = infinite(values(2, 5, 5, 16), 0, 2, 2, 3)
+
+    def gradient(x, w):
+        return fxflow.vjp(lambda x: f(x, w), x)[1](cotangent)[0]
+
+    assert contracted(gradient, x, w)
+    same(gradient, x, w)
+
+
+def test_a_window_larger_than_the_image():
+    # XLA makes the image the window, and does not multiply the padding.
+    f = convolution((2,), [(6, 0)], ("HCN", "HIO", "HCN"))
+    x, w = values(5, 32, 24), values(7, 32, 16)
+    assert contracted(f, x, w) == 1
+    same(f, x, infinite(w, 0, 0, 0))
+    same(f, infinite(x, 2, 0, 0), w)
+
+
 def test_work_is_told():
     args = values(2, 8, 8, 4), values(3, 3, 4, 32)
     lowered = fxflow.jit(convolution()).lower(*args)
@@ -170,21 +234,34 @@ def problems(draw):
     return shapes, arguments
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(problems())
-def test_any_layout_and_its_gradients(problem):
+def with_some(x, special, seed):
+    """The array, or one with infinities, nan, zeros of both signs, tiny numbers."""
+    rng = np.random.default_rng(seed)
+    if special and x.size:
+        odd = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-40], np.float32)
+        places = rng.integers(0, x.size, 1 + int(x.size * rng.choice([0.003, 0.1])))
+        x.flat[places] = rng.choice(odd, places.size)
+    return x
+
+
+@settings(
+    max_examples=200 if sampling.whole else 14,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(problems(), st.sampled_from(["", "x", "w", "ct", "xw"]), st.integers(0, 2**20))
+def test_any_layout_and_its_gradients(problem, special, seed):
     (left, right), arguments = problem
-    x, w = values(*left), values(*right, seed=1)
+    x = with_some(values(*left), "x" in special, seed)
+    w = with_some(values(*right, seed=1), "w" in special, seed + 1)
 
     def f(x, w):
         return lax.conv_general_dilated(x, w, **arguments)
 
-    def both(x, w):
-        out, back = fxflow.vjp(f, x, w)
-        return out, *back(fnp.cos(out))
+    shape = fxflow.eval_shape(f, x, w).shape
+    ct = with_some(values(*shape, seed=2), special == "ct", seed)
 
-    with config.override(passes="none"):
-        expected = fxflow.jit(both)(x, w)
-    got = fxflow.jit(lambda *args: both(*args))(x, w)
-    for a, b in zip(got, expected, strict=True):
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-3)
+    def both(x, w, ct):
+        out, back = fxflow.vjp(f, x, w)
+        return out, *back(ct)
+
+    same(both, x, w, ct)
