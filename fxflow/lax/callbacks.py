@@ -200,10 +200,7 @@ class PythonCallback(MultipleResults):
     ) -> Batched:
         """As `vmap_method` says."""
         if effect == ORDERED:
-            raise ArgumentError(
-                f"vmap of the ordered callback {name_of(function)}: slices have no "
-                "order; use ordered=False"
-            )
+            raise _no_order(function)
         method = "sequential_unrolled" if effect == DEBUG else vmap_method
         if method is None and effect == IO:
             method = "sequential"
@@ -229,6 +226,11 @@ class PythonCallback(MultipleResults):
             mapped,
         )
         return outs, [True] * len(outs)
+
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> None:
+        """No rule, but a refusal of ordered calls."""
+        if params["effect"] == ORDERED:
+            raise _no_order(params["function"])
 
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
         """The function's name, and the effect."""
@@ -292,6 +294,13 @@ def vectorized(
         concatenate([expand_dims(out, (0,)) for out in column], 0)
         for column in zip(*rows, strict=True)
     ]
+
+
+def _no_order(function: Any) -> ArgumentError:
+    return ArgumentError(
+        f"vmap of the ordered callback {name_of(function)}: slices have no order; use "
+        "ordered=False"
+    )
 
 
 def _calling(module: Any, caller: Any, count: int, function: Any) -> str:

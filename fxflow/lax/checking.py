@@ -15,6 +15,7 @@ import numpy as np
 from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, dtypes, is_arraylike, typeof
+from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import (
     CHECK,
     Batched,
@@ -142,6 +143,12 @@ class Check(MultipleResults):
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The check of the values."""
         return self.bind(*primals, **params), []
+
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """Nothing is wrong with a row that does not take part."""
+        code, *values = args
+        none = arith.zeros(typeof(code))
+        return self.bind(table["select_n"].bind(active, none, code), *values, **params)
 
     def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The first slice where something is wrong."""

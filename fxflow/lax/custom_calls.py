@@ -12,6 +12,7 @@ from fxflow.core.interpreters.calls import transposed, with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import JVPTrace
 from fxflow.core.interpreters.linearize import LinearizeTrace
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir.graph import Graph, Node, forwarded
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -157,6 +158,12 @@ class CustomCall(HigherOrder):
         derived, _ = batch_graph(graph, size, used, out_mapped, axis_name)
         new = p.replace(graph=derived, rule=batched)
         return self.bind(*args, **vars(new)), out_mapped
+
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """The masked function, with the same rule."""
+        p = CustomCallParams(**params)
+        new = p.replace(graph=masked_graph(p.graph), num_consts=p.num_consts + 1)
+        return self.bind(active, *args, **vars(new))
 
     def forwarded(self, **params: Any) -> list[int | None]:
         """The graph's."""

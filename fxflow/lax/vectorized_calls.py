@@ -82,6 +82,9 @@ class CustomVmapCall(GraphCall):
         """The function's own: a rule of both values and tangents cannot be cut."""
         return _call.linearize(primals, tangents, graph=graph)  # type: ignore[no-any-return]
 
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> None:
+        """No rule: the user's vectorized form knows of no mask."""
+
     def transpose(
         self, cotangent: Values, *args: Any, graph: Graph, **params: Any
     ) -> list[Any]:

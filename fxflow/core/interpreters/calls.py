@@ -14,6 +14,7 @@ from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.jet import jet_graph, listed_terms, spread_terms
 from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.discharge import discharge, keeps_rules, read_all, write_back
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
@@ -107,6 +108,11 @@ class GraphCall(HigherOrder):
         """A call of the vectorized graph."""
         derived, out_mapped = batch_graph(graph, size, mapped, axis_name=axis_name)
         return self.bind(*args, graph=derived, **params), out_mapped
+
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """A call of the masked graph."""
+        graph = masked_graph(params["graph"])
+        return self.bind(active, *args, **{**params, "graph": graph})
 
     def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The graph's."""

@@ -363,17 +363,24 @@ def interpret(
     return [constant(a) if type(a) is Literal else env[a] for a in graph.outputs]
 
 
-def bound(node: Node, values: list[Any]) -> Sequence[Any]:
+def bound(
+    node: Node, values: list[Any], bind: Callable[..., Any] | None = None
+) -> Sequence[Any]:
     """Binds a node's operation to values; returns the list of its results.
 
     What comes of it has the node's scope and line, so that a derived graph still says
     where it is from.
+
+    Args:
+      node: the operation.
+      values: its operands.
+      bind: what to call in place of the operation's own `bind`.
     """
     previous = state.scope, state.source
     state.scope = node.scope or state.scope
     state.source = node.source or state.source
     try:
-        out = node.primitive.bind(*values, **node.params)
+        out = (bind or node.primitive.bind)(*values, **node.params)
     finally:
         state.scope, state.source = previous
     return out if node.primitive.multi else (out,)  # type: ignore[return-value]

@@ -233,6 +233,12 @@ def append_zeros(graph: Graph, avals: Sequence[Aval]) -> tuple[list[Node], list[
     return made.nodes, made.outputs
 
 
+def zeros_graph(graph: Graph) -> Graph:
+    """Returns a graph of the same inputs whose outputs are zeros of the same types."""
+    nodes, zeros = append_zeros(graph, graph.out_avals)
+    return graph.replace(nodes=nodes, outputs=zeros)
+
+
 def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
     """Evaluates a graph with the NumPy rules of its operations.
 

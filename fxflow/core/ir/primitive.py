@@ -158,6 +158,21 @@ class GraphRules:
         """Returns its side effects."""
         return frozenset()
 
+    def masked(
+        self, active: Any, args: Values, params: dict[str, Any]
+    ) -> Sequence[Any] | None:
+        """Binds an operation with effects so that they happen where a flag holds.
+
+        Args:
+          active: bool[]; where it does not hold, the results are any values.
+          args: the operands.
+          params: as bound.
+
+        Returns:
+          The results. None: there is no rule, and rows run it one after the other.
+        """
+        return None
+
     def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
         """Returns a node that does not compute dead results.
 

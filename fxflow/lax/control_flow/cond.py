@@ -25,6 +25,7 @@ from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import discharge, read_all, write_back
@@ -55,6 +56,7 @@ from fxflow.lax.control_flow.carry import (
     require_structure,
 )
 from fxflow.lax.control_flow.cond_rows import Graphs, select_branches
+from fxflow.lax.control_flow.scan import scan
 
 
 class Branching(HigherOrder):
@@ -245,6 +247,12 @@ class Branching(HigherOrder):
         outs = [next(found) if s is None else args[s] for s in same]
         return outs, [s is None or mapped[s] for s in same]
 
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """Masked branches."""
+        index, *operands = args
+        branches = tuple(map(masked_graph, params["branches"]))
+        return self.bind(index, active, *operands, **{**params, "branches": branches})
+
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Prunes the branches, and drops operands that none of them uses."""
         branches: Graphs = node.params["branches"]
@@ -270,6 +278,58 @@ class Cond(Branching):
     """
 
     name = "cond"
+
+
+@register
+class CondInTurn(Branching):
+    """Zeros, or an operation with effects. dtypes: any. StableHLO: case.
+
+    What a masked graph makes of an operation with effects (see `masking`): vectorized,
+    each row has a condition of its own, so only the rows that take part run it.
+
+    Params:
+      branches: a graph of zeros and the graph of the operation.
+    """
+
+    name = "cond_in_turn"
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Values,
+        mapped: Flags,
+        *,
+        branches: Graphs,
+        **which: Any,
+    ) -> Batched:
+        """A loop over the rows, if they differ in whether they take part."""
+        if not mapped[0]:
+            return super().batch_over(
+                axis_name, size, args, mapped, branches=branches, **which
+            )
+        if axis_name is not None:
+            (node,) = branches[1].nodes
+            raise ArgumentError(
+                f"vmap: {node.primitive} has effects and uses the axis {axis_name!r}, "
+                "and only some slices take the branch that it is in: move it out"
+            )
+
+        def row(carry: Any, slices: Any) -> Any:
+            given = iter(slices)
+            full = [next(given) if m else a for a, m in zip(args, mapped, strict=True)]
+            return carry, self.bind(*full, branches=branches, **which)
+
+        outs = scan(row, (), chosen(args, mapped), length=size)[1]
+        return list(outs), [True] * len(outs)
+
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """The same, for the rows that take part in both."""
+        index, *operands = args
+        none = arith.zeros(typeof(index))
+        return self.bind(
+            table["select_n"].bind(active, none, index), *operands, **params
+        )
 
 
 class _LinearCond:

@@ -8,16 +8,16 @@ such a row to an operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fxflow.core.arrays import Aval, typeof
-from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import transposed, with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Node, prune, used_inputs
 from fxflow.core.ir.higher_order import (
@@ -26,6 +26,7 @@ from fxflow.core.ir.higher_order import (
     chosen,
     live_flags,
     run_host,
+    zeros_graph,
 )
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register, table
 from fxflow.core.ir.staging import trace_closed
@@ -33,9 +34,13 @@ from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
-from fxflow.lax.arg_extremum import argmax
-from fxflow.lax.control_flow.while_loop import select_cases
-from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
+from fxflow.lax.control_flow.rows import (
+    any_row,
+    filled,
+    has_loop,
+    select_cases,
+    select_rows,
+)
 from fxflow.lax.gradient_control import stop_gradient
 
 Graphs = tuple[Graph, ...]
@@ -139,22 +144,31 @@ def select_branches(
       mapped: which are mapped.
       branches: graphs of one row.
     """
+    flags = list(mapped[1:])
 
-    def run(values: Values, guard: Guard | None = None) -> list[Any]:
+    def run(values: Values, guard: bool = False) -> list[Any]:
         index, *operands = values
         results = []
         for i, branch in enumerate(branches):
-            given = operands
-            if guard is not None:
+            given, masks = operands, []
+            # What a branch takes of other rows by a collective stays what it is.
+            loops = axis_name is None and has_loop(branch)
+            if guard or loops or branch.effects:
                 mask = table["eq"].bind(index, arith.constant(i, typeof(index).dtype))
-                given = guard(mask, operands, mapped[1:])
-            graph, _ = batch_graph(branch, size, mapped[1:], True, axis_name)
-            results.append(graph.evaluate(*given))
+            if guard or loops:
+                given = _guarded(mask, operands, flags, loops)
+            if branch.effects:
+                branch, masks = masked_graph(branch), [mask]
+            own = [True] * len(masks) + flags
+            graph, _ = batch_graph(branch, size, own, True, axis_name)
+            if loops:
+                results.append(_if_any(mask, graph, [*masks, *given]))
+            else:
+                results.append(graph.evaluate(*masks, *given))
         return [select_cases(index, cases) for cases in zip(*results, strict=True)]
 
     differentiable = any(map(carries_tangent, branches[0].in_avals))
     final = isinstance(state.trace, EvalTrace) or state.trace.final
-    # What a branch takes of other rows by a collective counts, whatever they selected.
     if final or not differentiable or axis_name is not None:
         return run(args)
     avals = tuple(map(typeof, args))
@@ -167,16 +181,21 @@ def select_branches(
                 avals,
                 name=branches[0].name,
             )
-            for guard in (None, _guarded)
+            for guard in (False, True)
         )
     graph, guarded = known
     return CondRows.bind(*args, graph=graph, guarded=guarded)
 
 
-Guard = Callable[[Any, Sequence[Any], Sequence[bool]], list[Any]]
+def _if_any(mask: Any, graph: Graph, operands: Values) -> list[Any]:
+    """Runs a vectorized branch with a loop, unless no row takes it."""
+    index = arith.cast(any_row(mask), np.dtype(np.int32))
+    return table["cond"].bind(  # type: ignore[return-value]
+        index, *operands, branches=(zeros_graph(graph), graph)
+    )
 
 
-def _guarded(mask: Any, operands: Values, mapped: Flags) -> list[Any]:
+def _guarded(mask: Any, operands: Values, mapped: Flags, loops: bool) -> list[Any]:
     """Returns operands to which no cotangent passes from rows that are not selected.
 
     A row's own cotangent is selected. Of an operand that all rows share it is summed
@@ -187,23 +206,22 @@ def _guarded(mask: Any, operands: Values, mapped: Flags) -> list[Any]:
       mask: bool[size]: the rows that are selected.
       operands: of the branch.
       mapped: which of them have a row each.
+      loops: whether the branch has a loop, which must end for the other rows too.
     """
     (size,) = typeof(mask).shape
     moves = [carries_tangent(typeof(x)) for x in operands]
     shared = any(move and not m for move, m in zip(moves, mapped, strict=True))
     # A row that takes this branch: its values, unlike another row's, are within the
     # branch's domain.
-    row = argmax(mask, 0, np.int32) if shared and size else None
-    some = table["reduce_or"].bind(mask, axes=(0,))
+    fill = bool(size) and (shared or loops)
+    fixed = [stop_gradient(x) for x in operands]
+    others = filled(mask, fixed, mapped) if fill else fixed
+    some = any_row(mask)
     values = []
-    for x, m, move in zip(operands, mapped, moves, strict=True):
-        fixed = stop_gradient(x)
-        if m and row is not None:
-            one = dynamic_index_in_dim(fixed, row, 0, keepdims=False)
-            fixed = materialize(one, size, False)
-        if m and (move or row is not None):
-            x = select_cases(mask, [fixed, x])
+    for x, other, m, move in zip(operands, others, mapped, moves, strict=True):
+        if m and (move or fill):
+            x = select_rows(mask, x, other)
         elif move:
-            x = table["select_n"].bind(some, fixed, x)
+            x = table["select_n"].bind(some, other, x)
         values.append(x)
     return values

@@ -25,6 +25,7 @@ from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import discharge, read_all, write_back
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
@@ -355,6 +356,12 @@ class Scan(HigherOrder):
             for y, m in zip(outs[num_carry:], out_mapped[num_carry:], strict=True)
         ]
         return [*outs[:num_carry], *moved], out_mapped
+
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """A scan of the masked body."""
+        p = ScanParams(**params)
+        new = p.replace(graph=masked_graph(p.graph), num_consts=p.num_consts + 1)
+        return self.bind(active, *args, **vars(new))
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Drops outputs, and carry that only serves them."""

@@ -24,6 +24,7 @@ from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms
 from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import discharge, read_all, write_back
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
@@ -38,7 +39,7 @@ from fxflow.core.ir.higher_order import (
     spread,
 )
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register, table
-from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.lowering import Context
@@ -46,7 +47,9 @@ from fxflow.core.source import name_of
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError
 from fxflow.lax.comparison import lt
+from fxflow.lax.control_flow import cond as _cond  # noqa: F401 (masked graphs need it)
 from fxflow.lax.control_flow.carry import as_type, leaves_of, require_callable
+from fxflow.lax.control_flow.rows import any_row, filled, has_loop, select_rows
 from fxflow.lax.control_flow.scan import scan, traced_with_carry
 from fxflow.lax.control_flow.scan_lowering import while_op
 
@@ -281,17 +284,22 @@ class While(HigherOrder):
         flags_c, flags_b, start = p.split(mapped)
         flags = list(start)
         changes = [f != p.num_body + i for i, f in enumerate(forwarded(p.body))]
+        body, flags_body, each = p.body, flags_b, False
         # To a fixed point: a part of the carry that becomes mapped may make others
         # mapped.
         while True:
             test, (test_mapped,) = batch_graph(
-                p.condition, size, [*flags_c, *flags], axis_name=axis_name
+                p.condition, size, [*flags_c, *flags], each, axis_name
             )
-            step, found = batch_graph(
-                p.body, size, [*flags_b, *flags], flags, axis_name
-            )
-            if test_mapped:
+            if test_mapped and not each:
                 # Each slice stops at a step of its own.
+                each = True
+                if body.effects:
+                    body, flags_body = masked_graph(body), [True, *flags_b]
+            step, found = batch_graph(
+                body, size, [*flags_body, *flags], flags, axis_name
+            )
+            if each:
                 found = [f or c for f, c in zip(found, changes, strict=True)]
             if found == flags:
                 break
@@ -300,13 +308,34 @@ class While(HigherOrder):
             materialize(a, size, have) if want else a
             for a, have, want in zip(carry, start, flags, strict=True)
         ]
-        extra: list[Any] = []
-        if test_mapped:
-            extra = fixed_c
-            test, step = _masked(test, step, p.num_condition, p.num_body, changes)
-        new = WhileParams(test, step, p.num_condition, p.num_body + len(extra))
-        outs = self.bind(*fixed_c, *extra, *fixed_b, *carry, **vars(new))
-        return outs, flags
+        if not each:
+            new = WhileParams(test, step, p.num_condition, p.num_body)
+            return self.bind(*fixed_c, *fixed_b, *carry, **vars(new)), flags
+        again = test
+        if p.condition.effects:
+            again, _ = batch_graph(
+                masked_graph(p.condition),
+                size,
+                [True, *flags_c, *flags],
+                True,
+                axis_name,
+            )
+        new = _stopping(test, again, step, p, [*flags_b, *flags], changes, axis_name)
+        (going,) = test.evaluate(*fixed_c, *carry)
+        outs = self.bind(*fixed_c, *fixed_b, going, *carry, **vars(new))
+        return outs[1:], flags
+
+    def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
+        """A loop of the masked condition and body."""
+        p = WhileParams(**params)
+        fixed_c, fixed_b, carry = p.split(args)
+        new = WhileParams(
+            masked_graph(p.condition),
+            masked_graph(p.body),
+            p.num_condition + 1,
+            p.num_body + 1,
+        )
+        return self.bind(active, *fixed_c, active, *fixed_b, *carry, **vars(new))
 
     def dce(self, node: Node, wanted: Flags) -> Node:
         """Drops carry that serves neither the wanted results nor the condition."""
@@ -379,65 +408,69 @@ def _with_unused(
     return known
 
 
-def _masked(
-    test: Graph, step: Graph, num_condition: int, num_body: int, changes: Flags
-) -> tuple[Graph, Graph]:
-    """Returns a condition and a body for slices that stop at different times.
+def _stopping(
+    test: Graph,
+    again: Graph,
+    step: Graph,
+    p: WhileParams,
+    mapped: Flags,
+    changes: Flags,
+    axis_name: Any,
+) -> WhileParams:
+    """Returns the parameters of a loop whose rows stop at different steps.
 
-    The condition holds while any slice goes on; the body, whose first constants are
-    those of the condition, changes only the slices that go on, and of the carry only
-    what `changes` at all.
-    """
-    key = ("while_masked", step, num_condition, num_body)
-    known = test.memo.get(key)
-    if known is not None:
-        pair: tuple[Graph, Graph] = known
-        return pair
-
-    def any_goes_on(*values: Any) -> list[Any]:
-        (going,) = test.evaluate(*values)
-        return [table["reduce_or"].bind(going, axes=(0,))]
-
-    def masked_step(*values: Any) -> list[Any]:
-        fixed_c, fixed_b, carry = split_at(values, num_condition, num_body)
-        (going,) = test.evaluate(*fixed_c, *carry)
-        new = step.evaluate(*fixed_b, *carry)
-        return [
-            select_rows(going, n, o) if c else o
-            for n, o, c in zip(new, carry, changes, strict=True)
-        ]
-
-    new_test, consts = trace_flat(any_goes_on, test.in_avals, name=test.name)
-    avals = [*test.in_avals[:num_condition], *step.in_avals]
-    new_step, more = trace_flat(masked_step, avals, name=step.name)
-    assert not consts
-    assert not more
-    test.memo[key] = new_test, new_step
-    return new_test, new_step
-
-
-def select_rows(mask: Any, x: Any, y: Any) -> Any:
-    """Returns `x` where a mask over the first axis is true, elsewhere `y`."""
-    return select_cases(mask, [y, x])
-
-
-def select_cases(index: Any, cases: Values) -> Any:
-    """Returns for each row the case that an index (or bool) of that row names.
+    It first carries which rows go on. The condition holds while any does. The body,
+    whose first constants are those of the rows' condition, changes only the rows that
+    go on, and of the carry only what changes at all.
 
     Args:
-      index: bool or i32 `[n]`.
-      cases: arrays `[n, ...]` of one type.
+      test: the vectorized condition.
+      again: the same, masked if it has effects.
+      step: the vectorized body, masked if it has effects.
+      p: the parameters of one row's loop.
+      mapped: which inputs of the body are mapped.
+      changes: which parts of the carry the body changes.
+      axis_name: of the batch, if the loop names it.
     """
-    aval = typeof(cases[0])
-    if dtypes.is_key(aval.dtype):
-        unwrap = table["random_unwrap"]
-        data = select_cases(index, [unwrap.bind(case) for case in cases])
-        return table["random_wrap"].bind(data, dtype=aval.dtype)
-    if aval.ndim > 1:
-        index = table["broadcast_in_dim"].bind(
-            index, shape=aval.shape, broadcast_dimensions=(0,)
-        )
-    return table["select_n"].bind(index, *cases)
+    key = ("while_stopping", again, step, p.num_condition, p.num_body)
+    known: WhileParams | None = test.memo.get(key)
+    if known is not None:
+        return known
+    # What a collective takes of the rows that have stopped stays what it is.
+    guards = has_loop(p.body) and axis_name is None
+    masked = bool(p.body.effects)
+
+    def any_goes_on(going: Any, *carry: Any) -> list[Any]:
+        return [any_row(going)]
+
+    def masked_step(*values: Any) -> list[Any]:
+        fixed_c, fixed_b, rest = split_at(values, p.num_condition, p.num_body)
+        going, *carry = rest
+        given = [*fixed_b, *carry]
+        if guards:
+            others = filled(going, given, mapped)
+            given = [
+                select_rows(going, x, other) if m else x
+                for x, other, m in zip(given, others, mapped, strict=True)
+            ]
+        results = step.evaluate(*[going] * masked, *given)
+        new = [
+            select_rows(going, n, o) if c else o
+            for n, o, c in zip(results, carry, changes, strict=True)
+        ]
+        (still,) = again.evaluate(*[going] * (again is not test), *fixed_c, *new)
+        return [table["and"].bind(going, still), *new]
+
+    of_test, carry_avals = split_at(test.in_avals, p.num_condition)
+    of_body = step.in_avals[masked : masked + p.num_body]
+    avals = [*test.out_avals, *carry_avals]
+    known = test.memo[key] = WhileParams(
+        trace_closed(any_goes_on, avals, name=test.name),
+        trace_closed(masked_step, [*of_test, *of_body, *avals], name=step.name),
+        0,
+        p.num_condition + p.num_body,
+    )
+    return known
 
 
 # -- public ----------------------------------------------------------------------------
