@@ -495,7 +495,8 @@ def io_callback(
 ) -> Any:
     """Calls a Python function that has effects, also from compiled programs.
 
-    It is called exactly once for each time the program runs over it.
+    It is called exactly once for each time the program runs over it: under `vmap`, for
+    each slice that runs over it.
 
     Args:
       callback: takes arrays in the structure of the arguments; returns array-likes of

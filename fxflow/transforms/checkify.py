@@ -43,6 +43,7 @@ from fxflow.lax.checking import (
 )
 from fxflow.lax.comparison import eq, gt, lt, ne
 from fxflow.lax.control_flow.cond import Branching
+from fxflow.lax.control_flow.cond_rows import CondRows
 from fxflow.lax.control_flow.scan import Scan, ScanParams
 from fxflow.lax.control_flow.while_loop import While, WhileParams
 from fxflow.lax.conversion import convert_element_type
@@ -497,6 +498,15 @@ def _in_call(found: _Found, node: Node, operands: list[Any]) -> Any:
     return _take(found, sites, _call.bind(*operands, graph=graph))
 
 
+def _in_rows(found: _Found, node: Node, operands: list[Any]) -> Any:
+    if CHECK not in node.effects:
+        return None
+    # Not every NaN: rows that do not take a branch may have some in it.
+    errors = found.errors & {FailedCheckError}
+    graph, sites = _checked(node.params["graph"], errors)
+    return _take(found, sites, _call.bind(*operands, graph=graph))
+
+
 def _in_custom_call(found: _Found, node: Node, operands: list[Any]) -> Any:
     p = CustomCallParams(**node.params)
     graph, sites = _checked(p.graph, found.errors - nan_checks)
@@ -662,6 +672,7 @@ _RULES: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (GraphCall, _in_call),
     (CustomCall, _in_custom_call),
     (Branching, _in_branches),
+    (type(CondRows), _in_rows),
     (type(Scan), _in_scan),
     (type(While), _in_while),
     (type(ShardMap), _in_shard_map),

@@ -255,3 +255,22 @@ def test_in_functions_with_a_derivative_of_their_own():
     # The rule is kept where nothing is checked.
     checked = checkify.checkify(fxflow.nn.relu, errors=checkify.nan_checks)
     assert float(fxflow.grad(lambda x: checked(x)[1])(0.0)) == 0.0
+
+
+def test_check_in_a_vectorized_branch_sees_the_rows_that_take_it() -> None:
+    def f(x):
+        def branch(x):
+            checkify.check(x > 2, "small {}", x)
+            return x * 2
+
+        return lax.cond(x > 1, branch, lambda x: x, x)
+
+    for wrapped in (
+        checkify.checkify(fxflow.vmap(f)),
+        fxflow.jit(checkify.checkify(fxflow.vmap(f))),
+    ):
+        error, out = wrapped(np.array([0.5, 3.0], np.float32))
+        assert error.get() is None
+        assert out.tolist() == [0.5, 6.0]
+        error, _ = wrapped(np.array([0.5, 1.5], np.float32))
+        assert error.get().startswith("small 1.5")

@@ -51,16 +51,16 @@ def _step(active: Any, node: Node, values: list[Any]) -> Sequence[Any]:
 
 def _masked(primitive: Primitive, active: Any, *args: Any, **params: Any) -> Any:
     """Binds an operation with effects, which happen where `active` holds."""
-    outs = primitive.masked(active, args, params)
-    if outs is not None:
-        return outs
+    known = primitive.masked(active, args, params)
+    if known is not None:
+        return known
 
-    def call(*values: Any) -> Sequence[Any]:
-        out = primitive.bind(*values, **params)
+    def call(*values: Any) -> Any:
+        out: Any = primitive.bind(*values, **params)
         return out if primitive.multi else [out]
 
     run = trace_closed(call, list(map(typeof, args)), name=primitive.name)
     index = arith.cast(active, np.dtype(np.int32))
     branches = (zeros_graph(run), run)
-    outs = table["cond_in_turn"].bind(index, *args, branches=branches)
+    outs: Any = table["cond_in_turn"].bind(index, *args, branches=branches)
     return outs if primitive.multi else outs[0]

@@ -430,8 +430,10 @@ def cond(
 ) -> R:
     """Calls one of two functions, as a condition says.
 
-    Only the chosen one runs, unless `pred` is mapped by `vmap`: then both do, and the
-    results are selected. Both are traced, since their results must have one type.
+    Only the chosen one runs, unless `pred` is mapped by `vmap`: then both run for all
+    slices, and the results are selected. A slice has the effects (callbacks) of its own
+    branch only, and a loop runs as long as those that take its branch need. Both are
+    traced, since their results must have one type.
 
     Args:
       pred: bool[] (a number is compared with zero).

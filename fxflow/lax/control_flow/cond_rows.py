@@ -208,12 +208,11 @@ def _guarded(mask: Any, operands: Values, mapped: Flags, loops: bool) -> list[An
       mapped: which of them have a row each.
       loops: whether the branch has a loop, which must end for the other rows too.
     """
-    (size,) = typeof(mask).shape
     moves = [carries_tangent(typeof(x)) for x in operands]
     shared = any(move and not m for move, m in zip(moves, mapped, strict=True))
     # A row that takes this branch: its values, unlike another row's, are within the
     # branch's domain.
-    fill = bool(size) and (shared or loops)
+    fill = shared or loops
     fixed = [stop_gradient(x) for x in operands]
     others = filled(mask, fixed, mapped) if fill else fixed
     some = any_row(mask)

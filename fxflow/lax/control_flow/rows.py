@@ -21,7 +21,7 @@ from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 
 def has_loop(graph: Graph) -> bool:
     """Returns whether a graph may never end: whether it has a `while` anywhere."""
-    return any_node(graph, "has_loop", lambda node: node.primitive is table["while"])
+    return any_node(graph, "has_loop", lambda node: node.primitive.name == "while")
 
 
 def any_row(mask: Any) -> Any:
@@ -33,11 +33,13 @@ def filled(mask: Any, values: Values, mapped: Flags) -> list[Any]:
     """Returns operands in which every row is one row within a mask.
 
     Args:
-      mask: bool[n]; it has a row.
+      mask: bool[n]; it has a row if there is one.
       values: operands.
       mapped: which of them have a row each; the others stay as they are.
     """
     (size,) = typeof(mask).shape
+    if not size:
+        return list(values)
     row = argmax(mask, 0, np.int32)
 
     def repeated(x: Any) -> Any:

@@ -501,6 +501,8 @@ def while_loop(
     """Applies a function again and again while a condition holds.
 
     It is compiled as one loop. Differentiable in forward mode (`jvp`, `jacfwd`) only.
+    Under `vmap` it runs until the last slice is done; a slice that is done keeps its
+    carry and has no more effects (callbacks).
 
     Args:
       cond_fun: takes the carry, returns one bool.

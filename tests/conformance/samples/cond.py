@@ -1,4 +1,4 @@
-"""Samples of `cond`."""
+"""Samples of `cond` and `cond_in_turn`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import fxflow
 from fxflow import lax
+from fxflow.core.ir.higher_order import zeros_graph
+from fxflow.lax.control_flow.cond import CondInTurn
 from tests.conformance.harness import Sample, uniform
 
 
@@ -93,4 +96,23 @@ def _next(value: Any, i: int) -> Any:
     return (value * np.asarray(1 + i, value.dtype)).astype(value.dtype)
 
 
-SAMPLES: dict[str, Callable[[np.random.Generator], list[Sample]]] = {"cond": _cond}
+def in_turn(index: Any, x: Any, y: Any) -> Any:
+    """What a masked graph makes of an operation with effects; here, of a product."""
+    graph = fxflow.make_graph(lambda x, y: (lax.mul(x, lax.sin(y)), y))(x, y).graph
+    branches = (zeros_graph(graph), graph)
+    return tuple(CondInTurn.bind(index, x, y, branches=branches))
+
+
+def _cond_in_turn(rng: np.random.Generator) -> list[Sample]:
+    x, y = uniform(rng, (3,)), uniform(rng, (3,))
+    return [
+        Sample((np.int32(1), x, y), function=in_turn),
+        Sample((np.int32(0), x, y), function=in_turn),
+        Sample((np.int32(1), x[:0], y[:0]), function=in_turn),
+    ]
+
+
+SAMPLES: dict[str, Callable[[np.random.Generator], list[Sample]]] = {
+    "cond": _cond,
+    "cond_in_turn": _cond_in_turn,
+}

@@ -120,3 +120,27 @@ def test_the_guard_is_no_part_of_the_values() -> None:
     text = jit(vmap(root)).lower(XS).as_text()
     assert text.count("stablehlo.select") == 1
     assert "stablehlo.reduce" not in text
+
+
+@pytest.mark.parametrize("mode", [vmap, lambda f: jit(vmap(f)), lambda f: vmap(jit(f))])
+def test_a_loop_ends_although_it_would_not_for_rows_of_other_branches(
+    mode: Wrap,
+) -> None:
+    squares = lambda x: lax.while_loop(lambda v: v < 100, lambda v: v * v, x)
+    f = lambda x: lax.cond(x > 1, squares, lambda x: x * 2, x)
+    assert mode(f)(np.array([1.0, 2, 3, 0.5], np.float32)).tolist() == [2, 256, 6561, 1]
+    assert mode(f)(np.ones(3, np.float32)).tolist() == [2, 2, 2], "no row takes it"
+    grid = np.array([[1.0, 2], [0.5, 1]], np.float32)
+    assert vmap(mode(f))(grid).tolist() == [[2, 256], [1, 2]]
+
+
+def test_a_loop_in_a_rule_ends_too() -> None:
+    """The derivative's own loop runs over the operands of the rows that take part."""
+    squares = fxflow.custom_vjp(
+        lambda x: lax.while_loop(lambda v: v < 100, lambda v: v * v, x)
+    )
+    squares.defvjp(lambda x: (squares(x), x), lambda x, ct: (ct * x,))
+    f = lambda x: lax.cond(x > 1, squares, lambda x: x * 2, x)
+    xs = np.array([1.0, 2, 3, 0.5], np.float32)
+    assert fxflow.grad(lambda x: vmap(f)(x).sum())(xs).tolist() == [2, 2, 3, 2]
+    assert jit(vmap(fxflow.grad(f)))(xs).tolist() == [2, 2, 3, 2]

@@ -249,3 +249,15 @@ def test_fori_gradient() -> None:
 def test_errors(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_an_inner_loop_of_a_row_that_is_done_keeps_nothing_alive() -> None:
+    def run(x: Any) -> Any:
+        inner = lambda v: lax.while_loop(lambda v: v < 100, lambda v: v * v, v)
+        body = lambda c: (c[0] - 1, c[1] + inner(c[0]))
+        return lax.while_loop(lambda c: c[0] > 1, body, (x, 0 * x))[1]
+
+    xs = np.array([1.0, 2.5, 3.0, 0.5], np.float32)
+    want = [float(run(x)) for x in xs]
+    np.testing.assert_allclose(vmap(run)(xs), want, rtol=1e-6)
+    np.testing.assert_allclose(jit(vmap(run))(xs), want, rtol=1e-6)
