@@ -182,13 +182,13 @@ class HostCallback:
             array = np.asarray(value)
         else:
             array = np.asarray(value, dtype)
-        if array.shape != shape or array.dtype != dtype:
+        if array.shape != shape or array.dtype.newbyteorder("=") != dtype:
             raise ValueError(
                 f"callback {self.name}: result {index} was declared "
                 f"{dtype}{list(shape)}, but the function returned "
                 f"{array.dtype}{list(array.shape)}"
             )
-        return np.ascontiguousarray(array).reshape(shape)
+        return np.ascontiguousarray(array, dtype).reshape(shape)
 
 
 # -- the call in the program's text ----------------------------------------------------

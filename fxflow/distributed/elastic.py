@@ -149,9 +149,9 @@ def elastic(
         Other arrays made before cannot be used by `step`: an epoch has its own
         devices.
       num_steps: how many steps there are.
-      place: ``place(world, state)`` puts a state of NumPy arrays where `step` wants
-        it, at the start of each epoch: `device_put` onto a sharding, for instance.
-        None makes arrays on the default device.
+      place: ``place(world, state)`` puts a state of arrays in host memory where `step`
+        wants it, at the start of each epoch: `device_put` onto a sharding, for
+        instance. None leaves them to the default device.
       checkpointer: a `train.checkpoint.Checkpointer` of a folder or store that all
         workers see. It says how often the state is saved; it is besides when a notice
         to end (SIGTERM) comes. The newest checkpoint is gone on from when the program
@@ -176,7 +176,7 @@ def elastic(
     """
     if num_steps < 0:
         raise ArgumentError(f"elastic: num_steps must not be negative, got {num_steps}")
-    program = _Program(step, place or _place, state, num_steps, checkpointer)
+    program = _Program(step, place, state, num_steps, checkpointer)
     address = run_address()
     if not address:
         return _alone(program)
@@ -186,7 +186,7 @@ def elastic(
             "epoch: take that call out"
         )
     # The devices of an epoch are other ones than those the state was made on.
-    host = [to_host(leaf) for leaf in trees.leaves(state)]
+    host = _begun(state)
     clients.clear_backends()
     clients.bound_collectives()
     worker = _Worker(program, host, address)
@@ -196,8 +196,9 @@ def elastic(
         worker.close()
 
 
-def _place(world: World, state: Any) -> Any:
-    return trees.map(as_array, state)
+def _begun(state: Any) -> list[HostLeaf]:
+    """Returns the leaves of the first state, with the dtypes that they have here."""
+    return [to_host(as_array(leaf)) for leaf in trees.leaves(state)]
 
 
 # -- the program -----------------------------------------------------------------------
@@ -207,7 +208,7 @@ class _Program(NamedTuple):
     """What the user gave."""
 
     step: Step
-    place: Callable[[World, Any], Any]
+    place: Callable[[World, Any], Any] | None
     state: Any
     num_steps: int
     checkpointer: Checkpoints | None
@@ -221,6 +222,12 @@ class _Program(NamedTuple):
                 f"on from has {len(leaves)}: is it of another program?"
             )
         return structure.unflatten([from_host(leaf) for leaf in leaves])
+
+    def placed(self, world: World, state: Any) -> Any:
+        """Returns a state in host memory, where `step` wants it."""
+        # Arrays, not NumPy's: `device_put` makes those of 64 bits shorter.
+        arrays = trees.map(lambda leaf: as_array(leaf, leaf.dtype), state)
+        return arrays if self.place is None else self.place(world, arrays)
 
     def leaves(self, state: Any) -> list[Any]:
         """Returns a state's leaves, checked to be a tree like the initial one."""
@@ -295,13 +302,13 @@ def _whole(leaves: Sequence[Any]) -> list[HostLeaf]:
 def _alone(program: _Program) -> Outcome:
     """Runs the loop in one process."""
     world = World(0, 1, 1, (0,))
-    initial = [to_host(leaf) for leaf in trees.leaves(program.state)]
+    initial = _begun(program.state)
     newest = program.newest()
     if newest is None:
         index, state = 0, program.tree(initial)
     else:
         index, state = program.restored(newest, initial)
-    state = program.place(world, state)
+    state = program.placed(world, state)
     leaves = program.leaves(state)
     with Notice() as notice:
         while index < program.num_steps and not notice.is_set():
@@ -528,7 +535,7 @@ class _Worker:
                 index, state = self.program.restored(index, self._initial.whole())
                 leaves = [to_host(leaf) for leaf in trees.leaves(state)]
                 self._held = {index: Snapshot(leaves)}
-            state = self.program.place(epoch.world, self.program.tree(leaves))
+            state = self.program.placed(epoch.world, self.program.tree(leaves))
             joining = False
             return self._steps(epoch, state, index)
         except _Over:

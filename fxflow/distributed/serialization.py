@@ -40,6 +40,8 @@ class HostLeaf(NamedTuple):
 def to_host(leaf: Any) -> HostLeaf:
     """Returns a leaf's elements; a copy, unless it is a NumPy array.
 
+    NumPy data keep their dtype, at 64 bits too: no device is involved.
+
     Args:
       leaf: an array all of which is in this process, or a Python number.
 
@@ -57,7 +59,7 @@ def to_host(leaf: Any) -> HostLeaf:
             return HostLeaf(bits, random.key_impl(leaf))
         return HostLeaf(np.array(leaf))
     if isinstance(leaf, (np.ndarray, np.generic)):
-        return HostLeaf(dtypes.host_array(leaf))
+        return HostLeaf(dtypes.host_array(leaf, dtypes.dtype(leaf.dtype)))
     if isinstance(leaf, (bool, int, float, complex)):
         return HostLeaf(np.asarray(leaf, dtypes.of_python(leaf)))
     raise not_an_array(leaf, "fxflow.distributed")

@@ -65,7 +65,7 @@ class ExportedCall(MultipleResults):
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """Runs a program of this one call."""
-        arrays = map(as_array, values)
+        arrays = [as_array(x, x.dtype) for x in values]
         return [np.asarray(x) for x in under(EVAL, self.bind, *arrays, **params)]
 
     def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
@@ -122,7 +122,7 @@ def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not is_arraylike(leaf):
             label = _label(exported, len(arrays))
             raise not_an_array(leaf, f"{name}: argument {label} is")
-        array = as_array(leaf)
+        array = as_array(leaf, aval.dtype)
         given = array.aval
         same = len(given.shape) == len(aval.shape) and all(
             n == m for n, m in zip(given.shape, aval.shape) if isinstance(m, int)

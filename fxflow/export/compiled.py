@@ -98,7 +98,7 @@ class Ready(Frozen, eq=False):
             return None
         arrays = []
         for leaf, aval in zip(leaves, exported.in_avals, strict=True):
-            array = as_array(leaf) if is_arraylike(leaf) else None
+            array = as_array(leaf, aval.dtype) if is_arraylike(leaf) else None
             if (
                 not isinstance(array, Array)
                 or array.aval.shape != aval.shape

@@ -402,7 +402,7 @@ def _named_arrays(exported: Exported, params: Any) -> dict[str, Any]:
         )
     found = {}
     for name, leaf, aval in zip(_names(treedef), leaves, avals, strict=True):
-        array = as_array(leaf)
+        array = as_array(leaf, aval.dtype)
         if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
             raise ArgumentError(
                 f"save: {exported.fun_name} takes {aval} for {name}, params has "
@@ -432,6 +432,8 @@ def _params(exported: Exported, arrays: dict[str, Any]) -> Any:
             )
         is_key = dtypes.is_key(aval.dtype)
         leaves.append(
-            random_wrap(array, dtype=aval.dtype) if is_key else as_array(array)
+            random_wrap(array, dtype=aval.dtype)
+            if is_key
+            else as_array(array, aval.dtype)
         )
     return treedef.unflatten(leaves)

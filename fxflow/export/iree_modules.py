@@ -149,7 +149,7 @@ class IreeModule:
                 # The runtime knows no `bfloat16` and the like by name: by their bits.
                 if found.dtype != aval.dtype:
                     found = found.view(aval.dtype)
-                arrays.append(as_array(found))
+                arrays.append(as_array(found, aval.dtype))
         return self.out_tree.unflatten(arrays)
 
     @cached_property

@@ -226,9 +226,14 @@ def _of_exported(exported: Any, where: str) -> Program:
     )
 
 
-def words_of(const: Any) -> np.ndarray[Any, Any]:
-    """Returns an array's elements, or the words of an array of keys."""
-    array = as_array(const)
+def words_of(const: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """Returns an array's elements, or the words of an array of keys.
+
+    Args:
+      const: array-like.
+      dtype: the declared one, as of `as_array`.
+    """
+    array = as_array(const, dtype)
     is_key = dtypes.is_key(array.aval.dtype)
     return np.asarray(random_unwrap(array) if is_key else array)
 
@@ -329,7 +334,8 @@ def leaves_of(
     for leaf, aval, label in zip(leaves, in_avals, labels, strict=True):
         if not is_arraylike(leaf):
             raise not_an_array(leaf, f"{name}: {label} is")
-        given = as_array(leaf).aval
+        array = as_array(leaf, aval.dtype)
+        given = array.aval
         fits = given.shape == aval.shape or (
             is_symbolic(aval.shape) and given.ndim == aval.ndim
         )
@@ -337,5 +343,5 @@ def leaves_of(
             raise ArgumentError(
                 f"{name} was compiled for {aval} as {label}, got {given}"
             )
-        arrays.append(words_of(leaf))
+        arrays.append(words_of(array))
     return arrays

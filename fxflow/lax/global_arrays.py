@@ -76,7 +76,8 @@ def _part(
     value: Any, dtype: Any, shape: Shape, name: str, index: tuple[slice, ...]
 ) -> tuple[Any, np.ndarray[Any, Any]]:
     """Returns the dtype of a part, and its elements in host memory."""
-    array = as_array(value if is_arraylike(value) else np.asarray(value))
+    given = value if is_arraylike(value) else np.asarray(value)
+    array = as_array(given, None if dtype is None else dtypes.dtype(dtype))
     if array.shape != shape:
         raise ShapeError(
             f"{name}: the part {index} must have the shape {list(shape)}, got "

@@ -13,7 +13,7 @@ from numpy import set_printoptions as set_printoptions
 from fxflow.core.arrays import Array, Aval, dtypes, type_on, unwrapped
 from fxflow.core.docs import shared
 from fxflow.devices import buffers, dlpack
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import DTypeLike
 from fxflow.numpy.creation import asarray, to_device
 
@@ -21,6 +21,13 @@ from fxflow.numpy.creation import asarray, to_device
 def _given(values: np.ndarray[Any, Any], dtype: Any) -> Array:
     """Returns data that was read as a dtype that was asked for (or is the default)."""
     return asarray(values, dtypes.dtype(dtype))
+
+
+def _stored(dtype: Any) -> np.dtype[Any]:
+    """Returns the dtype of bytes: the one asked for, in the byte order it says."""
+    chosen: np.dtype[Any] = dtypes.dtype(dtype)
+    swapped = chosen.newbyteorder("S")
+    return swapped if isinstance(dtype, np.dtype | str) and swapped == dtype else chosen
 
 
 _data_docs = shared("""
@@ -48,7 +55,7 @@ def frombuffer(
     Raises:
       ValueError: the bytes are no whole number of elements, or too few.
     """
-    return _given(np.frombuffer(buffer, dtypes.dtype(dtype), count, offset), dtype)
+    return _given(np.frombuffer(buffer, _stored(dtype), count, offset), dtype)
 
 
 @_data_docs
@@ -64,7 +71,7 @@ def fromfile(
     Raises:
       OSError: the file cannot be read.
     """
-    found = np.fromfile(file, dtypes.dtype(dtype), count, sep, offset)
+    found = np.fromfile(file, _stored(dtype), count, sep, offset)
     return _given(found, dtype)
 
 
@@ -156,10 +163,11 @@ def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
 
     Raises:
       OSError: the file cannot be written.
+      DtypeError: NumPy's format does not have the dtype, such as float8_e5m2.
 
     Source: `numpy.save`.
     """
-    np.save(file, np.asarray(unwrapped(arr)), allow_pickle=allow_pickle)
+    np.save(file, _storable("save", arr), allow_pickle=allow_pickle)
 
 
 def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> None:
@@ -173,12 +181,29 @@ def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> Non
 
     Raises:
       OSError: the file cannot be written.
+      DtypeError: NumPy's format does not have a dtype, such as float8_e5m2.
 
     Source: `numpy.savez`.
     """
-    named = {name: np.asarray(unwrapped(a)) for name, a in kwds.items()}
-    values = (np.asarray(unwrapped(a)) for a in args)
+    named = {name: _storable("savez", a) for name, a in kwds.items()}
+    values = (_storable("savez", a) for a in args)
     np.savez(file, *values, allow_pickle=allow_pickle, **named)
+
+
+def _storable(name: str, arr: Any) -> np.ndarray[Any, Any]:
+    """Returns an array that NumPy's format holds.
+
+    Raises:
+      DtypeError: nobody could read it again: NumPy writes the other dtypes of
+        `ml_dtypes` as raw bytes, by which only bfloat16 is known (it alone has two).
+    """
+    host = np.asarray(unwrapped(arr))
+    if host.dtype.isbuiltin == 2 and host.dtype != dtypes.bfloat16:
+        raise DtypeError(
+            f"{name}: NumPy's format does not have {host.dtype}: save it with "
+            "fxflow.train.checkpoint.save"
+        )
+    return host
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
@@ -190,7 +215,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
       **kwargs: passed to `numpy.load`.
 
     Returns:
-      Array of the dtype in the file; of an archive, NumPy's `NpzFile`.
+      Array of the dtype in the file; of an archive, NumPy's `NpzFile`, in which
+      bfloat16 is raw bytes (`|V2`): `asarray(archive[name].view("bfloat16"))`.
 
     Raises:
       OSError: the file cannot be read.

@@ -257,7 +257,7 @@ def to_bytes(array: np.ndarray[Any, Any]) -> bytes:
       b'\x02\x00\x00\x00ab'
     """
     if array.dtype != object:
-        return array.tobytes()
+        return array.astype(array.dtype.newbyteorder("="), copy=False).tobytes()
     parts = []
     for item in array.ravel():
         item = item.encode() if isinstance(item, str) else bytes(item)

@@ -454,7 +454,7 @@ class Compiled(_Stage):
             is_ref = isinstance(leaf, Ref)
             if not is_arraylike(leaf) and not is_ref:
                 raise not_an_array(leaf, f"{traced.name}: argument {label} is")
-            array = leaf if is_ref else as_array(leaf)
+            array = leaf if is_ref else as_array(leaf, aval.dtype)
             given = array.aval
             if (
                 given.shape != aval.shape

@@ -169,37 +169,57 @@ def unwrapped(value: Any) -> Any:
     return value if convert is None else convert()
 
 
-def as_array(value: Any) -> Array:
+def as_array(value: Any, dtype: Any = None) -> Array:
     """Returns `value` as an array (host memory is copied, never aliased).
 
     Args:
       value: array-like.
+      dtype: the one that is declared for the value, such as an exported program's. Host
+        data of this dtype, and Python numbers of its kind, keep 64 bits then although
+        `config.x64` is off. No other value is converted to it.
 
     Raises:
       ArgumentError: `value` is no array.
+      OverflowError: an integer does not fit the dtype that it gets.
     """
     if isinstance(value, Array):
         return value
+    kept = None if dtype is None else _kept(value, dtype)
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype == dtypes.float0:
             aval = Aval(value.shape, dtypes.float0)
             return put_host(np.zeros(aval.shape, aval.physical.dtype), aval)
         # A copy: the user may write to the original, and programs run later.
-        host = np.array(dtypes.host_array(value))
+        host = np.array(dtypes.host_array(value, kept))
         aval = Aval(host.shape, host.dtype)
         if transfers.on:
             transfers.guard(transfers.TO_DEVICE, aval, "the default device")
         return put_host(host, aval)
     if isinstance(value, _SCALARS):
-        dtype = dtypes.of_python(value)
-        aval = Aval((), dtype, not isinstance(value, bool))
+        chosen = dtypes.of_python(value, kept)
+        aval = Aval((), chosen, not isinstance(value, bool))
         if transfers.on:
             transfers.guard(transfers.TO_DEVICE, aval, "the default device")
-        return put_host(np.array(value, dtype), aval)
+        return put_host(np.array(value, chosen), aval)
     convert = array_method(value)
     if convert is not None:
-        return as_array(convert())
+        return as_array(convert(), dtype)
     raise not_an_array(value)
+
+
+def _kept(value: Any, dtype: Any) -> Any:
+    """Returns the declared dtype if a value has it already, at 64 bits; else None."""
+    if not dtypes.is_wide(dtype):
+        return None
+    if dtype == dtypes.uint64 and isinstance(value, int) and type(value) is not bool:
+        return dtype
+    if isinstance(value, np.ndarray | np.generic):
+        own = value.dtype.newbyteorder("=")
+        return dtype if own == dtype else None
+    for kind in _SCALARS:
+        if isinstance(value, kind):
+            return dtype if dtypes.default(kind, wide=True) == dtype else None
+    return None
 
 
 def read_only(values: Any) -> Any:

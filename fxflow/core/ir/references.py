@@ -26,7 +26,12 @@ import numpy as np
 from fxflow._frozen import Frozen
 from fxflow.core.arrays import AbstractRef, Array, Aval, as_array, dtypes, promotion
 from fxflow.core.arrays.aval import _Typed
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.convert import (
+    is_arraylike,
+    not_an_array,
+    typeof,
+    unwrapped,
+)
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Trace, Tracer, state
@@ -627,20 +632,16 @@ def fitted(value: Any, aval: Aval, *, shape: bool = True) -> Any:
     """
     if not is_arraylike(value):
         raise not_an_array(value, "ref[...] = value: value is")
-    given = typeof(value)
-    if given.dtype != aval.dtype:
-        yields = False
-        if given.weak_type and not dtypes.is_key(aval.dtype):
-            found, _ = promotion.lub((given.dtype, aval.dtype), (True, False))
-            yields = found == aval.dtype
-        if not yields:
-            raise DtypeError(
-                f"{at_fault(value)}{given} is written to a reference that holds "
-                f"{dtypes.short_name(aval.dtype)}: convert the value with "
-                ".astype(ref.dtype)"
-            )
     if not isinstance(value, Array):
-        value = as_array(np.asarray(value, aval.dtype))
+        value = _of_host(unwrapped(value), aval.dtype)
+    given = typeof(value)
+    same = given.dtype == aval.dtype
+    if not (same or _yields(given.dtype, given.weak_type, aval.dtype)):
+        raise DtypeError(
+            f"{at_fault(value)}{given} is written to a reference that holds "
+            f"{dtypes.short_name(aval.dtype)}: convert the value with "
+            ".astype(ref.dtype)"
+        )
     if shape and given.shape != aval.shape:
         lead = aval.shape[aval.ndim - given.ndim :] if given.ndim else ()
         fits = given.ndim <= aval.ndim and all(
@@ -653,6 +654,21 @@ def fitted(value: Any, aval: Aval, *, shape: bool = True) -> Any:
             )
         value = arith.repeated(value, aval.shape)
     return retyped(value, aval) if shape else _cast(value, aval)
+
+
+def _of_host(value: Any, dtype: Any) -> Array:
+    """Returns host data that is written to a reference of a dtype as an array."""
+    weak = type(value) is not bool and not isinstance(value, np.ndarray | np.generic)
+    if weak and _yields(promotion.dtype_and_weak(value)[0], True, dtype):
+        return as_array(np.array(value, dtypes.of_python(value, dtype)), dtype)
+    return as_array(value, dtype)
+
+
+def _yields(given: Any, weak: bool, dtype: Any) -> bool:
+    """Returns whether a weakly typed value of one dtype becomes another."""
+    if not weak or dtypes.is_key(dtype):
+        return False
+    return bool(promotion.lub((given, dtype), (True, False))[0] == dtype)
 
 
 def _cast(value: Any, aval: Aval) -> Any:

@@ -154,9 +154,9 @@ def adopted(value: Any) -> Array:
       True
     """
     if isinstance(value, np.ndarray) and not value.flags.writeable:
-        host = dtypes.host_array(value)
+        host = dtypes.host_array(value, dtypes.dtype(value.dtype))
         return put_host(host, Aval(host.shape, host.dtype))
-    return as_array(value)
+    return as_array(value, getattr(value, "dtype", None))
 
 
 class Runner:
@@ -175,7 +175,7 @@ class Runner:
         placement = buffers.default_placement()
         self.program = program
         constants = [from_host(leaf) for leaf in program.constants]
-        self._constants: list[Array] = [as_array(c) for c in constants]
+        self._constants: list[Array] = [as_array(c, c.dtype) for c in constants]
         inputs = [placement] * (len(constants) + len(program.inputs))
         outputs = [type_on(aval, placement) for aval in program.outputs]
         executable = compile_text(program.text, placement, name=program.name)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.core.arrays import as_array, dtypes
 from fxflow.errors import RetraceWarning, ServeError
 from fxflow.lax.pytree_transfer import device_put
 from fxflow.serve.batching.sizes import padded, sizes_up_to
@@ -97,6 +98,7 @@ class Model:
                 "a generator is called as it is: say jit=False, and jit what it does "
                 "in a step"
             )
+        self._is_wide = any(dtypes.is_wide(spec.dtype) for spec in self._inputs)
         self._names = tuple(outputs)
         self._batched, self._jit = batched, jit
         self._function = _jit(function) if jit else function
@@ -133,7 +135,7 @@ class Model:
             with warnings.catch_warnings():
                 # It is compiled for many sizes, as it is meant to be.
                 warnings.simplefilter("ignore", RetraceWarning)
-                found = self._function(*self._params, *sample)
+                found = self._called(sample)
             streamed = inspect.isgenerator(found) or inspect.isasyncgen(found)
             if streamed:
                 found = run(_first(found))
@@ -175,7 +177,7 @@ class Model:
                 np.concatenate([x, np.repeat(x[-1:], size - rows, axis=0)])
                 for x in inputs
             ]
-        return self._checked(self._function(*self._params, *inputs), size, rows)
+        return self._checked(self._called(inputs), size, rows)
 
     async def stream(self, inputs: Arrays, rows: int) -> AsyncGenerator[Arrays, None]:
         """Yields one result of a generator after the other.
@@ -190,9 +192,16 @@ class Model:
         Raises:
           ServeError: the model gave other outputs than when it was loaded.
         """
-        async with _asynchronous(self._function(*self._params, *inputs)) as results:
+        async with _asynchronous(self._called(inputs)) as results:
             async for found in results:
                 yield self._checked(found, rows, rows)
+
+    def _called(self, inputs: Arrays) -> Any:
+        """The function's result; compiled, it is given each input's declared dtype."""
+        given: list[Any] = inputs
+        if self._jit and self._is_wide:
+            given = [as_array(x, x.dtype) for x in inputs]
+        return self._function(*self._params, *given)
 
     def _checked(self, result: Any, size: int, rows: int) -> Arrays:
         """The outputs of a result that has `size` rows, of which `rows` are asked."""
@@ -243,6 +252,8 @@ class Model:
             if array.dtype.kind in "US":
                 array = np.char.encode(array) if array.dtype.kind == "U" else array
                 array = array.astype(object)
+            else:
+                array = array.astype(array.dtype.newbyteorder("="), copy=False)
             arrays[str(name)] = array
         return arrays
 

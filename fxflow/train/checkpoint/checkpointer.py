@@ -331,6 +331,14 @@ class Checkpointer:
     def _restored(self, step: int, like: Any, options: Mapping[str, Any]) -> Any:
         self._require(step)
         options = {"timeout": self._timeout, **options}
-        found = saving.restored(self._at(step), like, **options)
+        try:
+            found = saving.restored(self._at(step), like, **options)
+        except CheckpointError as error:
+            if type(like) is not int or isinstance(error, DamagedCheckpointError):
+                raise
+            raise CheckpointError(
+                f"{error}\nlike= is the number {like}: to restore the checkpoint of a "
+                f"step, write restore(step={like})"
+            ) from None
         self.restored_step = step
         return found

@@ -19,7 +19,12 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes
 from fxflow.devices.trees import DictKey, GetAttrKey, SequenceKey
-from fxflow.errors import ArgumentError, CheckpointError, DamagedCheckpointError
+from fxflow.errors import (
+    ArgumentError,
+    CheckpointError,
+    DamagedCheckpointError,
+    DtypeError,
+)
 from fxflow.random import key_impl
 from fxflow.train._paths import path_name
 
@@ -55,6 +60,15 @@ class Entry:
     python: str = ""
     value: str = ""
     checksum: int | None = None
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """NumPy's dtype of the elements as they are stored.
+
+        Older checkpoints have big-endian arrays in their own byte order.
+        """
+        found: np.dtype[Any] = dtypes.dtype(self.dtype)
+        return found.newbyteorder(">") if self.dtype.startswith(">") else found
 
     def __str__(self) -> str:
         """The type, as in `f32[2,3]`, `key<threefry>[]` or `int`."""
@@ -158,12 +172,15 @@ def entry_of(name: str, leaf: Any) -> Entry:
             return Entry(name, str(bits.dtype), tuple(bits.shape), key=key_impl(leaf))
         return Entry(name, str(leaf.dtype), tuple(leaf.shape))
     if isinstance(leaf, (np.ndarray, np.generic)):
-        if leaf.dtype.kind in "OUSMm":
+        dtypes.require_unmasked(leaf)
+        try:
+            dtype = dtypes.dtype(leaf.dtype)
+        except DtypeError as error:
             raise ArgumentError(
                 f"checkpoint: {name} is a NumPy array of {leaf.dtype}, which has no "
-                f"dtype here: save numbers, or texts one by one"
-            )
-        return Entry(name, str(leaf.dtype), tuple(leaf.shape))
+                f"dtype here: save numbers, or texts one by one ({error})"
+            ) from None
+        return Entry(name, str(dtype), tuple(leaf.shape))
     for python, kind in PYTHON.items():
         if type(leaf) is kind:
             return Entry(name, python=python, value=_text(leaf))
@@ -204,7 +221,8 @@ def outline(state: Any) -> Any:
     """Returns the structure of a tree as JSON can say it, its leaves numbered.
 
     A dictionary is `{"dict": [[key, …], …]}`, a list `{"list": […]}`, a tuple
-    `{"tuple": […]}`; any other container `{its class: [[name, …], …]}`.
+    `{"tuple": […]}`; any other container `{its class: [[name, …], …]}`. For keys see
+    `_said_key`.
     """
     numbers = iter(range(tree.structure(state).num_leaves))
 
@@ -215,7 +233,9 @@ def outline(state: Any) -> Any:
             return next(numbers)
         children, _ = tree.flatten_one_level_with_keys(node)
         if type(node) is dict:
-            return {"dict": [[_plain(key), walk(child)] for key, child in children]}
+            return {
+                "dict": [[_said_key(key.key), walk(child)] for key, child in children]
+            }
         if type(node) in (list, tuple):
             return {type(node).__name__: [walk(child) for _, child in children]}
         named = [[_plain(key), walk(child)] for key, child in children]
@@ -227,11 +247,50 @@ def outline(state: Any) -> Any:
 def _plain(key: Any) -> Any:
     """Returns what a key of a path holds: a text or a number."""
     match key:
-        case DictKey(key=value) if isinstance(value, (str, int)):
-            return value
         case GetAttrKey(name=value) | SequenceKey(idx=value):
             return value
+        case DictKey(key=value) if isinstance(value, (str, int)):
+            return value
     return str(key)
+
+
+def _said_key(key: Any) -> Any:
+    """Returns a dictionary's key as JSON can say it.
+
+    Texts, integers, booleans and None are themselves. Others are `{type: value}`, as
+    are a NumPy scalar (`{"float32": {"float": "0.5"}}`) and a tuple. Of an object of
+    another class only the text is known, `{"object": text}`.
+    """
+    if key is None or isinstance(key, (str, int)):
+        return key
+    if type(key) in PYTHON.values():
+        return {type(key).__name__: _text(key)}
+    if type(key) is tuple:
+        return {"tuple": [_said_key(part) for part in key]}
+    if isinstance(key, np.generic) and key.dtype.kind in "biufc":
+        return {key.dtype.name: _said_key(key.item())}
+    return {"object": f"{key!r} of type {type(key).__name__}"}
+
+
+def _key_of(said: Any) -> Any:
+    """Returns the key that `_said_key` wrote.
+
+    Raises:
+      CheckpointError: it is an object of another class.
+    """
+    if not isinstance(said, dict):
+        return said
+    ((kind, value),) = said.items()
+    if kind == "object":
+        raise CheckpointError(
+            f"restore: a dictionary of the checkpoint has the key {value}, which only "
+            "like= can give back"
+        )
+    if kind == "tuple":
+        return tuple(map(_key_of, value))
+    if kind in PYTHON and isinstance(value, str):
+        return python_value(Entry("", python=kind, value=value))
+    return np.dtype(kind).type(_key_of(value))
 
 
 def rebuilt(structure: Any, leaves: Sequence[Any]) -> Any:
@@ -245,4 +304,4 @@ def rebuilt(structure: Any, leaves: Sequence[Any]) -> Any:
         return [rebuilt(child, leaves) for child in children]
     if kind == "tuple":
         return tuple(rebuilt(child, leaves) for child in children)
-    return {key: rebuilt(child, leaves) for key, child in children}
+    return {_key_of(key): rebuilt(child, leaves) for key, child in children}

@@ -80,7 +80,7 @@ def own_parts(bits: Any) -> list[tuple[Index, Any]]:
 
 
 def on_host(part: Any, copy: bool) -> NDArray:
-    """Returns a part in host memory.
+    """Returns a part in host memory, in this machine's byte order.
 
     An `Array` that is there already is not copied: the runtime does not write into
     memory of which there is a view, so that it stays as it is though it is donated. Nor
@@ -91,9 +91,9 @@ def on_host(part: Any, copy: bool) -> NDArray:
       copy: whether a NumPy array may change before it is written.
     """
     mapped = isinstance(part, np.memmap) and part.mode == "r"
-    if copy and not (mapped or isinstance(part, Array)):
-        return np.array(part)
-    return np.asarray(part)
+    owned = copy and not (mapped or isinstance(part, Array))
+    host: NDArray = np.asarray(part)
+    return host.astype(host.dtype.newbyteorder("="), copy=owned)
 
 
 def chunk_of(bits: Any) -> tuple[int, ...]:
@@ -254,7 +254,7 @@ class _Safetensors(Reader):
         return self._file
 
     def read(self, number: int, entry: Entry, index: Index) -> NDArray:
-        file, dtype = self._open(), dtypes.dtype(entry.dtype)
+        file, dtype = self._open(), entry.stored
         expected = entry.shape if entry.dtype in _SAFETENSORS else None
         try:
             if number in self._checks and index:
@@ -284,7 +284,7 @@ class _Safetensors(Reader):
         if entry.name not in header:
             raise DamagedCheckpointError(f"{self._where}: {entry.name} is not there")
         first, last = header[entry.name]["data_offsets"]
-        dtype = dtypes.dtype(entry.dtype)
+        dtype = entry.stored
         if last - first != dtype.itemsize * math.prod(entry.shape):
             raise self._misfit(entry, tuple(header[entry.name]["shape"]))
         found: NDArray = data[first:last].view(dtype).reshape(entry.shape)
@@ -414,5 +414,5 @@ class _Zarr(Reader):
             array[index or ...].read(), self._timeout, what, DamagedCheckpointError
         )
         if in_bytes:
-            found = found.view(dtypes.dtype(entry.dtype))[..., 0]
+            found = found.view(entry.stored)[..., 0]
         return found

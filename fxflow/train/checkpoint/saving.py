@@ -10,16 +10,23 @@ from typing import Any, Literal
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, ShapeDtypeStruct, dtypes, typeof
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    ShapeDtypeStruct,
+    as_array,
+    dtypes,
+    typeof,
+)
 from fxflow.devices import process_count, process_index
 from fxflow.devices.files import TEMPORARY
 from fxflow.devices.shardings import Sharding
 from fxflow.distributed.elastic import run_address
 from fxflow.distributed.multihost import broadcast_one_to_all, sync_global_devices
 from fxflow.errors import ArgumentError, CheckpointError
+from fxflow.lax.conversion import convert
 from fxflow.lax.global_arrays import make_array_from_callback
 from fxflow.lax.pytree_transfer import device_put
-from fxflow.numpy import asarray
 from fxflow.random import wrap_key_data
 from fxflow.train.checkpoint import description, elements
 from fxflow.train.checkpoint.description import Description, Entry
@@ -376,6 +383,8 @@ def _type(leaf: Any) -> str:
     """Returns the type of an expected leaf, as messages say it."""
     if _is_python(leaf):
         return type(leaf).__name__
+    if isinstance(leaf, (np.ndarray, np.generic)):  # 64 bits stay on the host
+        return str(Aval(leaf.shape, dtypes.dtype(leaf.dtype)))
     try:
         return str(typeof(leaf))
     except TypeError:
@@ -388,11 +397,13 @@ def _type(leaf: Any) -> str:
 def _fits(expected: Any, entry: Entry, cast: bool) -> bool:
     if _is_python(expected) or entry.python:
         return type(expected).__name__ == entry.python
-    dtype, shape = typeof(expected).dtype, tuple(typeof(expected).shape)
-    if dtypes.is_key(dtype):
-        return entry.key == dtype.impl and entry.shape[: len(shape)] == shape
     if isinstance(expected, (np.ndarray, np.generic)):
-        dtype = expected.dtype
+        dtype, shape = dtypes.dtype(expected.dtype), expected.shape
+    else:
+        dtype, shape = typeof(expected).dtype, tuple(typeof(expected).shape)
+    if dtypes.is_key(dtype):
+        physical = Aval(shape, dtype).physical.shape
+        return entry.key == dtype.impl and entry.shape == physical
     return (
         not entry.key
         and entry.shape == shape
@@ -407,9 +418,10 @@ def _value(
     if entry.python:
         return description.python_value(entry)
     dtype: Any = dtypes.dtype(entry.dtype)
+    given, weak = isinstance(expected, (np.ndarray, np.generic)), False
     if expected is not None and not entry.key:
-        given = isinstance(expected, (np.ndarray, np.generic))
         dtype = expected.dtype if given else typeof(expected).dtype
+        weak = not given and typeof(expected).weak_type
 
     def part(index: Index) -> Any:
         return reader.read(number, entry, index).astype(dtype, copy=False)
@@ -417,16 +429,20 @@ def _value(
     if place is None:
         place = _place(expected)
     if isinstance(place, Sharding):
-        bits: Any = make_array_from_callback(entry.shape, place, part)
+        bits: Any = make_array_from_callback(entry.shape, place, part, dtype=dtype)
     elif place is not None:
-        bits = device_put(part(()), place)
+        bits = device_put(as_array(part(()), dtype), place)
     elif isinstance(expected, (Array, ShapeDtypeStruct)):
-        bits = asarray(part(()))
+        bits = as_array(part(()), dtype)
     elif mmap and not entry.key:
         bits = reader.mapped(number, entry).astype(dtype, copy=False)
     else:
         bits = part(())
-    return wrap_key_data(bits, impl=entry.key) if entry.key else bits
+        if isinstance(expected, np.ndarray):  # indexing gives a scalar for 0 axes
+            bits = np.asarray(bits, dtype)
+    if entry.key:
+        return wrap_key_data(bits, impl=entry.key)
+    return convert(bits, dtype, weak_type=True) if weak else bits
 
 
 def _place(expected: Any) -> Any:

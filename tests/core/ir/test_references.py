@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,6 +92,37 @@ def test_mistakes(index, value, error, message, jit) -> None:
     with pytest.raises(error, match=message):
         (fxflow.jit(write) if jit else write)(r)
     assert r[...].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float64", 0.3),
+        ("float64", 2**40 + 1),
+        ("int64", 2**40),
+        ("uint64", 2**63),
+        ("complex128", 0.1 + 0.3j),
+        ("float16", 0.1),
+    ],
+)
+def test_python_numbers_are_written_as_they_are(
+    dtype: str, value: complex, jit: bool
+) -> None:
+    def write(r: Any) -> None:
+        r[0] = value
+        r.at[1].set(value)
+        r.at[2].addupdate(value)
+
+    r = fxflow.new_ref(fnp.zeros(3, dtype))
+    (fxflow.jit(write) if jit else write)(r)
+    assert np.asarray(r[...]).tolist() == np.full(3, value, dtype).tolist()
+
+
+def test_integers_that_do_not_fit() -> None:
+    r = fxflow.new_ref(fnp.zeros(3, "int8"))
+    with pytest.raises(OverflowError, match="300 does not fit int8"):
+        r[0] = 300
 
 
 def test_indices_are_split() -> None:

@@ -158,6 +158,15 @@ def test_a_state_of_another_shape_is_an_error_at_once(tmp_path: Path) -> None:
             checkpoints.restore(at(0))
 
 
+def test_a_step_in_the_place_of_like(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(5, {"a": 1})
+        with pytest.raises(CheckpointError, match=r"write restore\(step=5\)"):
+            checkpoints.restore(5)
+        checkpoints.save(6, 7)  # a state that is a number
+        assert checkpoints.restore(0) == 7
+
+
 def test_absent_steps(tmp_path: Path) -> None:
     checkpoints = Checkpointer(tmp_path / "new")
     assert (checkpoints.steps(), checkpoints.latest()) == ([], None)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fxflow import numpy as fnp
 from fxflow import optim
-from fxflow.errors import DamagedCheckpointError
+from fxflow.errors import CheckpointError, DamagedCheckpointError
 from fxflow.train.checkpoint import description
 from fxflow.train.checkpoint.description import Description, Entry
 
@@ -49,6 +51,26 @@ def test_structures_are_rebuilt(state: Any) -> None:
     leaves = [leaf for _, leaf in description.named_leaves({"all": state})]
     outline = json.loads(json.dumps(description.outline({"all": state})))
     assert description.rebuilt(outline, leaves) == {"all": state}
+
+
+KEYS = [
+    (None, "a", 1, True, 0.5, float("inf"), 1 - 2j, b"\xff\x00"),
+    ((1, "a"), (1, (None, 2.5)), ()),
+    (np.int64(2**40), np.float32(0.1), np.uint8(3), np.bool_(True)),
+]
+
+
+@pytest.mark.parametrize("key", [key for row in KEYS for key in row], ids=repr)
+def test_keys_of_dictionaries_come_back_as_they_were(key: Any) -> None:
+    outline = json.loads(json.dumps(description.outline({key: 3})))
+    ((found, _),) = description.rebuilt(outline, [3]).items()
+    assert type(found) is type(key) and found == key
+
+
+def test_keys_that_only_like_gives_back() -> None:
+    outline = json.loads(json.dumps(description.outline({Fraction(1, 3): 3})))
+    with pytest.raises(CheckpointError, match=r"key Fraction\(1, 3\) of type Fraction"):
+        description.rebuilt(outline, [3])
 
 
 def test_other_containers_are_dictionaries() -> None:

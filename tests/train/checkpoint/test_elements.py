@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fxflow import numpy as fnp
 from fxflow.errors import CheckpointError
 from fxflow.train import checkpoint
+from fxflow.train.checkpoint.description import Description, Entry
+from fxflow.train.checkpoint.elements import write_safetensors
+from fxflow.train.checkpoint.storage import Local
 from tests.train.checkpoint.states import assert_same, state
 
 pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
+
+
+def test_big_endian_elements_of_older_checkpoints(tmp_path: Path) -> None:
+    host = np.array([1, 2**20], ">i4")
+    entries = [Entry("state", ">i4", (2,))]
+    name, (checksum,) = write_safetensors(Local(tmp_path), entries, [host])
+    entry = dataclasses.replace(entries[0], checksum=checksum)
+    said = Description(name, 0, (entry,)).encode()
+    (tmp_path / "tree.json").write_bytes(said)
+    for options in ({}, {"mmap": True}, {"like": fnp.zeros(2, "int32")}):
+        found = np.asarray(checkpoint.restore(tmp_path, **options))
+        assert found.tolist() == host.tolist() and found.dtype == np.int32
 
 
 @pytest.fixture

@@ -148,6 +148,19 @@ def test_another_dtype(tmp_path: Path) -> None:
     assert (found.dtype, found.tolist()) == (fnp.bfloat16, [1.5, 2.0])
 
 
+def test_64_bits_of_numpy_are_named(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"w": fnp.ones(2)})
+    with pytest.raises(CheckpointError, match=r"w: expected f64\[2\], found f32\[2\]"):
+        checkpoint.restore(tmp_path, {"w": np.ones(2)})
+
+
+def test_weak_types_stay(tmp_path: Path) -> None:
+    weak = fxflow.jit(lambda: 0.5)()
+    checkpoint.save(tmp_path, {"w": weak})
+    found = checkpoint.restore(tmp_path, {"w": weak})["w"]
+    assert found.aval is weak.aval and float(found) == 0.5
+
+
 def test_mismatches_are_named(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, {"layers": [{"w": fnp.ones((2, 3)), "b": 1}]})
     like = {"layers": [{"w": fnp.ones((2, 4)), "b": fnp.ones(()), "c": 1.0}]}
@@ -176,6 +189,9 @@ def test_keys_of_another_generator(tmp_path: Path) -> None:
         (object(), "a is a object, which cannot be saved"),
         (np.array(["x"]), "a is a NumPy array of <U1"),
         (np.array([None]), "a is a NumPy array of object"),
+        (np.zeros(2, [("x", "f4")]), r"a is a NumPy array of \[\('x'.*separate arrays"),
+        (np.zeros(2, "f16"), "float128.*the widest float is float64"),
+        (np.ma.masked_array([1, 2], [0, 1]), "whose mask would be lost"),
     ],
 )
 def test_leaves_that_cannot_be_saved(tmp_path: Path, leaf: Any, words: str) -> None:

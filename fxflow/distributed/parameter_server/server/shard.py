@@ -288,7 +288,7 @@ class Shard:
         else:
             self.model, self._runners, self.tables = ready
         values = [entry.arrays[f"param/{n}"] for n in self.model.names]
-        self.params = [fnp.array(p) for p in values]
+        self.params = [fnp.array(p, p.dtype) for p in values]
         self.optimizer = self._runner("init")(self.params)
         if self.model.consistency.in_rounds:
             self.awaited = _workers_of(entry)
@@ -299,7 +299,7 @@ class Shard:
         """Takes over the optimizer's state of a snapshot, whose rows follow."""
         arrays, fields = entry.arrays, entry.fields
         self.optimizer = [
-            fnp.asarray(from_host(HostLeaf(arrays[f"optimizer/{i}"], str(key))))
+            _array(from_host(HostLeaf(arrays[f"optimizer/{i}"], str(key))))
             for i, key in enumerate(fields["keys"])
         ]
         if fields["parts"]:
@@ -640,8 +640,8 @@ class Shard:
                     for i, key in enumerate(kinds[name])
                 ]
 
-            shard.params = [fnp.array(x) for x in kept("params")]
-            shard.optimizer = [fnp.asarray(x) for x in kept("optimizer")]
+            shard.params = [fnp.array(x, x.dtype) for x in kept("params")]
+            shard.optimizer = [_array(x) for x in kept("optimizer")]
             shard.group = Group.from_json(fields["group"])
             shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
             epoch, index = fields["position"]
@@ -658,7 +658,7 @@ class Shard:
             shard.names = {int(w): str(n) for w, n in fields["names"]}
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}
             for version in fields["seen"]:
-                seen = [fnp.array(x) for x in kept(f"seen/{version}")]
+                seen = [fnp.array(x, x.dtype) for x in kept(f"seen/{version}")]
                 shard._seen[int(version)] = seen
             counts = dict(fields["counts"])
             staleness = counts.pop("staleness")
@@ -730,6 +730,11 @@ def _host(leaf: Any) -> HostLeaf:
     if isinstance(leaf, Array) and dtypes.is_key(leaf.dtype):
         return to_host(leaf)
     return HostLeaf(np.asarray(leaf))
+
+
+def _array(leaf: Any) -> Array:
+    """Returns what came in a message as an array of the same dtype."""
+    return fnp.asarray(leaf, leaf.dtype)
 
 
 def _check_types(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays import Aval, as_array, typeof
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model
@@ -204,12 +204,14 @@ def params_of(snapshot: Any, like: Any) -> Any:
     found = dict(zip(names, tree.leaves(snapshot["params"]), strict=True))
     values = []
     for tensor, leaf in zip(tensors_of(like), tree.leaves(like), strict=True):
-        value = found.get(tensor.name)
-        if value is None or typeof(value) != typeof(leaf):
+        expected, value = typeof(leaf).strong(), found.get(tensor.name)
+        if value is not None:
+            value = as_array(value, expected.dtype)
+        if value is None or typeof(value) != expected:
             was = "nothing" if value is None else typeof(value)
             raise ArgumentError(
                 f"init: the snapshot has {was} as {tensor.name!r}, the parameters "
-                f"have {typeof(leaf)}"
+                f"have {expected}"
             )
         values.append(value)
     if len(values) < len(found):
