@@ -93,10 +93,10 @@ class Accurate(Elementwise):
       accuracy: an `AccuracyMode` or a `Tolerance`; absent, the compiler's choice.
     """
 
-    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """`op %x {result_accuracy = …} : type`."""
+    def _operation(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """Writes `op %x {result_accuracy = …} : type`."""
         if "accuracy" not in params or not self.hlo.startswith("stablehlo."):
-            return super().lower(ctx, *operands)
+            return super()._operation(ctx, *operands)
         accuracy = _text(params["accuracy"])
         return ctx.emit(
             f"{self.hlo} {operands[0]} {{result_accuracy = "

@@ -243,6 +243,20 @@ def _host_sign(x: Any) -> Any:
     return np.where((x == 0) | np.isnan(x), x, np.copysign(one, x))
 
 
+def _direction(sign: Any, z: Any) -> Any:
+    """Corrects z / |z|: an infinite part beside a finite one tells the direction."""
+    x, y = real(z), imag(z)
+    aval = typeof(x)
+    along, across = eq(Abs.bind(x), np.inf), eq(Abs.bind(y), np.inf)
+    one = bitwise_and(bitwise_and(eq(x, x), eq(y, y)), ne(along, across))
+    # Zero with the sign of what is divided by infinity.
+    unit = [
+        select(there, Sign.bind(part), Mul.bind(part, arith.constant(0, aval.dtype)))
+        for part, there in ((x, along), (y, across))
+    ]
+    return select(one, complex_(*unit), sign)
+
+
 @register
 class Sign(Elementwise):
     """-1, 0 or 1; x/|x| of complex x. dtypes: numeric. StableHLO: sign.
@@ -254,6 +268,7 @@ class Sign(Elementwise):
     kinds = NUMERIC
     hlo = "stablehlo.sign"
     numpy = _host_sign
+    complex_rule = _direction
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`sign`; of unsigned integers, whether they are not zero."""
@@ -279,6 +294,12 @@ class Sign(Elementwise):
         return out, Mul.bind(across, complex_(inverse, 0.0))
 
 
+def _endless(size: Any, z: Any) -> Any:
+    """Corrects |z|: infinite if either part is, even beside nan."""
+    infinite = bitwise_or(eq(Abs.bind(real(z)), np.inf), eq(Abs.bind(imag(z)), np.inf))
+    return select(infinite, np.inf, size)
+
+
 @register
 class Abs(Elementwise):
     """Absolute value. dtypes: signed, float, complex. StableHLO: abs.
@@ -291,6 +312,7 @@ class Abs(Elementwise):
     kinds = frozenset("ifc")
     hlo = "stablehlo.abs"
     numpy = np.abs
+    complex_rule = _endless
 
     def result_dtype(self, dtype: Any) -> Any:
         """Real."""
@@ -524,8 +546,9 @@ def abs(x: Any, /) -> Array:
       DtypeError: `x` is boolean or unsigned.
 
     Special cases:
-      The smallest integer is its own absolute value. The derivative at 0 is 1; at the
-      complex 0 it is 0.
+      The smallest integer is its own absolute value. A complex number with an infinite
+      part has the value inf, even beside nan. The derivative at 0 is 1; at the complex
+      0 it is 0.
 
     Example:
       >>> abs(np.complex64(3 + 4j))

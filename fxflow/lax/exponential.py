@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
+from fxflow.lax import complex_values
 from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.elementwise import add, div, mul, neg
 from fxflow.lax.families import INEXACT
@@ -29,6 +30,7 @@ class Exp(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.exponential"
     numpy = np.exp
+    complex_formula = complex_values.exp
     partials = (lambda out, x: out,)
 
 
@@ -39,11 +41,14 @@ class Exp2(Accurate):
     name = "exp2"
     kinds = INEXACT
     numpy = np.exp2
+    complex_formula = complex_values.exp2
     partials = (lambda out, x: mul(out, arith.constant(math.log(2), typeof(x).dtype)),)
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`power` with base 2: the product x log 2 would lose digits of large x."""
         out = ctx.avals_out[0]
+        if dtypes.is_complex(out.dtype):
+            return self._lower_complex(ctx, *operands)
         base = ctx.constant(np.array(2).astype(out.dtype), out)
         return ctx.emit(f"stablehlo.power {base}, {operands[0]} : {out.mlir}")
 
@@ -56,6 +61,7 @@ class Expm1(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.exponential_minus_one"
     numpy = np.expm1
+    complex_formula = complex_values.expm1
     # Not the result plus 1, which cancels far below 0.
     partials = (lambda out, x: Exp.bind(x),)
 
@@ -68,6 +74,7 @@ class Log(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.log"
     numpy = np.log
+    complex_rule = complex_values.log
     partials = (lambda out, x: div(_one(x), x),)
 
 
@@ -79,6 +86,7 @@ class Log1p(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.log_plus_one"
     numpy = np.log1p
+    complex_rule = complex_values.log
     partials = (lambda out, x: div(_one(x), add(x, _one(x))),)
 
 
@@ -95,6 +103,7 @@ class Logistic(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.logistic"
     numpy = _host_logistic
+    complex_formula = complex_values.logistic
     # Not 1 minus the result, which cancels far above 0.
     partials = (lambda out, x: mul(out, Logistic.bind(neg(x))),)
 
@@ -118,7 +127,8 @@ def exp(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns eˣ.
 
     Special cases:
-      -inf gives 0, inf gives inf.
+      -inf gives 0, inf gives inf. Complex infinities, nan and signed zeros as C99's
+      `cexp`: -inf + iy gives 0 for every y, inf + i inf gives inf + i nan.
 
     Example:
       >>> exp(0.0)
@@ -150,7 +160,7 @@ def expm1(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns eˣ - 1, without loss of digits near 0.
 
     Special cases:
-      ±0 gives ±0, -inf gives -1, inf gives inf.
+      ±0 gives ±0, -inf gives -1, inf gives inf; complex numbers as `exp`.
 
     Example:
       >>> expm1(np.float32(1e-8))
@@ -167,7 +177,8 @@ def log(x: Any, /, *, accuracy: Accuracy = None) -> Array:
 
     Special cases:
       ±0 gives -inf, a negative float nan, inf gives inf. The imaginary part of a
-      complex logarithm is in (-π, π].
+      complex logarithm is in [-π, π], with the sign of that of x; its real part is inf
+      where either part of x is infinite, even beside nan (C99's `clog`).
 
     Example:
       >>> log(1.0)
@@ -183,7 +194,7 @@ def log1p(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns log(1 + x), without loss of digits near 0.
 
     Special cases:
-      ±0 gives ±0, -1 gives -inf, what is below -1 nan.
+      ±0 gives ±0, -1 gives -inf, what is below -1 nan; complex numbers as `log`.
 
     Example:
       >>> log1p(np.float32(1e-8))

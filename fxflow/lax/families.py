@@ -105,6 +105,8 @@ class Elementwise(Primitive):
       kinds: dtypes it takes; all operands have the same one.
       hlo: name of the StableHLO (or CHLO) operation.
       numpy: the NumPy function that computes it.
+      complex_formula: what is computed of complex numbers instead of `hlo`.
+      complex_rule: corrects the result of `hlo`, by it and the complex operands.
       partials: for each operand the derivative with respect to it: a function of
         `(result, *operands)`, the number 1 or -1, or None where it is zero. An empty
         table needs `nondifferentiable` or an own `jvp`.
@@ -113,6 +115,8 @@ class Elementwise(Primitive):
     kinds: ClassVar[Kinds] = ANY
     hlo: ClassVar[str] = ""
     numpy: ClassVar[Callable[..., Any] | None] = None
+    complex_formula: ClassVar[Callable[..., Any] | None] = None
+    complex_rule: ClassVar[Callable[..., Any] | None] = None
     partials: ClassVar[tuple[Partial, ...]] = ()
     layout: Callable[..., Any] = layouts.elementwise
     sums: Callable[..., Any] = layouts.kept
@@ -152,6 +156,23 @@ class Elementwise(Primitive):
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`op %x, %y : type`, with 0-d operands repeated."""
+        if kind(ctx.avals_in[0].dtype) == "c":
+            return self._lower_complex(ctx, *operands, **params)
+        return self._operation(ctx, *operands, **params)
+
+    def _lower_complex(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """The formula for complex numbers, or the operation and its correction."""
+        formula, rule = type(self).complex_formula, type(self).complex_rule
+        if formula is not None:
+            return ctx.compose(formula, operands)[0]
+        out = self._operation(ctx, *operands, **params)
+        if rule is None:
+            return out
+        avals = [ctx.avals_out[0], *ctx.avals_in]
+        return ctx.compose(rule, [out, *operands], avals)[0]
+
+    def _operation(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """Writes the operation of StableHLO or CHLO."""
         out = ctx.avals_out[0]
         operands = self.aligned(ctx, operands)
         result_type = out.mlir

@@ -13,6 +13,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Dual, Values, Zero, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
+from fxflow.lax import complex_values
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
 from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.bitwise import bitwise_and, bitwise_not
@@ -134,7 +135,10 @@ class Pow(Elementwise):
         y_aval = ctx.avals_in[1].update(shape=out.shape)
         if y_aval.dtype != out.dtype:
             y = ctx.emit(f"stablehlo.convert {y} : ({y_aval.mlir}) -> {out.mlir}")
-        return ctx.emit(f"stablehlo.power {x}, {y} : {out.mlir}")
+        power = ctx.emit(f"stablehlo.power {x}, {y} : {out.mlir}")
+        if not dtypes.is_complex(out.dtype):
+            return power
+        return ctx.compose(complex_values.pow, [power, x, y], [out] * 3)[0]
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
         """`np.power`."""
@@ -186,6 +190,7 @@ class Sqrt(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.sqrt"
     numpy = np.sqrt
+    complex_rule = complex_values.sqrt
     partials = (lambda out, x: div(_half(x), out),)
 
 
@@ -201,6 +206,7 @@ class Rsqrt(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.rsqrt"
     numpy = _host_rsqrt
+    complex_rule = complex_values.rsqrt
     partials = (lambda out, x: neg(mul(_half(x), div(out, x))),)
 
 
@@ -237,7 +243,8 @@ def pow(x: Any, y: Any, /) -> Array:
 
     Special cases:
       x⁰ is 1 for every x, nan included. A negative float to a power that is no integer
-      is nan. At x = 0 the derivative with respect to y is 0 for y > 0.
+      is nan. A complex 0 to a power with a positive real part is 0. At x = 0 the
+      derivative with respect to y is 0 for y > 0.
 
     Example:
       >>> pow(np.array([2.0, 3.0], "f4"), 3)
@@ -359,7 +366,8 @@ def sqrt(x: Any, /, *, accuracy: Accuracy = None) -> Array:
       ArgumentError: `accuracy` is something else.
 
     Special cases:
-      ±0 gives ±0, a negative float nan. Complex roots have a real part ≥ 0.
+      ±0 gives ±0, a negative float nan. Complex roots have a real part ≥ 0 and the
+      imaginary part's sign, that of a zero too; infinities and nan as C99's `csqrt`.
 
     Example:
       >>> sqrt(4.0)

@@ -10,6 +10,7 @@ from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.lax import complex_values
 from fxflow.lax._operands import operands
 from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.comparison import ge, gt, lt
@@ -128,6 +129,7 @@ class Sin(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.sine"
     numpy = np.sin
+    complex_formula = complex_values.sin
     partials = (lambda out, x: Cos.bind(x),)
 
 
@@ -139,6 +141,7 @@ class Cos(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.cosine"
     numpy = np.cos
+    complex_formula = complex_values.cos
     partials = (lambda out, x: neg(Sin.bind(x)),)
 
 
@@ -150,6 +153,7 @@ class Tan(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.tan"
     numpy = np.tan
+    complex_rule = complex_values.tan
     partials = (_slope_of_tan,)
 
 
@@ -161,6 +165,7 @@ class Asin(Elementwise):
     kinds = INEXACT
     hlo = "chlo.asin"
     numpy = np.arcsin
+    complex_rule = complex_values.asin
     partials = (lambda out, x: _slope_of_asin(x),)
 
 
@@ -172,6 +177,7 @@ class Acos(Elementwise):
     kinds = INEXACT
     hlo = "chlo.acos"
     numpy = np.arccos
+    complex_rule = complex_values.acos
     partials = (lambda out, x: neg(_slope_of_asin(x)),)
 
 
@@ -183,6 +189,7 @@ class Atan(Elementwise):
     kinds = INEXACT
     hlo = "chlo.atan"
     numpy = np.arctan
+    complex_rule = complex_values.atan
     partials = (lambda out, x: _slope_of_atan(x),)
 
 
@@ -228,7 +235,8 @@ def sin(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the sine.
 
     Special cases:
-      ±0 gives ±0, ±inf gives nan.
+      ±0 gives ±0, ±inf gives nan. Complex infinities, nan and signed zeros as C99's
+      `csin`.
 
     Example:
       >>> sin(0.0)
@@ -244,7 +252,7 @@ def cos(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the cosine.
 
     Special cases:
-      ±inf gives nan.
+      ±inf gives nan. Complex infinities, nan and signed zeros as C99's `ccos`.
 
     Example:
       >>> cos(0.0)
@@ -260,7 +268,8 @@ def tan(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the tangent.
 
     Special cases:
-      ±0 gives ±0, ±inf gives nan.
+      ±0 gives ±0, ±inf gives nan. Complex infinities, nan and signed zeros as C99's
+      `ctan`.
 
     Example:
       >>> tan(0.0)
@@ -276,7 +285,8 @@ def asin(x: Any, /) -> Array:
     """Returns the inverse sine, in [-π/2, π/2].
 
     Special cases:
-      ±0 gives ±0; floats outside [-1, 1] give nan.
+      ±0 gives ±0; floats outside [-1, 1] give nan. Complex infinities, nan and signed
+      zeros (which tell the side of a branch cut) as C99's `casin`.
 
     Example:
       >>> asin(1.0)
@@ -292,7 +302,8 @@ def acos(x: Any, /) -> Array:
     """Returns the inverse cosine, in [0, π].
 
     Special cases:
-      Floats outside [-1, 1] give nan.
+      Floats outside [-1, 1] give nan. Complex infinities, nan and signed zeros (which
+      tell the side of a branch cut) as C99's `cacos`.
 
     Example:
       >>> acos(1.0)
@@ -308,7 +319,8 @@ def atan(x: Any, /) -> Array:
     """Returns the inverse tangent, in [-π/2, π/2].
 
     Special cases:
-      ±0 gives ±0, ±inf gives ±π/2.
+      ±0 gives ±0, ±inf gives ±π/2. Complex infinities, nan and signed zeros (which tell
+      the side of a branch cut) as C99's `catan`.
 
     Example:
       >>> atan(0.0)
@@ -357,6 +369,7 @@ class Sinh(Elementwise):
     kinds = INEXACT
     hlo = "chlo.sinh"
     numpy = np.sinh
+    complex_formula = complex_values.sinh
     partials = (lambda out, x: Cosh.bind(x),)
 
 
@@ -368,6 +381,7 @@ class Cosh(Elementwise):
     kinds = INEXACT
     hlo = "chlo.cosh"
     numpy = np.cosh
+    complex_formula = complex_values.cosh
     partials = (lambda out, x: Sinh.bind(x),)
 
 
@@ -379,6 +393,7 @@ class Tanh(Accurate):
     kinds = INEXACT
     hlo = "stablehlo.tanh"
     numpy = np.tanh
+    complex_rule = complex_values.tanh
     partials = (_slope_of_tanh,)
 
 
@@ -390,6 +405,7 @@ class Asinh(Elementwise):
     kinds = INEXACT
     hlo = "chlo.asinh"
     numpy = np.arcsinh
+    complex_rule = complex_values.asinh
     partials = (lambda out, x: _slope_of_asinh(x),)
 
 
@@ -401,6 +417,7 @@ class Acosh(Elementwise):
     kinds = INEXACT
     hlo = "chlo.acosh"
     numpy = np.arccosh
+    complex_rule = complex_values.acosh
     # By factors: x² - 1 loses digits near 1 and overflows.
     partials = (lambda out, x: mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x)))),)
 
@@ -413,6 +430,7 @@ class Atanh(Elementwise):
     kinds = INEXACT
     hlo = "chlo.atanh"
     numpy = np.arctanh
+    complex_rule = complex_values.atanh
     partials = (lambda out, x: _slope_of_atanh(x),)
 
 
@@ -421,7 +439,8 @@ def sinh(x: Any, /) -> Array:
     """Returns the hyperbolic sine.
 
     Special cases:
-      ±0 gives ±0, ±inf gives ±inf.
+      ±0 gives ±0, ±inf gives ±inf. Complex infinities, nan and signed zeros as C99's
+      `csinh`.
 
     Example:
       >>> sinh(0.0)
@@ -437,7 +456,7 @@ def cosh(x: Any, /) -> Array:
     """Returns the hyperbolic cosine.
 
     Special cases:
-      ±inf gives inf.
+      ±inf gives inf. Complex infinities, nan and signed zeros as C99's `ccosh`.
 
     Example:
       >>> cosh(0.0)
@@ -453,7 +472,8 @@ def tanh(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the hyperbolic tangent.
 
     Special cases:
-      ±0 gives ±0, ±inf gives ±1.
+      ±0 gives ±0, ±inf gives ±1. Complex infinities, nan and signed zeros as C99's
+      `ctanh`.
 
     Example:
       >>> tanh(0.0)
@@ -469,7 +489,8 @@ def asinh(x: Any, /) -> Array:
     """Returns the inverse hyperbolic sine.
 
     Special cases:
-      ±0 gives ±0, ±inf gives ±inf.
+      ±0 gives ±0, ±inf gives ±inf. Complex infinities, nan and signed zeros (which tell
+      the side of a branch cut) as C99's `casinh`.
 
     Example:
       >>> asinh(0.0)
@@ -485,7 +506,8 @@ def acosh(x: Any, /) -> Array:
     """Returns the inverse hyperbolic cosine.
 
     Special cases:
-      Floats below 1 give nan, inf gives inf.
+      Floats below 1 give nan, inf gives inf. Complex infinities, nan and signed zeros
+      (which tell the side of a branch cut) as C99's `cacosh`.
 
     Example:
       >>> acosh(1.0)
@@ -501,7 +523,8 @@ def atanh(x: Any, /) -> Array:
     """Returns the inverse hyperbolic tangent.
 
     Special cases:
-      ±0 gives ±0, ±1 gives ±inf; floats beyond give nan.
+      ±0 gives ±0, ±1 gives ±inf; floats beyond give nan. Complex infinities, nan and
+      signed zeros (which tell the side of a branch cut) as C99's `catanh`.
 
     Example:
       >>> atanh(0.0)

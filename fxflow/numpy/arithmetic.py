@@ -62,11 +62,12 @@ def absolute(x: Array) -> Array:
 @unary(
     "Sign: -1, 0 or 1; for complex `x`, `x / abs(x)`.",
     kind="numeric",
-    special="±0 → ±0; nan → nan.",
+    special="±0 → 0; nan → nan; a complex number with one infinite part → ±1 or ±i.",
 )
 def sign(x: Array) -> Array:
-    """Sign."""
-    return lax.sign(x)
+    """Sign, of zeros as NumPy has it: XLA keeps that of -0.0."""
+    out = lax.sign(x)
+    return lax.select(lax.eq(x, 0), 0, out) if dtypes.is_inexact(x.aval.dtype) else out
 
 
 @unary("`x * x`.")
@@ -112,7 +113,8 @@ def _differs_in_sign(x: Any, y: Any) -> Any:
 
 @binary(
     "Quotient rounded down.",
-    special="an integer divided by 0 gives -1 or -2 (XLA's division); x/0.0 → ±inf.",
+    special="an integer divided by 0 gives -1 or -2 (XLA's division); x/0.0 → ±inf; a "
+    "float divided by ±inf gives ±0 or -1; a zero has the sign of `x1 / x2`.",
     promotion=_real_numbers,
 )
 def floor_divide(x: Array, y: Array) -> Array:
@@ -135,17 +137,32 @@ def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     rest = lax.rem(x, y)
     quotient = lax.div(lax.sub(x, rest), y)
     wrong = lax.bitwise_and(lax.ne(rest, 0), _differs_in_sign(rest, y))
-    rest = lax.select(wrong, lax.add(rest, y), rest)
     # (x - rest) / y is whole but for the rounding of the division.
     quotient = lax.round(lax.select(wrong, lax.sub(quotient, 1), quotient))
-    # x / 0 is infinite, though x mod 0 is nan.
-    zero = lax.eq(y, 0)
-    return lax.select(zero, lax.div(x, y), quotient), rest
+    # x / 0 is infinite, though x mod 0 is nan; a zero has the sign of x / y.
+    ratio = lax.div(x, y)
+    zero = lax.stop_gradient(lax.mul(ratio, 0))
+    quotient = lax.select(lax.eq(quotient, 0), zero, quotient)
+    quotient = lax.select(lax.eq(y, 0), ratio, quotient)
+    return quotient, _with_sign_of(y, rest)
+
+
+def _with_sign_of(divisor: Array, rest: Array) -> Array:
+    """Returns the remainder of the division that rounds down."""
+    wrong = lax.bitwise_and(lax.ne(rest, 0), _differs_in_sign(rest, divisor))
+    rest = lax.select(wrong, lax.add(rest, divisor), rest)
+    if not dtypes.is_floating(rest.aval.dtype):
+        return rest
+    # Zeros take the divisor's sign as well. Either way the slope is 1.
+    below = lax.neg(lax.abs(lax.neg(rest)))
+    zero = lax.select(lax.lt(divisor, 0), below, lax.abs(rest))
+    return lax.select(lax.eq(rest, 0), zero, rest)
 
 
 @binary(
     "Remainder of `floor_divide`; it has the sign of `x2`.",
-    special="an integer modulo 0 is 0; x mod 0.0 → nan; x mod ±inf is x or ±inf.",
+    special="an integer modulo 0 is 0; x mod 0.0 → nan; x mod ±inf is x or ±inf; a "
+    "zero has the sign of `x2`.",
     promotion=_real_numbers,
 )
 def remainder(x: Array, y: Array) -> Array:
@@ -156,8 +173,7 @@ def remainder(x: Array, y: Array) -> Array:
     rest = lax.rem(x, y)
     if dtypes.is_unsigned(x.aval.dtype):
         return rest
-    wrong = lax.bitwise_and(lax.ne(rest, 0), _differs_in_sign(rest, y))
-    return lax.select(wrong, lax.add(rest, y), rest)
+    return _with_sign_of(y, rest)
 
 
 @binary(

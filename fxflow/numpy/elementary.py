@@ -19,22 +19,32 @@ from fxflow.transforms.custom_jvp import custom_jvp
 # -- exponentials and logarithms -------------------------------------------------------
 
 exp: Unary[Array] = float_unary(
-    "exp", "e to the power `x`.", special="-inf → 0; overflow → inf."
+    "exp",
+    "e to the power `x`.",
+    special="-inf → 0; overflow → inf; complex numbers as C99's `cexp`.",
 )
 exp2: Unary[Array] = float_unary(
     "exp2", "2 to the power `x`.", special="-inf → 0; overflow → inf."
 )
 expm1: Unary[Array] = float_unary(
-    "expm1", "`exp(x) - 1`, accurate near 0.", special="±0 → ±0."
+    "expm1",
+    "`exp(x) - 1`, accurate near 0.",
+    special="±0 → ±0; complex numbers as C99's `cexp`.",
 )
 log: Unary[Array] = float_unary(
-    "log", "Natural logarithm.", special="±0 → -inf; negative → nan; inf → inf."
+    "log",
+    "Natural logarithm.",
+    special="±0 → -inf; negative → nan; inf → inf; complex numbers as C99's `clog`.",
 )
 log1p: Unary[Array] = float_unary(
-    "log1p", "`log(1 + x)`, accurate near 0.", special="-1 → -inf; below → nan."
+    "log1p",
+    "`log(1 + x)`, accurate near 0.",
+    special="-1 → -inf; below → nan; complex numbers as C99's `clog`.",
 )
 sqrt: Unary[Array] = float_unary(
-    "sqrt", "Square root.", special="-0 → -0; negative → nan."
+    "sqrt",
+    "Square root.",
+    special="-0 → -0; negative → nan; complex numbers as C99's `csqrt`.",
 )
 cbrt: Unary[Array] = float_unary("cbrt", "Cube root, of negative numbers as well.")
 
@@ -48,15 +58,21 @@ def _floats(name: str, x: Any) -> Any:
 @unary("Logarithm to base 2.", kind="float", special="±0 → -inf; negative → nan.")
 def log2(x: Array) -> Array:
     """Logarithm to base 2."""
-    x = _floats("log2", x)
-    return lax.div(lax.log(x), math.log(2))
+    return _logarithm(_floats("log2", x), math.log(2))
 
 
 @unary("Logarithm to base 10.", kind="float", special="±0 → -inf; negative → nan.")
 def log10(x: Array) -> Array:
     """Logarithm to base 10."""
-    x = _floats("log10", x)
-    return lax.div(lax.log(x), math.log(10))
+    return _logarithm(_floats("log10", x), math.log(10))
+
+
+def _logarithm(x: Any, scale: float) -> Array:
+    out = lax.log(x)
+    if not dtypes.is_complex(out.aval.dtype):
+        return lax.div(out, scale)
+    # By parts: an infinite number over a complex one is nan in the other part.
+    return lax.complex(lax.div(lax.real(out), scale), lax.div(lax.imag(out), scale))
 
 
 def _strong_pair(name: str, x: Any, y: Any) -> list[Any]:
@@ -66,42 +82,67 @@ def _strong_pair(name: str, x: Any, y: Any) -> list[Any]:
 
 # -- trigonometry ----------------------------------------------------------------------
 
-sin: Unary[Array] = float_unary("sin", "Sine of `x` in radians.", special="±inf → nan.")
+sin: Unary[Array] = float_unary(
+    "sin",
+    "Sine of `x` in radians.",
+    special="±inf → nan; complex numbers as C99's `csin`.",
+)
 cos: Unary[Array] = float_unary(
-    "cos", "Cosine of `x` in radians.", special="±inf → nan."
+    "cos",
+    "Cosine of `x` in radians.",
+    special="±inf → nan; complex numbers as C99's `ccos`.",
 )
 tan: Unary[Array] = float_unary(
-    "tan", "Tangent of `x` in radians.", special="±inf → nan."
+    "tan",
+    "Tangent of `x` in radians.",
+    special="±inf → nan; complex numbers as C99's `ctan`.",
 )
 arcsin: Unary[Array] = float_unary(
     "arcsin",
     "Inverse sine, from -π/2 to π/2.",
     primitive="asin",
-    special="|x|>1 → nan.",
+    special="|x|>1 → nan; complex numbers as C99's `casin`.",
 )
 arccos: Unary[Array] = float_unary(
-    "arccos", "Inverse cosine, from 0 to π.", primitive="acos", special="|x|>1 → nan."
+    "arccos",
+    "Inverse cosine, from 0 to π.",
+    primitive="acos",
+    special="|x|>1 → nan; complex numbers as C99's `cacos`.",
 )
 arctan: Unary[Array] = float_unary(
     "arctan",
     "Inverse tangent, from -π/2 to π/2.",
     primitive="atan",
-    special="±inf → ±π/2.",
+    special="±inf → ±π/2; complex numbers as C99's `catan`.",
 )
-sinh: Unary[Array] = float_unary("sinh", "Hyperbolic sine.")
-cosh: Unary[Array] = float_unary("cosh", "Hyperbolic cosine.")
-tanh: Unary[Array] = float_unary("tanh", "Hyperbolic tangent.", special="±inf → ±1.")
+sinh: Unary[Array] = float_unary(
+    "sinh", "Hyperbolic sine.", special="complex numbers as C99's `csinh`."
+)
+cosh: Unary[Array] = float_unary(
+    "cosh", "Hyperbolic cosine.", special="complex numbers as C99's `ccosh`."
+)
+tanh: Unary[Array] = float_unary(
+    "tanh",
+    "Hyperbolic tangent.",
+    special="±inf → ±1; complex numbers as C99's `ctanh`.",
+)
 arcsinh: Unary[Array] = float_unary(
-    "arcsinh", "Inverse hyperbolic sine.", primitive="asinh"
+    "arcsinh",
+    "Inverse hyperbolic sine.",
+    primitive="asinh",
+    special="complex numbers as C99's `casinh`.",
 )
 arccosh: Unary[Array] = float_unary(
-    "arccosh", "Inverse hyperbolic cosine.", primitive="acosh", special="x<1 → nan."
+    "arccosh",
+    "Inverse hyperbolic cosine.",
+    primitive="acosh",
+    special="x<1 → nan; complex numbers as C99's `cacosh`.",
 )
 arctanh: Unary[Array] = float_unary(
     "arctanh",
     "Inverse hyperbolic tangent.",
     primitive="atanh",
-    special="±1 → ±inf; |x|>1 → nan.",
+    special="±1 → ±inf; |x|>1 → nan; complex numbers as C99's `catanh`.",
 )
 arctan2: Binary[Array] = primitive_binary(
     "arctan2",

@@ -180,3 +180,25 @@ def test_divisors() -> None:
     check("gcd", a[:, None], b[:2], compiled=False)
     with pytest.raises(DtypeError, match="gcd: takes integers"):
         fnp.gcd(1.0, 2)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "sign"])
+def test_infinities_and_signed_zeros_are_numpys(name: str, run: Any) -> None:
+    numbers = [0.0, 0.1, 0.3, 1, 2.5, 5, 1e-30, 1e30, np.inf]
+    values = np.array([*numbers, *(-n for n in numbers), np.nan], "f4")
+    count = 1 if name == "sign" else 2
+    operands = [a.ravel() for a in np.meshgrid(*[values] * count)]
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(*operands)
+    got = np.asarray(run(getattr(fnp, name))(*operands))
+    np.testing.assert_array_equal(got, want)
+    known = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(want[known]))
+
+
+@pytest.mark.parametrize("x", [4.0, -4.0, 5.0, 0.0, -0.0])
+@pytest.mark.parametrize("y", [2.0, -2.0])
+def test_slope_of_a_remainder(x: float, y: float) -> None:
+    slopes = fxflow.grad(fnp.remainder, (0, 1))(x, y)
+    assert [float(s) for s in slopes] == [1, -(x // y)]
