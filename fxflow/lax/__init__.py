@@ -95,6 +95,7 @@ if _typing.TYPE_CHECKING:
     from fxflow.lax.gather_scatter.index_take import index_take
     from fxflow.lax.gather_scatter.scatter_apply import scatter_apply
     from fxflow.lax.gather_scatter.scatter_mul import scatter_mul
+    from fxflow.lax.gammas import digamma, lgamma, polygamma, zeta
     from fxflow.lax.incomplete_beta import betainc
     from fxflow.lax.incomplete_gamma import (
         igamma, igamma_grad_a, igammac, random_gamma_grad,
@@ -108,7 +109,7 @@ if _typing.TYPE_CHECKING:
     )
     from fxflow.lax.recurrence import linear_recurrence
     from fxflow.lax.scaled_products import scaled_dot
-    from fxflow.lax.special import digamma, erf, erf_inv, erfc, lgamma, polygamma, zeta
+    from fxflow.lax.special import erf, erf_inv, erfc
     from fxflow.lax.wide_products import mulhi
     from fxflow.lax.window import reduce_window
     from fxflow.lax.windows import reduce_window_shape_tuple
@@ -222,6 +223,7 @@ _public(
         "gather_scatter.index_take": "index_take",
         "gather_scatter.scatter_apply": "scatter_apply",
         "gather_scatter.scatter_mul": "scatter_mul",
+        "gammas": "digamma lgamma polygamma zeta",
         "incomplete_beta": "betainc",
         "incomplete_gamma": "igamma igamma_grad_a igammac random_gamma_grad",
         "linear_solve": "custom_linear_solve custom_root",
@@ -231,7 +233,7 @@ _public(
         "ragged_products": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general",
         "recurrence": "linear_recurrence",
         "scaled_products": "scaled_dot",
-        "special": "digamma erf erf_inv erfc lgamma polygamma zeta",
+        "special": "erf erf_inv erfc",
         "wide_products": "mulhi",
         "window": "reduce_window",
         "windows": "reduce_window_shape_tuple",

@@ -62,6 +62,8 @@ def digamma(x: float) -> float:
         return math.nan
     if x == math.inf:
         return math.inf
+    if x == 0:
+        return -math.copysign(math.inf, x)
     if x <= 0:
         if x == math.floor(x):
             return math.nan
@@ -93,14 +95,16 @@ def zeta(x: float, q: float) -> float:
     if q <= 0:
         if q == math.floor(q):
             return math.inf
-        if x != math.floor(x):
+        if x != math.floor(x) or math.isinf(x):
             return math.nan
-    total = 0.0
+    if math.isinf(q):
+        return 0.0
     # Enough terms summed directly for eight corrections of the tail to reach 64 bits.
-    count = 20
-    for k in range(count):
-        total += (q + k) ** -x
+    count = 20 + max(0, math.ceil(-q))
+    total = float(np.sum(np.power(q + np.arange(count), -x)))
     end = q + count
+    if x > 100 * end:
+        return total
     total += end ** (1 - x) / (x - 1) + 0.5 * end**-x
     factor = x
     for k, number in enumerate(_BERNOULLI, 1):
@@ -116,7 +120,7 @@ def polygamma(m: float, x: float) -> float:
     if math.isnan(m) or math.isnan(x) or m < 0 or m != math.floor(m):
         return math.nan
     sign = 1 if m % 2 else -1
-    return sign * math.gamma(m + 1) * zeta(m + 1, x)
+    return sign * math.exp(math.lgamma(m + 1)) * zeta(m + 1, x)
 
 
 def bessel_i0e(x: float) -> float:

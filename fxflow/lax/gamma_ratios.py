@@ -20,9 +20,9 @@ from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.exponential import log, log1p
+from fxflow.lax.gammas import lgamma
 from fxflow.lax.powers import square
 from fxflow.lax.select import select
-from fxflow.lax.special import lgamma
 
 # log Γ(x) = (x - ½) log x - x + ½ log 2π + 1/12x - 1/360x³ + …  (DLMF 5.11.1); from
 # LARGE on these terms are exact to 64 bits.

@@ -3,13 +3,16 @@
 P(a, x) = 1/Γ(a) ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt is computed by its power series where x ≤ a or x ≤ 1,
 and from Q = 1 - P by a continued fraction elsewhere (DiDonato and Morris, 1986). Both
 are loops over all elements until the last has converged; the derivative in a is carried
-along.
+along. Near the mean of a large a, where they would take √a steps, it is Temme's uniform
+asymptotic expansion (1979), and where P is nearly 1 because a is small, Q is a series.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +25,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
-from fxflow.lax.bitwise import bitwise_and, bitwise_or
+from fxflow.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
 from fxflow.lax.comparison import eq, gt, le, lt, ne
 from fxflow.lax.control_flow.while_loop import while_loop
 from fxflow.lax.conversion import convert
@@ -30,16 +33,17 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as max_
-from fxflow.lax.exponential import exp, log, log1p
+from fxflow.lax.exponential import exp, expm1, log, log1p
 from fxflow.lax.gamma_ratios import LARGE, stirling_rest
+from fxflow.lax.gammas import digamma, lgamma, log_gamma_from_one
 from fxflow.lax.powers import pow as pow_
-from fxflow.lax.powers import square
+from fxflow.lax.powers import sqrt, square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
-from fxflow.lax.special import Special, digamma, lgamma, scaled
+from fxflow.lax.special import Special, erfc, scaled
 
-# Enough for the series at a = x = 10⁶, which takes about 7 √a steps.
-_MAX_STEPS = 10_000
+# Where the expansion is not taken, the series and the fraction need about 150.
+_MAX_STEPS = 1_000
 
 
 def _any(mask: Any) -> Any:
@@ -128,6 +132,115 @@ def _fraction(a: Any, x: Any, wanted: Any) -> _Part:
     return _Part(f, mul(f, dlog))
 
 
+# -- near the mean of a large a --------------------------------------------------------
+
+# The expansion is taken where a is above the first and |x/a - 1| below the second.
+_TEMME_SHAPE, _TEMME_RATIO = 20.0, 0.3
+# The largest |η| there, that of x/a = 0.7.
+_TEMME_ETA = 0.3367
+
+
+@functools.cache
+def _temme_coefficients(eps: float) -> tuple[tuple[float, ...], ...]:
+    """Returns d[k][n], of which Σ a⁻ᵏ ηⁿ d[k][n] is wanted (DLMF 8.12.12).
+
+    Args:
+      eps: how small a term may be to be left out.
+    """
+    orders, terms = 16, 24
+    count = 2 * orders + terms + 3
+    # x/a - 1 = Σ alpha[n] ηⁿ.
+    alpha = [Fraction(0), Fraction(1), Fraction(1, 3), Fraction(1, 36)]
+    for n in range(4, count + 1):
+        inner = sum(j * alpha[j] * alpha[n - j + 1] for j in range(2, n))
+        alpha.append((alpha[n - 1] - inner) / (n + 1))
+    first = [Fraction(-1, 3)]
+    first += [(n + 2) * alpha[n + 2] for n in range(1, count - 2)]
+    rows, row, double = [first], first, 1
+    for k in range(1, orders):
+        double *= 2 * k + 1
+        stirling = (-1) ** k * double * alpha[2 * k + 1]
+        row = [stirling * first[n] + (n + 2) * row[n + 2] for n in range(len(row) - 2)]
+        rows.append(row)
+    kept = []
+    for k, row in enumerate(rows):
+        sizes = [abs(d) * _TEMME_ETA**n / _TEMME_SHAPE**k for n, d in enumerate(row)]
+        enough = max((n + 1 for n, size in enumerate(sizes) if size > eps), default=0)
+        kept.append(tuple(float(d) for d in row[:enough]))
+    return tuple(row for row in kept if row)
+
+
+def _horner(x: Any, coefficients: Sequence[Any]) -> tuple[Any, Any]:
+    """Returns Σ cₙ xⁿ and its derivative, of numbers or of arrays."""
+    total = full_like(x, 0)
+    slope = full_like(x, 0)
+    for c in reversed(coefficients):
+        slope = add(mul(slope, x), total)
+        c = arith.constant(c, typeof(x).dtype) if isinstance(c, float) else c
+        total = add(mul(total, x), c)
+    return total, slope
+
+
+class _Deviation(NamedTuple):
+    """What is known of x = a (1 + m) for small m.
+
+    Attributes:
+      root: η/m, where η²/2 = m - log(1 + m).
+      log: log(1 + m) / m.
+    """
+
+    m: Any
+    root: Any
+    log: Any
+
+
+def _deviation(a: Any, x: Any) -> _Deviation:
+    dtype = typeof(x).dtype
+    m = div(sub(x, a), a)
+    # log(1 + m) is 2 artanh(r), r = m / (2 + m).
+    inverse = div(arith.constant(1, dtype), add(m, arith.constant(2, dtype)))
+    r = mul(m, inverse)
+    count = 12 if dtypes.bits(dtype) == 64 else 5
+    rest, _ = _horner(square(r), [1 / (2 * k + 3) for k in range(count)])
+    one = arith.constant(1, dtype)
+    log_ratio = scaled(2.0, mul(inverse, add(one, mul(square(r), rest))))
+    # (m - log(1 + m)) / m², without the cancellation.
+    half = mul(inverse, sub(one, scaled(2.0, mul(mul(r, inverse), rest))))
+    return _Deviation(m, sqrt(scaled(2.0, half)), log_ratio)
+
+
+class _Temme(NamedTuple):
+    """P, Q, and dP/da divided by xᵃ e⁻ˣ / Γ(a+1)."""
+
+    lower: Any
+    upper: Any
+    slope: Any
+
+
+def _temme(a: Any, x: Any) -> _Temme:
+    """Returns Temme's uniform asymptotic expansion (DLMF 8.12)."""
+    dtype = typeof(x).dtype
+    m, root, log_ratio = _deviation(a, x)
+    eta = mul(m, root)
+    inverse = div(arith.constant(1, dtype), a)
+    table = _temme_coefficients(float(dtypes.finfo(dtype).eps) / 16)
+    columns = [_horner(eta, row) for row in table]
+    total, by_inverse = _horner(inverse, [value for value, _ in columns])
+    by_eta, _ = _horner(inverse, [slope for _, slope in columns])
+    t = mul(eta, sqrt(scaled(0.5, a)))
+    peak = div(exp(neg(square(t))), scaled(math.sqrt(2 * math.pi), sqrt(a)))
+    rest = mul(peak, total)
+    lower = sub(scaled(0.5, erfc(neg(t))), rest)
+    upper = add(scaled(0.5, erfc(t)), rest)
+    # d/da of all that, where dη/da = -1/(a root) and d(t²)/da = -log(x/a).
+    log_x = mul(m, log_ratio)
+    moved = mul(total, sub(log_x, scaled(0.5, inverse)))
+    inner = div(mul(by_eta, inverse), root)
+    slope = sub(sub(moved, inner), mul(by_inverse, square(inverse)))
+    slope = neg(add(div(log_ratio, root), slope))
+    return _Temme(lower, upper, mul(slope, exp(stirling_rest(a))))
+
+
 def _log_density(a: Any, x: Any) -> Any:
     """Returns log(xᵃ e⁻ˣ / Γ(a+1)), without cancellation for large a."""
     dtype = typeof(x).dtype
@@ -137,9 +250,21 @@ def _log_density(a: Any, x: Any) -> Any:
     # Both sides are computed: harmless values where the other one is taken.
     wide = select(large, a, bound)
     shift = div(sub(x, wide), wide)
+    near = lt(abs_(shift), arith.constant(_TEMME_RATIO, dtype))
+    close, root, _ = _deviation(wide, select(near, x, wide))
+    apart = select(near, full_like(x, 1), shift)
+    bend = select(
+        near, scaled(-0.5, square(mul(close, root))), sub(log1p(apart), apart)
+    )
     stirling = sub(
-        mul(wide, sub(log1p(shift), shift)),
-        add(stirling_rest(wide), scaled(0.5, log(scaled(2 * math.pi, wide)))),
+        mul(wide, bend),
+        add(
+            stirling_rest(wide),
+            add(
+                scaled(0.5, log(wide)),
+                arith.constant(0.5 * math.log(2 * math.pi), dtype),
+            ),
+        ),
     )
     narrow = select(large, one, a)
     plain = sub(sub(mul(narrow, log(x)), x), lgamma(add(narrow, one)))
@@ -149,21 +274,42 @@ def _log_density(a: Any, x: Any) -> Any:
 class _Incomplete(NamedTuple):
     """What all the functions are made of, at valid a and x."""
 
+    by_temme: Any
     by_series: Any
     density: Any
+    temme: _Temme
     series: _Part
     fraction: _Part
 
 
 def _incomplete(a: Any, x: Any) -> _Incomplete:
-    one = arith.constant(1, typeof(x).dtype)
-    by_series = bitwise_or(le(x, one), le(x, a))
+    dtype = typeof(x).dtype
+    one = arith.constant(1, dtype)
+    bound = arith.constant(_TEMME_SHAPE, dtype)
+    near = le(abs_(sub(x, a)), scaled(_TEMME_RATIO, a))
+    by_temme = bitwise_and(gt(a, bound), near)
+    by_series = bitwise_and(bitwise_or(le(x, one), le(x, a)), bitwise_not(by_temme))
+    by_fraction = bitwise_not(bitwise_or(by_temme, by_series))
     return _Incomplete(
+        by_temme,
         by_series,
         exp(_log_density(a, x)),
+        _temme(select(by_temme, a, bound), select(by_temme, x, bound)),
         _series(select(by_series, a, one), select(by_series, x, one), by_series),
-        _fraction(a, x, ne(by_series, True)),
+        _fraction(a, x, by_fraction),
     )
+
+
+def _small_shape(a: Any, x: Any) -> Any:
+    """Returns Q(a, x) for x ≤ 1 and a so small that P is near 1."""
+    dtype = typeof(x).dtype
+    # 1 - xᵃ/Γ(a+1) - xᵃ/Γ(a) Σ (-x)ᵏ / (k! (a + k)) over k = 1, 2, ….
+    term, total = full_like(x, 1), full_like(x, 0)
+    for k in range(1, 20 if dtypes.bits(dtype) == 64 else 12):
+        term = mul(term, scaled(-1 / k, x))
+        total = add(total, div(term, add(a, arith.constant(k, dtype))))
+    power = sub(mul(a, log(x)), log_gamma_from_one(a))
+    return neg(add(expm1(power), mul(mul(a, exp(power)), total)))
 
 
 def _guarded(
@@ -211,42 +357,52 @@ def _guarded(
 
 
 def _lower(a: Any, x: Any) -> Any:
-    by_series, density, series, fraction = _incomplete(a, x)
+    parts = _incomplete(a, x)
     one = arith.constant(1, typeof(x).dtype)
-    upper = mul(mul(density, a), fraction.value)
-    return select(by_series, mul(density, series.value), sub(one, upper))
+    upper = mul(mul(parts.density, a), parts.fraction.value)
+    series = mul(parts.density, parts.series.value)
+    value = select(parts.by_series, series, sub(one, upper))
+    return select(parts.by_temme, parts.temme.lower, value)
 
 
 def _upper(a: Any, x: Any) -> Any:
-    by_series, density, series, fraction = _incomplete(a, x)
-    one = arith.constant(1, typeof(x).dtype)
-    upper = mul(mul(density, a), fraction.value)
-    return select(by_series, sub(one, mul(density, series.value)), upper)
+    parts = _incomplete(a, x)
+    dtype = typeof(x).dtype
+    one, half = arith.constant(1, dtype), arith.constant(0.5, dtype)
+    upper = mul(mul(parts.density, a), parts.fraction.value)
+    series = sub(one, mul(parts.density, parts.series.value))
+    # P is at least about a half where a is below both (DiDonato and Morris).
+    small = bitwise_and(le(x, one), bitwise_and(lt(a, half), lt(a, x)))
+    tiny = bitwise_and(lt(x, half), lt(mul(a, neg(log(x))), arith.constant(0.4, dtype)))
+    small = bitwise_or(small, bitwise_and(tiny, lt(a, half)))
+    beyond = _small_shape(select(small, a, half), select(small, x, half))
+    series = select(small, beyond, series)
+    value = select(parts.by_series, series, upper)
+    return select(parts.by_temme, parts.temme.upper, value)
 
 
 def _slope(a: Any, x: Any) -> Any:
     """d/da of the logarithmic factors, times the parts, plus the parts' slopes."""
-    by_series, density, series, fraction = _incomplete(a, x)
-    return mul(density, _relative_slope(a, x, by_series, series, fraction))
+    parts = _incomplete(a, x)
+    return mul(parts.density, _relative_slope(a, x, parts))
 
 
-def _relative_slope(
-    a: Any, x: Any, by_series: Any, series: _Part, fraction: _Part
-) -> Any:
+def _relative_slope(a: Any, x: Any, parts: _Incomplete) -> Any:
     """Returns dP/da divided by xᵃ e⁻ˣ / Γ(a+1)."""
+    series, fraction = parts.series, parts.fraction
     one = arith.constant(1, typeof(x).dtype)
     moved = sub(log(x), digamma(add(a, one)))
     lower = add(mul(moved, series.value), series.slope)
     # Q = density · a · fraction.
     upper = add(mul(add(mul(moved, a), one), fraction.value), mul(a, fraction.slope))
-    return select(by_series, lower, neg(upper))
+    value = select(parts.by_series, lower, neg(upper))
+    return select(parts.by_temme, parts.temme.slope, value)
 
 
 def _sample_slope(a: Any, x: Any) -> Any:
     """dx/da at constant P: -(dP/da) / (dP/dx), where dP/dx = density · a/x."""
-    by_series, _, series, fraction = _incomplete(a, x)
-    slope = _relative_slope(a, x, by_series, series, fraction)
-    return neg(mul(slope, div(x, a)))
+    parts = _incomplete(a, x)
+    return neg(mul(_relative_slope(a, x, parts), div(x, a)))
 
 
 def _density(a: Any, x: Any) -> Any:
@@ -348,7 +504,8 @@ _incomplete_gamma_docs = shared("""
       DtypeError: the dtypes differ, or the operation does not take them.
       ShapeError: the shapes are incompatible.
 
-    Source: DiDonato and Morris, ACM TOMS 12 (1986).
+    Source: DiDonato and Morris, ACM TOMS 12 (1986); Temme, SIAM J. Math. Anal. 10
+    (1979).
 """)
 
 

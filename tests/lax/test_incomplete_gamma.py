@@ -90,3 +90,34 @@ def test_density_at_zero_and_of_large_shapes() -> None:
             np.testing.assert_allclose(slope(a, x), sign * first, 2e-6)
             bend = float(fxflow.grad(slope, 1)(a, x))
             np.testing.assert_allclose(bend, sign * second, 1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [("float64", 2e-12), ("float32", 2e-5)])
+def test_large_shapes(dtype: str, tol: float) -> None:
+    sizes = np.array([20.5, 25, 3e2, 1e4, 1e6, 1e8, 1e11, 1e15])
+    a, off = (v.ravel() for v in np.meshgrid(sizes, [-3.0, -0.7, 0, 0.2, 2.5]))
+    a = a.astype(dtype)
+    x = (a + off * np.sqrt(a)).astype(dtype)
+    wide = a.astype("f8"), x.astype("f8")
+    with fxflow.config.override(x64=True):
+        for ours, theirs, sign in (
+            (lax.igamma, scipy.special.gammainc, 1),
+            (lax.igammac, scipy.special.gammaincc, -1),
+        ):
+            for f in (ours, fxflow.jit(ours)):
+                np.testing.assert_allclose(f(a, x), theirs(*wide), tol)
+            h = 1e-3 * np.sqrt(wide[0])
+            rise = theirs(wide[0] + h, wide[1]) - theirs(wide[0] - h, wide[1])
+            slope = np.asarray(fxflow.vmap(fxflow.grad(ours))(a, x))
+            np.testing.assert_allclose(slope * 2 * h, rise, 5e-4, 1e-7)
+            assert np.all(slope * sign < 0)
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_upper_function_of_small_shapes(dtype: str, tol: float) -> None:
+    a = np.array([1e-30, 1e-12, 1e-3, 0.02, 0.2, 0.45], dtype)[:, None]
+    x = np.array([1e-6, 0.03, 0.5, 0.9, 1.0, 1.1, 3.0], dtype)
+    with fxflow.config.override(x64=True):
+        out = np.asarray(fxflow.jit(lax.igammac)(*np.broadcast_arrays(a, x)))
+    expected = scipy.special.gammaincc(a.astype("f8"), x.astype("f8"))
+    np.testing.assert_allclose(out, expected, tol)
