@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from fxflow._config import Option, config
+from tests.processes import hear_interrupts
 from tests.sweeps import sampling
 
 # A failing example is printed with what is needed to run it again. In CI the examples
@@ -34,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     sampling.seed = config.getoption("--sweep-seed")
     sampling.whole = config.getoption("--whole-sweeps")
+    hear_interrupts()
 
 
 def pytest_report_header() -> str:

@@ -1,14 +1,27 @@
-"""Test modules that are run by several processes, as `python -m` by the launcher."""
+"""Processes of tests: run by the launcher, looked for, interrupted."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+
+
+def hear_interrupts() -> None:
+    """Lets SIGINT interrupt this process and its children, as it does on a terminal.
+
+    A process that is started by `nohup`, or by `&` in a script, ignores SIGINT, and so
+    do its children: Python then installs no handler.
+    """
+    here = threading.current_thread() is threading.main_thread()
+    if here and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def in_two_processes(

@@ -365,7 +365,10 @@ class _Interrupted(threading.Event):
 
         def hear(number: int, frame: Any) -> None:
             self.set()
-            signal.signal(number, before[signal.Signals(number)])
+            handler = before[signal.Signals(number)]
+            if number == signal.SIGINT and handler is signal.SIG_IGN:
+                handler = signal.default_int_handler  # heard once, so heard twice
+            signal.signal(number, handler)
             if self._several:
                 os.kill(os.getpid(), signal.SIGTERM)
 

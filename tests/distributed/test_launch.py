@@ -342,9 +342,17 @@ def test_signals_by_real_ssh(
     assert not sshd.sessions()
 
 
-def test_an_interrupt_is_one_line(launch: Launch, write: Write) -> None:
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_interrupt_is_one_line(launch: Launch, write: Write, ignored: bool) -> None:
+    """Also where the launcher was started by `nohup`, or by `&` in a script."""
     code = "import time\nprint('ready', flush=True)\ntime.sleep(60)\n"
-    run = launch("-n", "2", write(code))
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        run = launch("-n", "2", write(code))
+    finally:
+        signal.signal(signal.SIGINT, before)
     run.wait_for(r"\[0\] ready")
     run.wait_for(r"\[1\] ready")
     run.process.send_signal(signal.SIGINT)

@@ -354,6 +354,25 @@ def test_a_second_interrupt_is_at_once() -> None:
         loop.run(lambda s, b: (s, None), 0, batches)
 
 
+def test_an_interrupt_is_heard_where_it_was_ignored() -> None:
+    """As by `nohup`, or by `&` in a script."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def batches(count: int) -> Iterator[int]:
+        for _ in range(count):
+            os.kill(os.getpid(), signal.SIGINT)
+        yield from range(3)
+
+    try:
+        outcome = loop.run(lambda s, b: (s, None), 0, batches(1))
+        assert outcome.reason == "interrupted" and outcome.step < 3
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(lambda s, b: (s, None), 0, batches(2))
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 _RUN = """
 import sys, time
 from tests.train.test_loop import batches, bits, first_state, step
