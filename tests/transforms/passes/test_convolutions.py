@@ -13,7 +13,7 @@ from fxflow.devices.contractions import TARGET
 from fxflow.devices.native import kernel_tile
 from fxflow.transforms.passes import convolutions
 from tests.sweeps import sampling
-from tests.transforms.passes.graphs import before_and_after, names, values
+from tests.transforms.passes.graphs import assert_same, before_and_after, names, values
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(
@@ -38,7 +38,7 @@ def convolution(strides=(1, 1), padding="SAME", numbers=LAST, **options):
 def contracted(f, *args):
     """How many calls of the kernel take the place of a function's convolutions."""
     _, new = before_and_after(
-        convolutions.contract_convolutions, f, *args, rtol=1e-4, atol=1e-4
+        convolutions.contract_convolutions, f, *args, tolerance=1e-5
     )
     found = calls(new)
     if found:
@@ -60,8 +60,7 @@ def same(f, *args):
     with config.override(passes="none"):
         expected = fxflow.jit(lambda *args: f(*args))(*args)
     got = fxflow.jit(lambda *args: f(*args))(*args)
-    for a, b in zip(fxflow.tree.leaves(got), fxflow.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-3)
+    assert_same(got, expected, tolerance=1e-5)
 
 
 def test_a_convolution():
@@ -102,7 +101,7 @@ def test_sums_in_parts():
         return fxflow.vjp(lambda w: f(x, w), w)[1](values(4, 60, 60, 16))[0]
 
     _, new = before_and_after(
-        convolutions.contract_convolutions, of_window, w, rtol=1e-3, atol=1e-2
+        convolutions.contract_convolutions, of_window, w, tolerance=1e-4
     )
     (call,) = (n for n in new.nodes if n.primitive.name == "ffi_call")
     assert call.outputs[0].aval.shape[0] > 1

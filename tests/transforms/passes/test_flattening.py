@@ -13,7 +13,7 @@ from fxflow.transforms.passes import flattening
 from fxflow.transforms.passes.flattening import flatten_products
 from tests.transforms.passes.graphs import before_and_after, values
 
-both = functools.partial(before_and_after, flatten_products, rtol=1e-4, atol=1e-6)
+both = functools.partial(before_and_after, flatten_products, tolerance=1e-5)
 
 
 @pytest.fixture(autouse=True)

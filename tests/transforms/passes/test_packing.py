@@ -10,6 +10,7 @@ import fxflow.numpy as fnp
 from fxflow import config, lax
 from fxflow.devices.contractions import TARGET
 from fxflow.devices.native import kernel_tile
+from tests.transforms.passes.graphs import assert_same
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(
@@ -41,8 +42,7 @@ def same(f, *args):
     with config.override(passes="none"):
         expected = fxflow.jit(f)(*args)
     got = fxflow.jit(lambda *a: f(*a))(*args)
-    for a, b in zip(fxflow.tree.leaves(got), fxflow.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-5)
+    assert_same(got, expected, tolerance=1e-4)
     return calls(f, *args)
 
 
