@@ -250,7 +250,7 @@ class Shard:
         if self._prepared is not None:
             _close(self._prepared.tables)
         self._prepared, runners = None, {}
-        params = [fnp.array(entry.arrays[f"param/{n}"]) for n in model.names]
+        params = [_array(entry.arrays[f"param/{n}"]) for n in model.names]
         nothing = [np.zeros(a.shape, a.dtype) for a in model.coded]
         program, tables = "init", {}
         try:
@@ -288,7 +288,7 @@ class Shard:
         else:
             self.model, self._runners, self.tables = ready
         values = [entry.arrays[f"param/{n}"] for n in self.model.names]
-        self.params = [fnp.array(p, p.dtype) for p in values]
+        self.params = [_array(p) for p in values]
         self.optimizer = self._runner("init")(self.params)
         if self.model.consistency.in_rounds:
             self.awaited = _workers_of(entry)
@@ -640,7 +640,7 @@ class Shard:
                     for i, key in enumerate(kinds[name])
                 ]
 
-            shard.params = [fnp.array(x, x.dtype) for x in kept("params")]
+            shard.params = [_array(x) for x in kept("params")]
             shard.optimizer = [_array(x) for x in kept("optimizer")]
             shard.group = Group.from_json(fields["group"])
             shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
@@ -658,7 +658,7 @@ class Shard:
             shard.names = {int(w): str(n) for w, n in fields["names"]}
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}
             for version in fields["seen"]:
-                seen = [fnp.array(x, x.dtype) for x in kept(f"seen/{version}")]
+                seen = [_array(x) for x in kept(f"seen/{version}")]
                 shard._seen[int(version)] = seen
             counts = dict(fields["counts"])
             staleness = counts.pop("staleness")

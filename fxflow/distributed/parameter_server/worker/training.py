@@ -16,7 +16,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow import optim
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, as_array, dtypes
+from fxflow.core.arrays import Array, Aval, as_array, dtypes
 from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.filters import Filter, coded_types
@@ -234,7 +234,7 @@ class AsynchronousServer:
         # Here, so that what is wrong with the model is told where it was given.
         pulled = client.wait(ticket, says=True)
         if self.consistency.pushes == "changes":
-            start = self._joined([p.params for p in pulled])
+            start = self._joined(pulled)
             own = start, jit(self._optimizer.init)(start), start
         self._ticket = 0, ticket
         return WorkerState(0, own, residual)
@@ -296,9 +296,9 @@ class AsynchronousServer:
     ) -> tuple[WorkerState, Metrics]:
         client, _, _ = self._connected
         span = client.tracing.recorder.span
-        parts = [[adopted(x) for x in p.params] for p in self._pulled(state)]
+        parts = _params_of(self._pulled(state))
         gathered = self._gathered(ids, state.number)
-        rows = {name: (g.rows, g.inverse) for name, g in gathered.items()}
+        rows = {name: (adopted(g.rows), g.inverse) for name, g in gathered.items()}
         with span("gradient"):
             (loss, aux), coded, slopes, finite, residual = self._gradient(
                 parts, rows, state.residual, batch, shared
@@ -338,10 +338,10 @@ class AsynchronousServer:
         """
         if not self._joins:
             found = snapshots.looked_at(self._known_client)
-            return self._joined([p.params for p in found])
+            return self._joined(found)
         if state.own is not None:
             return state.own[0]
-        return self._joined([p.params for p in self._pulled(state)])
+        return self._joined(self._pulled(state))
 
     def snapshot(self, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Returns all that the servers train, as it was at one moment.
@@ -374,7 +374,7 @@ class AsynchronousServer:
         client = self._known_client
         found = snapshots.taken(client, folder)
         names = [tensor.name for tensor in self._known.cutter.plan.tensors]
-        tensors = self._known.cutter.join([part.params for part in found])
+        tensors = self._known.cutter.join(_params_of(found))
         params = [np.asarray(tensors[name]) for name in names]
         return {
             "params": self._known.treedef.unflatten(params),
@@ -503,8 +503,12 @@ class AsynchronousServer:
 
     # -- programs ----------------------------------------------------------------------
 
+    def _joined(self, found: Iterable[Any]) -> Any:
+        """Returns the parameters whose pieces servers sent."""
+        return self._whole(_params_of(found))
+
     @functools.cached_property
-    def _joined(self) -> Any:
+    def _whole(self) -> Any:
         return jit(self._known.whole)
 
     @functools.cached_property
@@ -549,7 +553,7 @@ class AsynchronousServer:
         rule = self.consistency
         params, memory, base = state.own
         if rule.in_rounds and state.number and state.number % rule.steps == 0:
-            params = base = self._joined([p.params for p in self._pulled(state)])
+            params = base = self._joined(self._pulled(state))
         params, memory, (loss, aux), finite = self._alone(params, memory, batch, shared)
         client, _, ticket = self._connected
         number = state.number + 1
@@ -559,7 +563,7 @@ class AsynchronousServer:
         else:
             if not rule.in_rounds:
                 pulled = client.wait(client.pull())
-                base = self._joined([p.params for p in pulled])
+                base = self._joined(pulled)
             params, coded, fine, residual = self._change(params, base, residual)
             sent = self._sent(state, coded, fnp.logical_and(finite, fine), loss)
             self._pushed(state, sent, residual)
@@ -592,6 +596,11 @@ class AsynchronousServer:
             return params, coded, _all_finite(apart), residual
 
         return jit(change)
+
+
+def _params_of(found: Iterable[Any]) -> list[list[Array]]:
+    """Returns the pieces of parameters that servers sent, as arrays."""
+    return [[adopted(x) for x in part.params] for part in found]
 
 
 def _nbytes(types: Iterable[Sequence[Aval]]) -> int:

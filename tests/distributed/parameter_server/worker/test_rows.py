@@ -39,6 +39,23 @@ def made(servers: int = 2, **options: Any) -> Any:
     return local, server
 
 
+def test_rows_in_64_bits() -> None:
+    """`config.x64` is off."""
+    third = lambda key, shape, dtype: fnp.full(shape, 1 / 3, dtype)
+    table = TableSpec("words", 3, optim.sgd(0.125), third, dtype="float64")
+    local, server = made(tables=[table])
+    state = server.init(fnp.ones((), "float64"))
+    batch = fnp.array([0.1, 0.2], "float64")
+    for _ in range(2):
+        state, metrics = server.step(state, batch, ids={"words": np.array([1, FAR])})
+    rows = server.rows({"words": np.array([1, FAR])})["words"]
+    expected = 1 / 3 - np.array([0.1, 0.2]) * 2 * 0.125
+    assert rows.dtype == np.float64 and metrics.loss.dtype == np.float64
+    np.testing.assert_allclose(rows, np.repeat(expected[:, None], 3, 1), rtol=1e-14)
+    server.close()
+    local.close()
+
+
 def test_rows_of_a_batch_are_updated_and_no_others() -> None:
     local, server = made()
     state = server.init(np.float32(1.0))

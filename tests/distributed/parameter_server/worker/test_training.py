@@ -64,6 +64,7 @@ def together(
     workers: int = 2,
     servers: int = 2,
     known: bool = False,
+    rate: float = 0.1,
     **options: Any,
 ) -> list[Any]:
     """Runs workers at once, who know how many they are; returns what each returned."""
@@ -74,7 +75,7 @@ def together(
     def run(i: int) -> None:
         server = parameter_server(
             loss,
-            optim.sgd(0.1),
+            optim.sgd(rate),
             consistency=consistency,
             cluster=dataclasses.replace(local.cluster, index=i, workers=count),
             deadline=30,
@@ -185,6 +186,33 @@ def test_parameters_in_16_bits(rule: Consistency, pull: str) -> None:
     # As near after 150 steps as one rounding: nothing adds up.
     ((_, found),) = together(rule, steps(150, 1), 1, pull=pull)
     np.testing.assert_allclose(found["w"], np.arange(6) * 0.1, atol=4e-3)
+
+
+@pytest.mark.parametrize("rule", [bsp(), asynchronous(), local_sgd(1)], ids=str)
+def test_parameters_in_64_bits(rule: Consistency) -> None:
+    """`config.x64` is off; a run that goes on from a snapshot is no exception."""
+    wide = {"b": fnp.array(1 / 3, "float64"), "w": fnp.full(6, 0.1, "float64")}
+    batch = fnp.asarray(X, "float64"), fnp.asarray(Y, "float64")
+
+    def run(count: int, snapshot: Any = None) -> Any:
+        def work(server: AsynchronousServer, i: int) -> Any:
+            state = server.init(wide, snapshot)
+            for _ in range(count):
+                state, _ = server.step(state, batch)
+            return fxflow.device_get(server.params(state)), server.snapshot()
+
+        return together(rule, work, workers=1, rate=0.125)[0]
+
+    expected = wide
+    for _ in range(4):
+        slopes = fxflow.grad(loss)(expected, batch)
+        expected = tree.map(lambda p, g: p - 0.125 * g, expected, slopes)
+    _, snapshot = run(2)
+    # The last step of a worker that pushes changes is in its own parameters alone.
+    for found in (run(4)[0], run(2, snapshot)[0]):
+        for name, value in found.items():
+            assert value.dtype == np.float64
+            np.testing.assert_allclose(value, expected[name], rtol=1e-13)
 
 
 def test_traffic() -> None:
