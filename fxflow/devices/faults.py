@@ -33,6 +33,7 @@ class Fault(NamedTuple):
       what: goes wrong, in one sentence.
       reports: public ones.
       platforms: whose programs have it; empty: all.
+      since: the first jaxlib with it; empty: all that are supported.
       fixed: the first jaxlib without it; empty: none yet.
       options: of the compiler, which keep programs from it.
       always: whether every program of the platform takes the options; if not, those
@@ -44,6 +45,7 @@ class Fault(NamedTuple):
     what: str
     reports: tuple[str, ...]
     platforms: tuple[str, ...] = ("cpu",)
+    since: tuple[int, ...] = ()
     fixed: tuple[int, ...] = ()
     options: Mapping[str, str] = {}
     always: bool = True
@@ -82,6 +84,38 @@ FAULTS = (
         ("openxla#48713",),
         lowered="fxflow/lax/convolution.py",
     ),
+    Fault(
+        "squares of integers",
+        "Products of signed integers by themselves, and absolute values, are taken to "
+        "be positive though they wrap: `b * b < 0` is False, `abs(b * b)` negative.",
+        ("openxla#46628", "openxla#41784"),
+        platforms=(),
+        fixed=(0, 11, 1),
+        lowered="fxflow/lax/elementwise.py",
+    ),
+    Fault(
+        "zero by itself",
+        "The quotient of an integer 0 by itself is 1 where the compiler sees that both "
+        "are one value, and -1 elsewhere.",
+        (),
+        since=(0, 11, 1),
+        lowered="fxflow/lax/elementwise.py",
+    ),
+    Fault(
+        "slices of slices",
+        "A slice of a slice becomes one slice whose start is the sum of both, before "
+        "the second was clamped.",
+        ("openxla#49121",),
+        platforms=(),
+        lowered="fxflow/lax/dynamic_slicing.py",
+    ),
+    Fault(
+        "shifted updates",
+        "A part of an array that is written over another part of it, in an array that "
+        "then changes shape, is read after it was overwritten.",
+        ("openxla#49176",),
+        lowered="fxflow/lax/dynamic_slicing.py",
+    ),
 )
 
 
@@ -103,7 +137,8 @@ def present(name: str, platform: str) -> Fault | None:
 
 def _here(fault: Fault, platform: str) -> bool:
     ours = not fault.platforms or platform in fault.platforms
-    return ours and not (fault.fixed and version() >= fault.fixed)
+    found = version()
+    return ours and found >= fault.since and not (fault.fixed and found >= fault.fixed)
 
 
 def options(platform: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Literal
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd import layouts
@@ -68,11 +69,14 @@ class BroadcastInDim(Structural):
         self, ctx: Context, x: str, *, broadcast_dimensions: tuple[int, ...], **_: Any
     ) -> str:
         """`broadcast_in_dim`."""
-        return ctx.emit(
+        out = ctx.emit(
             f"stablehlo.broadcast_in_dim {x}, "
             f"dims = {list(broadcast_dimensions)} : "
             f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
         )
+        if type(ctx.inputs[0]) is Literal:
+            ctx.fills.add(out)
+        return out
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """`np.broadcast_to`, after new axes of length 1 were put in."""

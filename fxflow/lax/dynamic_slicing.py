@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, promotion, typeof
-from fxflow.core.arrays.sizes import smaller
+from fxflow.core.arrays.sizes import Size, smaller
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
-from fxflow.core.ir.graph import Node, Var
+from fxflow.core.ir.graph import Literal, Node, Var
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -76,15 +76,26 @@ def _check_starts(name: str, x: Aval, starts: Sequence[Aval]) -> None:
 def _clamped(
     ctx: Context, starts: Sequence[str], shape: Shape, sizes: Shape
 ) -> tuple[str, ...]:
-    """Writes clamped start indices, because the partitioner assumes in-bounds slices.
+    """Writes clamped start indices, though the operations clamp them.
 
-    Where the axis is divided it writes nothing for a start that is out of bounds.
+    XLA joins slices of slices as if each were in-bounds (`devices/faults`), and its
+    partitioner writes nothing where a start is out of bounds along a divided axis.
     """
     inside = []
-    avals = ctx.avals_in[-len(starts) :] if starts else ()
-    for start, aval, n, k in zip(starts, avals, shape, sizes, strict=True):
-        last = min(n - k, int(dtypes.iinfo(aval.dtype).max))
-        low, high = (ctx.constant(np.asarray(v, aval.dtype)) for v in (0, last))
+    atoms = ctx.inputs[-len(starts) :] if starts else ()
+    for start, atom, n, k in zip(starts, atoms, shape, sizes, strict=True):
+        aval = atom.aval
+        last: Any = n - k
+        if type(last) is not Size:
+            last = np.asarray(min(last, int(dtypes.iinfo(aval.dtype).max)), aval.dtype)
+            if type(atom) is Literal and 0 <= atom.value <= last:
+                inside.append(start)
+                continue
+        low = ctx.constant(np.zeros((), aval.dtype))
+        if type(last) is not Size and not last:
+            inside.append(low)
+            continue
+        high = ctx.constant(last, aval)
         clamp = f"stablehlo.clamp {low}, {start}, {high} : {aval.mlir}"
         inside.append(ctx.emit(clamp))
     return tuple(inside)
@@ -126,8 +137,7 @@ class DynamicSlice(Primitive):
 
     def lower(self, ctx: Context, x: str, *starts: str, slice_sizes: Shape) -> str:
         """`dynamic_slice`."""
-        if ctx.module.partitioned:
-            starts = _clamped(ctx, starts, ctx.avals_in[0].shape, slice_sizes)
+        starts = _clamped(ctx, starts, ctx.avals_in[0].shape, slice_sizes)
         types = ", ".join(a.mlir for a in ctx.avals_in)
         return ctx.emit(
             f"stablehlo.dynamic_slice {', '.join((x, *starts))}, sizes = "
@@ -231,14 +241,19 @@ class DynamicUpdateSlice(Primitive):
 
     def lower(self, ctx: Context, x: str, update: str, *starts: str) -> str:
         """`dynamic_update_slice`."""
-        if ctx.module.partitioned:
-            shapes = (ctx.avals_in[0].shape, ctx.avals_in[1].shape)
-            starts = _clamped(ctx, starts, *shapes)
+        shapes = (ctx.avals_in[0].shape, ctx.avals_in[1].shape)
+        starts = _clamped(ctx, starts, *shapes)
         types = ", ".join(a.mlir for a in ctx.avals_in)
-        return ctx.emit(
+        whole = ctx.avals_out[0].mlir
+        out = ctx.emit(
             f"stablehlo.dynamic_update_slice {', '.join((x, update, *starts))} : "
-            f"({types}) -> {ctx.avals_out[0].mlir}"
+            f"({types}) -> {whole}"
         )
+        if ctx.platform != "cpu" or x in ctx.fills:
+            return out
+        # XLA:CPU would move a change of shape before the update, and then no longer
+        # see that what is written is read from what it overwrites (`devices/faults`).
+        return ctx.emit(f"stablehlo.optimization_barrier {out} : {whole}")
 
     def evaluate(self, x: Any, update: Any, *starts: Any) -> Any:
         """A copy with the part written."""

@@ -8,7 +8,7 @@ gives -1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,32 @@ from fxflow.lax.complex import conj, imag, real
 from fxflow.lax.families import ADDED, ANY, NUMERIC, REAL, Elementwise, kind
 from fxflow.lax.gradient_control import StopGradient
 from fxflow.lax.select import select
+
+
+def without_sign(
+    ctx: Context, operands: Sequence[str], write: Callable[..., str]
+) -> str:
+    """Writes products of integers, as of unsigned ones, which have the same bits.
+
+    XLA takes the product of a signed integer and itself to be positive, though it wraps
+    (`devices/faults`).
+
+    Args:
+      ctx: where to write.
+      operands: of the result's type.
+      write: takes a type and operands of it; returns the result's name.
+    """
+    out = ctx.avals_out[0]
+    if not dtypes.is_signed(out.dtype):
+        return write(out.mlir, *operands)
+    bare = out.update(dtype=dtypes.dtype(f"uint{dtypes.bits(out.dtype)}")).mlir
+    cast = {
+        x: ctx.emit(f"stablehlo.bitcast_convert {x} : ({out.mlir}) -> {bare}")
+        for x in dict.fromkeys(operands)
+    }
+    found = write(bare, *map(cast.__getitem__, operands))
+    return ctx.emit(f"stablehlo.bitcast_convert {found} : ({bare}) -> {out.mlir}")
+
 
 # -- linear ----------------------------------------------------------------------------
 
@@ -106,6 +132,16 @@ class Mul(Elementwise):
     partials = (lambda _, x, y: y, lambda _, x, y: x)
     sums: Callable[..., Any] = layouts.scaled
 
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`multiply`; of signed integers that may be one, without the sign."""
+        if Literal in map(type, ctx.inputs):
+            return super().lower(ctx, *operands, **params)
+        return without_sign(
+            ctx,
+            self.aligned(ctx, operands),
+            lambda kind, x, y: ctx.emit(f"{self.hlo} {x}, {y} : {kind}"),
+        )
+
     def taylor(
         self, out: Any, operands: Values, /, **params: Any
     ) -> Callable[[int], Any]:
@@ -129,6 +165,11 @@ def _reciprocal_vanishes(divisor: Any) -> bool:
     sizes = np.abs(np.asarray(divisor.value, np.float64))
     smallest = float(dtypes.finfo(divisor.aval.dtype).tiny)
     return bool(np.any((sizes > 1 / smallest) & (sizes < np.inf)))
+
+
+def _zero_and_ones(dtype: Any) -> tuple[Any, Any]:
+    zero = np.zeros((), dtype)
+    return zero, np.subtract(zero, np.ones((), dtype))
 
 
 def _host_div(x: Any, y: Any) -> Any:
@@ -164,7 +205,25 @@ class Div(Elementwise):
     sums: Callable[..., Any] = layouts.scaled
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """`divide`; by a constant in a way that XLA does not make a product of 0."""
+        """`divide`; by a constant in a way that XLA does not make a product of 0.
+
+        XLA:CPU has 1 for the quotient of an integer by itself, and so for 0 by 0
+        (`devices/faults`).
+        """
+        out = ctx.avals_out[0]
+        if dtypes.is_integer(out.dtype) and type(ctx.inputs[1]) is not Literal:
+            x, y = self.aligned(ctx, operands)
+            quotient = ctx.emit(f"{self.hlo} {x}, {y} : {out.mlir}")
+            zero, ones = (ctx.constant(v, out) for v in _zero_and_ones(out.dtype))
+            sign = "SIGNED" if dtypes.is_signed(out.dtype) else "UNSIGNED"
+            mask = out.update(dtype=dtypes.dtype("bool")).mlir
+            none = ctx.emit(
+                f"stablehlo.compare EQ, {y}, {zero}, {sign} : "
+                f"({out.mlir}, {out.mlir}) -> {mask}"
+            )
+            return ctx.emit(
+                f"stablehlo.select {none}, {ones}, {quotient} : {mask}, {out.mlir}"
+            )
         if _reciprocal_vanishes(ctx.inputs[1]):
             # XLA multiplies by the reciprocals of constants and of 0-d operands; CPUs
             # and GPUs take subnormal ones for 0.
@@ -317,6 +376,15 @@ class Abs(Elementwise):
     def result_dtype(self, dtype: Any) -> Any:
         """Real."""
         return dtypes.to_real(dtype) if dtypes.is_complex(dtype) else dtype
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`abs`; of integers max(x, -x), which XLA does not take to be positive."""
+        out = ctx.avals_out[0]
+        if not dtypes.is_signed(out.dtype):
+            return super().lower(ctx, *operands, **params)
+        (x,) = operands
+        minus = ctx.emit(f"stablehlo.negate {x} : {out.mlir}")
+        return ctx.emit(f"stablehlo.maximum {x}, {minus} : {out.mlir}")
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangent's part along x."""

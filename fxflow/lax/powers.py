@@ -19,7 +19,7 @@ from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.bitwise import bitwise_and, bitwise_not
 from fxflow.lax.comparison import eq, ge
 from fxflow.lax.conversion import convert
-from fxflow.lax.elementwise import div, mul, neg, sub
+from fxflow.lax.elementwise import div, mul, neg, sub, without_sign
 from fxflow.lax.exponential import log
 from fxflow.lax.families import FLOAT, INEXACT, NUMERIC, Elementwise, require_kind
 from fxflow.lax.select import select
@@ -36,8 +36,11 @@ class Square(Elementwise):
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`multiply` by itself."""
-        (x,) = operands
-        return ctx.emit(f"stablehlo.multiply {x}, {x} : {ctx.avals_out[0].mlir}")
+        return without_sign(
+            ctx,
+            operands,
+            lambda kind, x: ctx.emit(f"stablehlo.multiply {x}, {x} : {kind}"),
+        )
 
 
 def _two(x: Any) -> Any:
@@ -83,12 +86,18 @@ class IntegerPow(Elementwise):
         if y == 0:
             return ctx.constant(np.ones((), out.dtype), out)
 
-        def multiply(a: str, b: str) -> str:
-            return ctx.emit(f"stablehlo.multiply {a}, {b} : {out.mlir}")
+        def write(kind: str, x: str) -> str:
+            return str(
+                _chain(
+                    x,
+                    abs(y),
+                    lambda a, b: ctx.emit(f"stablehlo.multiply {a}, {b} : {kind}"),
+                )
+            )
 
-        power = _chain(x, abs(y), multiply)
+        power = without_sign(ctx, [x], write)
         if y > 0:
-            return str(power)
+            return power
         one = ctx.constant(np.ones((), out.dtype), out)
         return ctx.emit(f"stablehlo.divide {one}, {power} : {out.mlir}")
 

@@ -59,6 +59,72 @@ PROGRAMS = {
         want = np.concatenate([image[:, :, 5:], np.zeros((1, 15, 1, 8))], 2)
         right = np.array_equal(out, want)
     """,
+    "squares of integers": """
+        x = np.arange(-128, 128).astype("i1")
+        if cured:
+            out = jit(lambda x: (x * x < 0, abs(x * x), abs(x) // 2, x**4 % 4))(x)
+            y = x * x
+            want = y < 0, abs(y), abs(x) // 2, y * y % 4
+            right = all(map(np.array_equal, out, want))
+        else:
+            out = xla('''
+                %1 = stablehlo.multiply %a, %a : tensor<256xi8>
+                %0 = stablehlo.abs %1 : tensor<256xi8>
+                ''', (256,), "i1", x)
+            right = np.array_equal(out, abs(x * x))
+    """,
+    "zero by itself": """
+        x = np.arange(4).astype("i1")
+        if cured:
+            out = jit(lambda x: lax.div(y := x.astype("u1").astype("i1"), y))(x)
+        else:
+            out = xla('''
+                %1 = stablehlo.convert %a : (tensor<4xi8>) -> tensor<4xui8>
+                %2 = stablehlo.convert %1 : (tensor<4xui8>) -> tensor<4xi8>
+                %0 = stablehlo.divide %2, %2 : tensor<4xi8>
+                ''', (4,), "i1", x)
+        right = np.array_equal(out, [-1, 1, 1, 1])
+    """,
+    "slices of slices": """
+        x, inner, outer = np.arange(9, dtype="f4"), np.array(1), np.array(12)
+        inner, outer = inner.astype("i4"), outer.astype("i4")
+        if cured:
+            def twice(x, i, o):
+                return lax.dynamic_slice(lax.dynamic_slice(x, [i], [6]), [o], [4])
+            out = jit(twice)(x, inner, outer)
+        else:
+            out = xla('''
+                %1 = stablehlo.dynamic_slice %a, %b, sizes = [6]
+                  : (tensor<9xf32>, tensor<i32>) -> tensor<6xf32>
+                %0 = stablehlo.dynamic_slice %1, %c, sizes = [4]
+                  : (tensor<6xf32>, tensor<i32>) -> tensor<4xf32>
+                ''', (4,), "f4", x, inner, outer)
+        right = np.array_equal(out, x[3:7])
+    """,
+    "shifted updates": """
+        x = np.arange(128, dtype="i4").reshape(8, 16)
+        want = x + 1
+        want[1:] = x[:-1] + 1
+        if cured:
+            def shifted(x):
+                x = x + 1
+                return x.at[1:].set(x[:-1]).reshape((1, 8, 16))
+            out = jit(shifted)(x)
+        else:
+            out = xla('''
+                %1 = stablehlo.constant dense<1> : tensor<8x16xi32>
+                %2 = stablehlo.add %a, %1 : tensor<8x16xi32>
+                %3 = stablehlo.slice %2 [0:7, 0:16]
+                  : (tensor<8x16xi32>) -> tensor<7x16xi32>
+                %4 = stablehlo.constant dense<1> : tensor<i32>
+                %5 = stablehlo.constant dense<0> : tensor<i32>
+                %6 = stablehlo.dynamic_update_slice %2, %3, %4, %5
+                  : (tensor<8x16xi32>, tensor<7x16xi32>, tensor<i32>, tensor<i32>)
+                  -> tensor<8x16xi32>
+                %0 = stablehlo.reshape %6 : (tensor<8x16xi32>) -> tensor<1x8x16xi32>
+                ''', (1, 8, 16), "i4", x)
+        right = np.array_equal(out[0], want)
+    """,
 }
 
 PRELUDE = """
@@ -94,7 +160,7 @@ def xla(body, shape, dtype, *arguments):
         buffers.put_copy(buffers.BufferType(x.shape, x.dtype), x, place)
         for x in arguments
     ]
-    (out,) = compiling.compile(text, place).execute(given, [handler])
+    (out,) = compiling.compile(text, place, options=options).execute(given, [handler])
     return buffers.to_host(out)
 """
 

@@ -17,6 +17,7 @@ stablehlo.return %10 : tensor<f32>
 %13 = stablehlo.broadcast_in_dim %12, dims = [] : (tensor<f32>) -> tensor<2xf32>
 %14 = stablehlo.constant dense<2> : tensor<i32>
 %15 = stablehlo.dynamic_update_slice %a0, %13, %14 : (tensor<5xf32>, tensor<2xf32>, tensor<i32>) -> tensor<5xf32>
-return %11, %15 : tensor<5xf32>, tensor<5xf32>
+%16 = stablehlo.optimization_barrier %15 : tensor<5xf32>
+return %11, %16 : tensor<5xf32>, tensor<5xf32>
 }
 }

@@ -178,6 +178,7 @@ class Context:
         computed a part of the sum.
       unreduced: for the names of values of which devices hold parts of a sum how they
         are laid out; None where parts are added up at once.
+      fills: names of constants that are one value repeated.
       shardings: of values without elements, of which XLA makes constants before
         it partitions the program, forgetting where they were to be.
     """
@@ -197,6 +198,7 @@ class Context:
         self.avals_out: Sequence[Aval] = ()
         self.contracted: dict[str, frozenset[Any]] = {}
         self.unreduced: dict[str, Any] | None = None
+        self.fills: set[str] = set()
         self.shardings: dict[str, Any] = {}
         self._token = ""
 
