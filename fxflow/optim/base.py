@@ -15,7 +15,7 @@ sharded and saved.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
@@ -26,6 +26,7 @@ from fxflow.errors import ArgumentError, TreeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.tree import norm
 
+T = TypeVar("T")
 Params = Any
 Updates = Any
 State = Any
@@ -204,7 +205,7 @@ def set_to_zero() -> GradientTransformation:
     return stateless(lambda updates, params: tree.map(fnp.zeros_like, updates))
 
 
-def apply_updates(params: Params, updates: Updates) -> Params:
+def apply_updates(params: T, updates: Updates) -> T:
     """Adds updates to parameters.
 
     Args:
@@ -225,7 +226,8 @@ def apply_updates(params: Params, updates: Updates) -> Params:
     def add(param: Any, update: Any) -> Any:
         return cast_like(fnp.add(param, update), param)
 
-    return tree.map(add, params, updates)
+    new: T = tree.map(add, params, updates)
+    return new
 
 
 # -- composition -----------------------------------------------------------------------

@@ -123,6 +123,8 @@ _docs = shared("""
 """)
 
 
+# The gradient is Any: were it of the type of the first argument, which takes a type
+# variable, pyright would report the operators in `grad(lambda x: x * 2)`.
 @overload
 def value_and_grad(
     fun: Callable[P, R],

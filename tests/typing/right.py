@@ -43,8 +43,7 @@ def update(params: Params, state: object, x: Array, y: Array) -> Params:
     value, gradient = fxflow.value_and_grad(loss)(params, x, y)
     updates, state = optimizer.update(gradient, state, params, value=value)
     fxflow.debug.print("loss {}", value.mean())
-    new: Params = optim.apply_updates(params, updates)
-    return new
+    return optim.apply_updates(params, updates)
 
 
 @fxflow.jit(static_argnames="power")
@@ -125,6 +124,9 @@ def main() -> float:
     layer = Layer(2.0).forward(changed)
     (total, number), _ = fxflow.value_and_grad(loss_and_count, has_aux=True)(params, x)
     by_both = fxflow.grad(loss, argnums=(0, 1))(params, x, y)
+    slope: Array = fxflow.grad(loss)(params, x, y).weights
+    doubled: dict[str, object] = fxflow.tree.map(lambda leaf: leaf * 2, {"x": x})
+    slope = fxflow.value_and_grad(loss)(params, x, y)[1].bias + slope.sum()
     square = fxflow.grad(lambda v: fnp.sum(v["a"] ** 2))({"a": x})["a"]
     last, steps = lax.scan(step, 0.0, fnp.arange(3.0))
     pair = lax.scan(lambda c, v: ((c[0] + v, c[1]), None), (0.0, x), fnp.ones(2))[0]
@@ -158,7 +160,19 @@ def main() -> float:
     with fxflow.config.override(x64=True):
         total = -abs(1.0 - total) @ fnp.ones(()) if total.ndim else total
     print(fxflow.eval_shape(loss, params, x, y), sizes, largest, report, lowered)
-    print(by_both, square, last, steps, pair, running, mapped, tangent, layer)
+    print(
+        by_both,
+        slope,
+        doubled,
+        square,
+        last,
+        steps,
+        pair,
+        running,
+        mapped,
+        tangent,
+        layer,
+    )
     print(back(out), derivative(x), host, whole, each, chosen, number)
     return float(total)
 

@@ -20,6 +20,7 @@ from fxflow.devices import trees
 from fxflow.devices.trees import PyTreeDef, registry
 from fxflow.errors import TreeError
 
+K = TypeVar("K")
 R = TypeVar("R")
 
 _MISSING = object()
@@ -27,6 +28,19 @@ _MISSING = object()
 # -- working on trees ------------------------------------------------------------------
 
 
+# The items of a container may be trees themselves, so that their types are open.
+@overload
+def map(
+    f: Callable[..., Any], tree: dict[K, Any], *rest: Any, is_leaf: IsLeaf = None
+) -> dict[K, Any]: ...
+@overload
+def map(
+    f: Callable[..., Any], tree: list[Any], *rest: Any, is_leaf: IsLeaf = None
+) -> list[Any]: ...
+@overload
+def map(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
+) -> Any: ...
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Applies a function to each leaf.
 
