@@ -291,7 +291,7 @@ def _elsewhere(name: str) -> str | None:
         if not stated.search(_source(place)):
             continue
         module = importlib.import_module(f"fxflow.{place}".rstrip("."))
-        if name in getattr(module, "__all__", ()):
+        if name in dir(module):
             return f"{place}.{name}".lstrip(".")
     for table in _CALLED_HERE.values():
         if name in table:

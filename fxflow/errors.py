@@ -330,9 +330,11 @@ class RetraceWarning(UserWarning):
     """
 
 
-__all__ = [
-    name
-    for name, value in list(globals().items())
-    if isinstance(value, type) and value.__module__ == __name__
-]
-answer(globals(), __all__)
+answer(
+    globals(),
+    [
+        name
+        for name, value in list(globals().items())
+        if isinstance(value, type) and value.__module__ == __name__
+    ],
+)

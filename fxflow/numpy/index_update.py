@@ -132,11 +132,11 @@ class IndexedArray:
     def __repr__(self) -> str:
         return f"IndexedArray({self.array!r}, {self.index!r})"
 
-    __iadd__ = _in_place("+=", "add")
-    __isub__ = _in_place("-=", "subtract")
-    __imul__ = _in_place("*=", "multiply")
-    __itruediv__ = _in_place("/=", "divide")
-    __ipow__ = _in_place("**=", "power")
+    __iadd__: Any = _in_place("+=", "add")
+    __isub__: Any = _in_place("-=", "subtract")
+    __imul__: Any = _in_place("*=", "multiply")
+    __itruediv__: Any = _in_place("/=", "divide")
+    __ipow__: Any = _in_place("**=", "power")
 
     def get(
         self,
