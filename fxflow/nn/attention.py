@@ -67,7 +67,8 @@ def dot_product_attention(
 
     Special cases:
       A position that sees nothing gets the mean of the values (as all products are
-      equally small), or 0 if it lies beyond its `query_seq_lengths`.
+      equally small), or 0 if it lies beyond its `query_seq_lengths`. A bias of -inf is
+      as False in the mask.
 
     Example:
       >>> x = fnp.ones((2, 5, 4, 8))
@@ -149,11 +150,14 @@ def _attend(
         query, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide
     )
     logits = fnp.multiply(fnp.transpose(products, (0, 1, 3, 2, 4)), scale)
+    seen = _visible(mask, full, groups, is_causal, window, lengths[1])
     if bias is not None:
         bias = _of_rank_4("bias", bias, full)
-        bias = lax.convert_element_type(bias, wide)
-        logits = fnp.add(logits, _grouped(bias, groups))
-    seen = _visible(mask, full, groups, is_causal, window, lengths[1])
+        bias = _grouped(lax.convert_element_type(bias, wide), groups)
+        logits = fnp.add(logits, bias)
+        # A bias of -inf is a mask: a row of nothing else must not become nan.
+        there = fnp.not_equal(bias, -math.inf)
+        seen = there if seen is None else fnp.logical_and(seen, there)
     inside = None
     if lengths[0] is not None:
         inside = _within("query_seq_lengths", lengths[0], batch, length)
@@ -199,6 +203,7 @@ def _fused(
     dtype = typeof(query).dtype
     if bias is not None:
         bias = lax.convert_element_type(_of_rank_4("bias", bias, full), dtype)
+        bias = fnp.where(fnp.equal(bias, -math.inf), _lowest(dtype), bias)
     if mask is not None:
         mask = _checked_mask(mask, full)
         bias = fnp.where(mask, 0 if bias is None else bias, _lowest(dtype))

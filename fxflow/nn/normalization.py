@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.gradient_control import stop_gradient
+from fxflow.transforms.custom_jvp import custom_jvp
 
 Axis = int | Sequence[int] | None
 
@@ -29,17 +31,31 @@ def _floats(name: str, x: Any, complex_too: bool = False) -> Any:
     return lax.convert_element_type(x, dtypes.to_inexact(aval.dtype))
 
 
+def _wide(x: Any) -> Any:
+    """Returns 16-bit floats as float32: their sums overflow, or stop growing."""
+    if dtypes.bits(typeof(x).dtype) >= 32:
+        return x
+    return lax.convert_element_type(x, dtypes.float32)
+
+
+def _like(x: Any, out: Any) -> Any:
+    dtype = typeof(x).dtype
+    same = typeof(out).dtype == dtype
+    return out if same else lax.convert_element_type(out, dtype)
+
+
 def _shifted(x: Any, axis: Any, where: Any) -> Any:
     """Returns `x` minus its maximum along the axes, for which exp cannot overflow.
 
-    Masked elements become -inf. The maximum is held constant: it cancels.
+    Masked elements become -inf. 16-bit floats are widened.
     """
+    x = _wide(x)
     if where is not None:
         x = fnp.where(where, x, -math.inf)
     top = fnp.max(x, axis, keepdims=True, initial=-math.inf)
     if where is not None:
         top = fnp.where(fnp.equal(top, -math.inf), 0, top)
-    return fnp.subtract(x, stop_gradient(top))
+    return fnp.subtract(x, top)
 
 
 def _total(powers: Any, axis: Any, where: Any) -> Any:
@@ -83,9 +99,36 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       >>> nn.softmax(fnp.array([0.0, 0.0])).tolist()
       [0.5, 0.5]
     """
-    powers = fnp.exp(_shifted(_floats("softmax", x, True), axis, where))
-    out = fnp.divide(powers, _total(powers, axis, where))
+    out: Array = _softmax(_floats("softmax", x, True), axis, where)
+    return out
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _softmax(x: Any, axis: Axis, where: Any) -> Any:
+    powers = fnp.exp(_shifted(x, axis, where))
+    out = _like(x, fnp.divide(powers, _total(powers, axis, where)))
     return out if where is None else fnp.where(where, out, 0)
+
+
+@_softmax.defjvp
+def _softmax_rule(axis: Axis, primals: Any, tangents: Any) -> Any:
+    (x, where), (dx, _) = primals, tangents
+    p = _softmax(x, axis, where)
+    return p, fnp.multiply(p, _less_mean(dx, p, axis, where))
+
+
+def _less_mean(tangent: Any, p: Any, axis: Axis, where: Any) -> Any:
+    """Returns tangents less their mean under probabilities.
+
+    Twice: what is left of an element whose probability is nearly 1 is rounding, and
+    the second mean is that of the others.
+    """
+    if where is not None:
+        tangent = fnp.where(where, tangent, 0)
+    for _ in range(2):
+        mean = fnp.sum(fnp.multiply(p, tangent), axis, keepdims=True)
+        tangent = fnp.subtract(tangent, mean)
+    return tangent
 
 
 @library("axis")
@@ -107,10 +150,25 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       >>> nn.log_softmax(fnp.array([1000.0, 0.0])).tolist()
       [0.0, -1000.0]
     """
-    shifted = _shifted(_floats("log_softmax", x, True), axis, where)
+    out: Array = _log_softmax(_floats("log_softmax", x, True), axis, where)
+    return out
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _log_softmax(x: Any, axis: Axis, where: Any) -> Any:
+    shifted = _shifted(x, axis, where)
     total = _total(fnp.exp(shifted), axis, where)
-    out = fnp.subtract(shifted, fnp.log(total))
+    out = _like(x, fnp.subtract(shifted, fnp.log(total)))
     return out if where is None else fnp.where(where, out, -math.inf)
+
+
+@_log_softmax.defjvp
+def _log_softmax_rule(axis: Axis, primals: Any, tangents: Any) -> Any:
+    (x, where), (dx, _) = primals, tangents
+    out = _log_softmax(x, axis, where)
+    tangent = _less_mean(dx, _softmax(x, axis, where), axis, where)
+    # Where nothing takes part, the result is constant.
+    return out, tangent if where is None else fnp.where(where, tangent, 0)
 
 
 @library("axis", "keepdims", "return_sign")
@@ -148,6 +206,34 @@ def logsumexp(
       1000.6931...
     """
     a = _floats("logsumexp", a, complex_too=True)
+    if b is None and not return_sign:
+        return _log_sum(a, axis, where, keepdims)
+    logarithm, sign = _log_of_sum(a, axis, where, keepdims, b, return_sign)
+    return (logarithm, sign) if return_sign else logarithm
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1, 3))
+def _log_sum(a: Any, axis: Axis, where: Any, keepdims: bool) -> Any:
+    return _log_of_sum(a, axis, where, keepdims)[0]
+
+
+@_log_sum.defjvp
+def _log_sum_rule(axis: Axis, keepdims: bool, primals: Any, tangents: Any) -> Any:
+    (a, where), (da, _) = primals, tangents
+    shares = fnp.multiply(_softmax(a, axis, where), da)
+    tangent = fnp.sum(shares, axis, keepdims=keepdims, where=where)
+    return _log_sum(a, axis, where, keepdims), tangent
+
+
+def _log_of_sum(
+    a: Any,
+    axis: Axis,
+    where: Any,
+    keepdims: bool,
+    b: Any = None,
+    return_sign: bool = False,
+) -> tuple[Any, Any]:
+    """Returns the logarithm of a sum, or of its absolute value, and its sign."""
     counted = where
     if b is not None:
         dtype = fnp.result_type(a, b)
@@ -156,6 +242,8 @@ def logsumexp(
         )
         used = fnp.not_equal(b, 0)
         counted = used if where is None else fnp.logical_and(used, where)
+        b = _wide(b)
+    given, a = a, _wide(a)
     is_complex = dtypes.is_complex(typeof(a).dtype)
     size = fnp.real(a) if is_complex else a
     top = fnp.max(size, axis, keepdims=True, initial=-math.inf, where=counted)
@@ -182,8 +270,8 @@ def logsumexp(
         total = fnp.where(some, total, 1)
         top = fnp.where(some, top, -math.inf)
     if return_sign:
-        return fnp.add(fnp.log(fnp.abs(total)), top), sign
-    return fnp.add(fnp.log(total), top)
+        total = fnp.abs(total)
+    return _like(given, fnp.add(fnp.log(total), top)), _like(given, sign)
 
 
 @library("axis", "keepdims")
@@ -259,6 +347,9 @@ def standardize(
             f'standardize: algorithm must be "fast" or "stable", got {algorithm!r}'
         )
     x = _floats("standardize", x)
+    known = [a for a in (mean, variance) if a is not None]
+    dtype = fnp.result_type(x, *known, epsilon)
+    x = _wide(x)
     if mean is None:
         mean = fnp.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
@@ -269,4 +360,5 @@ def standardize(
         # Rounding may leave a negative difference.
         variance = fnp.maximum(fnp.subtract(squares, fnp.square(mean)), 0)
     scale = lax.rsqrt(_floats("standardize", fnp.add(variance, epsilon)))
-    return fnp.multiply(fnp.subtract(x, mean), scale)
+    out = fnp.multiply(fnp.subtract(x, mean), scale)
+    return out if typeof(out).dtype == dtype else lax.convert_element_type(out, dtype)

@@ -152,8 +152,8 @@ class CustomFunction(Bindable[P, R]):
                 f"{self.setter}"
             )
         values = self.positional(args, kwargs)
-        # Nothing differentiates or records the call, so no rule is needed.
-        if isinstance(state.trace, EvalTrace):
+        # Nothing differentiates the call, so no rule is needed.
+        if isinstance(state.trace, EvalTrace) or state.trace.final:
             return self.fun(*values)
         call, leaves, body = self.traced(values)
         captured: list[Any] = []

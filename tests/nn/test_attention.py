@@ -134,3 +134,24 @@ def test_errors() -> None:
         nn.dot_product_attention(Q, K, V, local_window_size=-1)
     with pytest.raises(ArgumentError, match='implementation must be None, "xla" or'):
         nn.dot_product_attention(Q, K, V, implementation="fast")
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+def test_a_bias_of_minus_infinity_is_a_mask(run: Any) -> None:
+    """A row that sees nothing is the mean of the values, and slopes are finite."""
+    seen = MASK.copy()
+    seen[0, :, 1] = False
+
+    def loss(q: Any, k: Any, v: Any, bias: Any, mask: Any) -> Any:
+        out = nn.dot_product_attention(q, k, v, bias, mask)
+        return (out * np.arange(5, dtype="f4")).sum(), out
+
+    bias = np.broadcast_to(BIAS, (2, 4, 3, 6))
+    shut = np.where(seen, bias, np.float32(-np.inf))
+    slopes = fxflow.grad(loss, (0, 1, 2, 3), has_aux=True)
+    want, by_mask = run(slopes)(Q, K, V, bias, seen)
+    got, by_bias = run(slopes)(Q, K, V, shut, np.ones_like(seen))
+    np.testing.assert_array_equal(by_bias, by_mask)
+    for one, other in zip(got, want, strict=True):
+        assert np.isfinite(one).all()
+        np.testing.assert_allclose(one, other, 1e-6, 1e-7)

@@ -80,7 +80,7 @@ def kernel(
         seen &= (rows < own) & (columns < others)
     products = fnp.where(seen, products, -1e30)
     if sums is None:
-        sums = fnp.log(fnp.sum(fnp.exp(products), -1))
+        sums = nn.logsumexp(products, -1)
         weights = fnp.where(seen, fnp.exp(products - sums[..., None]), 0)
         mixed = fnp.einsum("bnts,bsnh->bnth", weights, every_v)
         found = [mixed, sums]
@@ -136,6 +136,20 @@ def test_as_xla(name: str) -> None:
         plain[1] = np.where(inside[:, :, None], plain[1], 0)
     for one, other in zip(fused, plain, strict=True):
         np.testing.assert_allclose(one, other, rtol=0.01, atol=0.02)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_bias_of_minus_infinity_is_a_mask() -> None:
+    seen = np.ones((B, N, T, S), bool)
+    seen[0, :, 1] = False
+    seen[:, :, :, 0] = False
+    bias = normal(B, N, T, S)
+    shut = np.where(seen, bias, -np.inf).astype(bias.dtype)
+    got = with_slopes("cudnn", shut, {})
+    want = with_slopes("cudnn", bias, {"mask": seen})
+    for one, other in zip(got, want, strict=True):
+        assert np.isfinite(one).all()
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.usefixtures("kernels")

@@ -1,6 +1,7 @@
 """Softmax, log-sum-exp, standardization."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +140,53 @@ def test_slopes_of_what_does_not_count() -> None:
         assert fxflow.grad(lambda x, f=f: f(x, where=none).sum())(x).tolist() == [0] * 4
     finite = lambda x: fnp.where(counts, nn.log_softmax(x, where=counts), 0).sum()
     assert fxflow.grad(finite)(x).tolist() == [0] * 4
+
+
+RUNS = pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+
+
+@RUNS
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_slopes_of_an_element_that_takes_all(dtype: str, run: Any) -> None:
+    """1 less its probability cancels; what it gives, the others get."""
+    with fxflow.config.override(x64=True):
+        x = np.array([[9, 0, -1], [40, 0, -3]], fnp.dtype(dtype))
+        with np.errstate(under="ignore"):
+            p = scipy.special.softmax(x.astype("f8"), -1)
+        rest = np.array([r - np.diag(np.diag(r)) for r in -p[:, :, None] * p[:, None]])
+        slope = rest - np.stack([np.diag(r.sum(1)) for r in rest])
+        info = fnp.finfo(dtype)
+        close = {"rtol": 20 * float(info.eps), "atol": 4 * float(info.tiny)}
+        for jacobian in (fxflow.jacfwd, fxflow.jacrev):
+            first = run(fxflow.vmap(jacobian(nn.softmax)))(x)
+            np.testing.assert_allclose(np.asarray(first).astype("f8"), slope, **close)
+            # The logarithm's slope by another element is the same number again.
+            first = np.asarray(run(fxflow.vmap(jacobian(nn.log_softmax)))(x))
+            want = slope[:, 0] / p[:, :1]
+            np.testing.assert_allclose(first[:, 0].astype("f8"), want, **close)
+            second = run(fxflow.vmap(jacobian(jacobian(nn.logsumexp))))(x)
+            np.testing.assert_allclose(np.asarray(second).astype("f8"), slope, **close)
+
+
+@RUNS
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_16_bits_are_taken_in_32(dtype: str, run: Any) -> None:
+    zeros = np.zeros(70_000, fnp.dtype(dtype))
+    ulp = float(fnp.finfo(dtype).eps)
+    for f, want in (
+        (nn.softmax, 1 / 70_000),
+        (nn.log_softmax, -math.log(70_000)),
+        (nn.logsumexp, math.log(70_000)),
+        (nn.logmeanexp, 0),
+        (lambda x: nn.logsumexp(x, b=np.ones((), x.dtype)), math.log(70_000)),
+    ):
+        out = run(f)(zeros)
+        assert out.dtype == zeros.dtype
+        np.testing.assert_allclose(np.asarray(out).astype("f8"), want, ulp, 1e-4)
+    # A square of 300 has no float16.
+    far = np.array([-300, 300, 300, -300], zeros.dtype)
+    out = np.asarray(run(nn.standardize)(far)).astype("f8")
+    np.testing.assert_allclose(out, [-1, 1, 1, -1], 2 * ulp)
 
 
 def test_standardize_moments() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import custom_jvp, jit, lax, vmap
+from fxflow.core.ir.staging import trace_flat
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.transforms.custom_function import SymbolicZero
 
@@ -201,3 +202,14 @@ def test_errors_of_arguments():
     keyword_only.defjvp(lambda p, t: (p[0], t[0]))
     with pytest.raises(ArgumentError, match="k can only be given by keyword"):
         keyword_only(1.0, k=2)
+
+
+def test_nothing_is_called_where_nothing_differentiates():
+    """A library function's eager plan is run as it is: a call would cost more."""
+    x = fxflow.numpy.ones(3)
+    graph, _ = trace_flat(
+        lambda x: [fxflow.nn.softmax(x)], [fxflow.typeof(x)], final=True
+    )
+    assert "custom_jvp" not in {node.primitive.name for node in graph.nodes}
+    graph, _ = trace_flat(lambda x: [fxflow.nn.softmax(x)], [fxflow.typeof(x)])
+    assert "custom_jvp" in {node.primitive.name for node in graph.nodes}

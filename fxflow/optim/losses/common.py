@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -263,7 +264,7 @@ def kl_divergence(
       DtypeError: the predictions are no floats.
 
     Special cases:
-      A target of 0 adds 0.
+      A target of 0 adds 0, even where log p is -inf.
 
     Example:
       >>> p = fnp.array([0.5, 0.5])
@@ -277,6 +278,9 @@ def kl_divergence(
     none = fnp.equal(y, 0)
     # Where the target is 0, its logarithm and that one's derivative are not finite.
     log_y = fnp.log(fnp.where(none, 1, y))
+    # There the prediction may be 0 as well.
+    lost = fnp.logical_and(none, fnp.equal(log_p, -math.inf))
+    log_p = fnp.where(lost, 0, log_p)
     terms = fnp.multiply(y, fnp.subtract(fnp.where(none, 0, log_y), log_p))
     return fnp.sum(terms, axis, where=where)
 
@@ -602,6 +606,9 @@ def kl_divergence_with_log_targets(
     Returns:
       An array without that axis.
 
+    Special cases:
+      A target of 0, whose logarithm is -inf, adds 0.
+
     Example:
       >>> log_p = fnp.log(fnp.array([0.5, 0.5]))
       >>> float(optim.losses.kl_divergence_with_log_targets(log_p, log_p))
@@ -609,8 +616,13 @@ def kl_divergence_with_log_targets(
 
     Reference: Kullback and Leibler 1951.
     """
-    error = difference("kl_divergence_with_log_targets", log_targets, log_predictions)
-    return fnp.sum(fnp.multiply(fnp.exp(log_targets), error), axis, where=where)
+    name = "kl_divergence_with_log_targets"
+    none = fnp.equal(floats(name, "log_targets", log_targets), -math.inf)
+    error = difference(
+        name, fnp.where(none, 0, log_targets), fnp.where(none, 0, log_predictions)
+    )
+    terms = fnp.multiply(fnp.exp(log_targets), error)
+    return fnp.sum(terms, axis, where=where)
 
 
 @library("axis")

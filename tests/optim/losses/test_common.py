@@ -1,5 +1,6 @@
 """Losses against optax; special cases and slopes."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,24 @@ def test_slopes_at_special_points() -> None:
     assert np.isfinite(np.asarray(fxflow.grad(divergence)(zero))).all()
     slopes = fxflow.vmap(fxflow.grad(losses.huber_loss))(np.array([-3.0, 0.5, 1.0]))
     np.testing.assert_allclose(slopes, [-1.0, 0.5, 1.0])
+
+
+def test_a_divergence_where_prediction_and_target_are_zero() -> None:
+    with np.errstate(divide="ignore"):
+        log_p = np.log(np.float32([0, 0.5, 0.5]))
+        log_y = np.log(np.float32([0, 0.25, 0.75]))
+    want = 0.25 * math.log(0.5) + 0.75 * math.log(1.5)
+    for f, y in (
+        (losses.kl_divergence, np.exp(log_y)),
+        (losses.kl_divergence_with_log_targets, log_y),
+        (losses.generalized_kl_divergence, np.exp(log_y)),
+    ):
+        for run in (f, fxflow.jit(f)):
+            assert float(run(log_p, y)) == pytest.approx(want, rel=1e-6)
+            by_p, by_y = fxflow.grad(run, (0, 1))(log_p, y)
+            assert np.isfinite(by_p).all()
+            assert np.isfinite(by_y).all()
+            assert float(by_p[0]) == 0
 
 
 def test_errors() -> None:
