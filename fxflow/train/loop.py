@@ -20,13 +20,22 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
+from fxflow.core.arrays import is_arraylike, typeof
 from fxflow.core.boundary import boundary
 from fxflow.devices import process_count, process_index
 from fxflow.distributed.multihost import (
@@ -34,13 +43,12 @@ from fxflow.distributed.multihost import (
     process_allgather,
     reached_preemption_sync_point,
 )
-from fxflow.errors import ArgumentError, CheckpointError, NonFiniteError
+from fxflow.errors import ArgumentError, CheckpointError
 from fxflow.lax.axes import integer, natural, number
+from fxflow.train._nonfinite import Watch
 from fxflow.train._paths import path_name
 from fxflow.train.checkpoint import Checkpointer
 from fxflow.train.data import DataIterator, Dataset, iterable
-from fxflow.train.precision import all_finite, select_tree
-from fxflow.transforms.jit import jit
 
 S = TypeVar("S")
 B = TypeVar("B")
@@ -111,7 +119,9 @@ class Hook(Protocol):
     """What `run` calls after each step and each epoch.
 
     One that remembers anything for its decisions has `get_state()`, a pytree of
-    numbers, and `set_state(state)`, so that a resumed run decides likewise.
+    numbers, and `set_state(state)`, so that a resumed run decides likewise. Its state
+    is found again by its `name`, if it has that attribute, or that of its class. So
+    the other hooks of a run that is resumed may be others.
     """
 
     def __call__(self, progress: Progress[Any], /) -> Any:
@@ -209,6 +219,7 @@ class EarlyStopping:
       patience: after how many values in a row that are not better it stops.
       mode: whether larger or smaller is better.
       least: by how much a value must be better to count.
+      name: by which a resumed run finds its state among those of several such hooks.
 
     Raises:
       ArgumentError: an argument is out of range.
@@ -220,6 +231,7 @@ class EarlyStopping:
         *,
         mode: Literal["max", "min"] = "min",
         least: float = 0.0,
+        name: str = "",
     ) -> None:
         if integer("EarlyStopping", "patience", patience) < 1 or least < 0:
             raise ArgumentError(
@@ -228,7 +240,7 @@ class EarlyStopping:
             )
         if mode not in ("max", "min"):
             raise ArgumentError(f"EarlyStopping: mode must be max or min, got {mode!r}")
-        self._patience, self._least = patience, least
+        self.name, self._patience, self._least = name, patience, least
         self._sign = 1.0 if mode == "max" else -1.0
         #: The best value so far, larger is better; and how many came since.
         self._best, self._since = -math.inf, 0
@@ -266,6 +278,48 @@ class EarlyStopping:
           state: what `get_state` gave.
         """
         self._best, self._since = float(state["best"]), int(state["since"])
+
+
+@runtime_checkable
+class _Remembering(Protocol):
+    """A hook that has a state."""
+
+    def get_state(self) -> Any: ...
+
+    def set_state(self, state: Any) -> None: ...
+
+
+def _name_of(hook: Any) -> str:
+    """Returns the name by which a hook's state is found again."""
+    name = getattr(hook, "name", "") or getattr(hook, "__qualname__", "")
+    return str(name or type(hook).__qualname__)
+
+
+def _give_back(states: Sequence[tuple[str, Any]], hooks: Sequence[Any]) -> None:
+    """Gives hooks the states that those of their names had; warns of what is left.
+
+    Args:
+      states: name and state of each hook of the checkpoint that had one. Names are
+        empty in checkpoints of older versions.
+      hooks: of this run.
+    """
+    saved: dict[str, list[Any]] = {}
+    for name, state in states:
+        saved.setdefault(name, []).append(state)
+    remembering = [hook for hook in hooks if isinstance(hook, _Remembering)]
+    for name, found in saved.items():
+        now = [hook for hook in remembering if name in ("", _name_of(hook))]
+        if len(now) == len(found):
+            for hook, state in zip(now, found, strict=True):
+                hook.set_state(state)
+            continue
+        which = f"hook {name!r}" if name else "hooks with a state"
+        hint = " (give each of them a name of its own)" if now else ""
+        warnings.warn(
+            f"run: {which} is {len(found)} times in the checkpoint and {len(now)} "
+            f"times in this run{hint}: its state is ignored",
+            stacklevel=2,
+        )
 
 
 # -- the loop --------------------------------------------------------------------------
@@ -306,11 +360,12 @@ def run(
         by path; `logs.Logger` does not wait for them.
       log_every: of how many steps one is logged.
       checkpointer: where and how often the state is saved.
-      on_nonfinite: what to do when outputs are infinite or nan. `"stop"`: raise;
-        the error names the first leaf and the batch's position. `"skip"`: keep the
-        state from before the step, which must not donate it. `"rollback"`: go back to
-        the last checkpoint and on with the next batch, at most three times in a row.
-        None: nothing.
+      on_nonfinite: what to do when a step gives outputs that are infinite or nan, or a
+        state with more elements that are than it had before. `"stop"`: raise; the error
+        names the first leaf and the batch's position. `"skip"`: keep the state from
+        before the step, which must not donate it. `"rollback"`: go back to the last
+        checkpoint and on with the next batch, at most three times in a row. None:
+        nothing. Steps are looked at one step late, so that none is waited for.
 
     Returns:
       The last state, the number of steps, and why it ended.
@@ -412,11 +467,16 @@ class _Loop(Generic[S, B]):
         """Runs until the end, from the newest checkpoint if there is one."""
         progress = Progress(0, 0, state, is_chief=process_index() == 0)
         checkpointer = self._checkpointer
+        if checkpointer is not None and checkpointer.latest() is not None:
+            self._resume(checkpointer, progress)
+        watch = Watch(on_nonfinite, progress, lambda: self._roll_back(progress))
         if checkpointer is not None:
-            progress._save = lambda metrics: self._save(progress, metrics)
-            if checkpointer.latest() is not None:
-                self._resume(checkpointer, progress)
-        watch = _Watch(on_nonfinite, self, progress)
+
+            def save(metrics: Mapping[str, Any]) -> None:
+                watch.settle()
+                self._save(progress, metrics)
+
+            progress._save = save
         interrupted = _Interrupted()
         try:
             with interrupted.heard():
@@ -430,7 +490,7 @@ class _Loop(Generic[S, B]):
         return Outcome(progress.state, progress.step, reason)
 
     def _epochs_of(
-        self, progress: Progress[S], watch: _Watch, interrupted: _Interrupted
+        self, progress: Progress[S], watch: Watch, interrupted: _Interrupted
     ) -> str:
         """Runs epoch after epoch; returns why the run ends."""
         ends = [hook for hook in self._hooks if isinstance(hook, Every) and hook.epochs]
@@ -457,7 +517,7 @@ class _Loop(Generic[S, B]):
         self,
         batches: DataIterator[B],
         progress: Progress[S],
-        watch: _Watch,
+        watch: Watch,
         interrupted: _Interrupted,
     ) -> tuple[str, bool]:
         """Runs the steps of an epoch.
@@ -474,6 +534,7 @@ class _Loop(Generic[S, B]):
             if batch is _END:
                 return "", True
             before = progress.state
+            watch.begin(before)
             made = step(before, batch)
             if type(made) is not tuple or len(made) != 2:
                 raise ArgumentError(
@@ -483,7 +544,7 @@ class _Loop(Generic[S, B]):
             progress.step += 1
             progress.batch = batch
             self._position = batches.state
-            watch.look(before)
+            watch.look(before, self._position)
             for hook in hooks:
                 hook(progress)
             if log is not None and progress.step % self._log_every == 0:
@@ -506,13 +567,14 @@ class _Loop(Generic[S, B]):
         if position is None:
             position = self._dataset.source.start(progress.epoch)
         remembered = [
-            hook.get_state() if hasattr(hook, "get_state") else None
+            [_name_of(hook), hook.get_state()]
             for hook in self._hooks
+            if isinstance(hook, _Remembering)
         ]
         said = {
             "epoch": progress.epoch,
             "positions": _of_all(json.dumps(position)),
-            "hooks": remembered,
+            "hook_states": remembered,
         }
         metrics = scalars(progress.outputs) | dict(more or {})
         self._checkpointer.save(
@@ -524,7 +586,7 @@ class _Loop(Generic[S, B]):
         progress.state = checkpointer.restore(progress.state)
         progress.step = checkpointer.restored_step or 0
         said = checkpointer.metadata(progress.step)
-        positions, hooks = said["positions"], said["hooks"]
+        positions = said["positions"]
         if len(positions) != process_count() and len(set(positions)) > 1:
             raise CheckpointError(
                 f"run: the checkpoint has positions of {len(positions)} processes, "
@@ -532,16 +594,12 @@ class _Loop(Generic[S, B]):
             )
         own = process_index() if len(positions) == process_count() else 0
         self._position, progress.epoch = json.loads(positions[own]), said["epoch"]
-        if len(hooks) != len(self._hooks):
-            raise CheckpointError(
-                f"run: the checkpoint was made with {len(hooks)} hooks, now there are "
-                f"{len(self._hooks)}"
-            )
-        for hook, remembered in zip(self._hooks, hooks, strict=True):
-            if remembered is not None and hasattr(hook, "set_state"):
-                hook.set_state(remembered)
+        states = said.get("hook_states")
+        if states is None:  # of an older version, which did not name them
+            states = [["", state] for state in said["hooks"] if state is not None]
+        _give_back(states, self._hooks)
 
-    def roll_back(self, progress: Progress[S]) -> bool:
+    def _roll_back(self, progress: Progress[S]) -> bool:
         """Goes back to the last checkpoint's state; returns False if there is none."""
         assert self._checkpointer is not None
         self._checkpointer.wait()
@@ -550,11 +608,6 @@ class _Loop(Generic[S, B]):
         # The data go on: the same batch would do the same again.
         progress.state = self._checkpointer.restore(progress.state)
         return True
-
-    @property
-    def position(self) -> Any:
-        """The position of the data after the last step."""
-        return self._position
 
 
 def _of_all(text: str) -> list[str]:
@@ -591,72 +644,3 @@ def scalars(outputs: Any) -> dict[str, Any]:
         for path, leaf in tree.leaves_with_path(outputs)
         if is_arraylike(leaf) and not typeof(leaf).shape
     }
-
-
-# -- infinities and nan ----------------------------------------------------------------
-
-
-class _Watch:
-    """Looks for outputs that are not finite, one step late: a look waits for it."""
-
-    def __init__(
-        self, policy: str | None, loop: _Loop[Any, Any], progress: Progress[Any]
-    ) -> None:
-        self._policy, self._loop, self._progress = policy, loop, progress
-        self._finite = jit(all_finite)
-        self._select = jit(select_tree)
-        #: What is not looked at yet: the verdict, outputs, step, position.
-        self._late: tuple[Array, Any, int, Any] | None = None
-        self._rollbacks = 0
-
-    def look(self, before: Any) -> None:
-        """Takes the outputs of a step; looks at those of the one before."""
-        if self._policy is None:
-            return
-        progress = self._progress
-        inexact = [
-            leaf
-            for leaf in tree.leaves(progress.outputs)
-            if is_arraylike(leaf) and dtypes.is_inexact(typeof(leaf).dtype)
-        ]
-        finite = self._finite(inexact)
-        if self._policy == "skip":
-            progress.state = self._select(finite, progress.state, before)
-            return
-        self.settle()
-        self._late = (finite, progress.outputs, progress.step, self._loop.position)
-
-    def settle(self) -> None:
-        """Looks at what is not looked at yet."""
-        if self._late is None:
-            return
-        (finite, outputs, step, position), self._late = self._late, None
-        if bool(finite):
-            self._rollbacks = 0
-            return
-        text = (
-            f"run: step {step} gave {_first_bad(outputs)}; its batch is the one before "
-            f"position {position}"
-        )
-        if self._policy == "rollback":
-            self._rollbacks += 1
-            if self._rollbacks <= 3 and self._loop.roll_back(self._progress):
-                return
-            text += (
-                "; going back to the last checkpoint did not help"
-                if self._rollbacks > 3
-                else "; there is no checkpoint to go back to"
-            )
-        raise NonFiniteError(text)
-
-
-def _first_bad(outputs: Any) -> str:
-    """Names the first leaf that is not finite."""
-    for path, leaf in tree.leaves_with_path(outputs):
-        if is_arraylike(leaf) and dtypes.is_inexact(typeof(leaf).dtype):
-            host = np.asarray(leaf)
-            wrong = host[~np.isfinite(host)]
-            if wrong.size:
-                name = path_name(path, "output")
-                return f"{name} = {wrong.flat[0]}"
-    return "what is not finite"

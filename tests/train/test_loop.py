@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 import fxflow
 from fxflow import numpy as fnp
 from fxflow import random
-from fxflow.errors import ArgumentError, CheckpointError, NonFiniteError
+from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.train import data, loop
 from fxflow.train.checkpoint import Checkpointer
 from fxflow.train.loop import Progress
@@ -232,6 +233,91 @@ def test_roll_back(tmp_path: Path) -> None:
         )
 
 
+def slipped(state: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
+    """A finite loss; a parameter that is not, as of a gradient that is nan."""
+    params, best = state
+    params = {"w": params["w"] + fnp.sqrt(fnp.asarray(batch)), "n": params["n"] + 1}
+    return (params, best), {"loss": fnp.abs(fnp.asarray(batch))}
+
+
+def begun() -> Any:
+    # A state may hold infinities, as long as they do not become more.
+    return {"w": fnp.zeros(2), "n": 0}, fnp.array([fnp.inf, 1.0])
+
+
+@pytest.mark.parametrize("run_step", [slipped, fxflow.jit(slipped, donate_argnums=0)])
+def test_stop_at_a_state_that_is_not_finite(run_step: Any) -> None:
+    batches = [np.float32(n) for n in (1, 4, -1, 9)]
+    words = r"step 3 gave a state in which 0/w has 2 elements .*'read': 3"
+    with pytest.raises(NonFiniteError, match=words):
+        loop.run(run_step, begun(), batches, on_nonfinite="stop")
+    with pytest.raises(NonFiniteError, match="step 3 gave a state"):  # the last one
+        loop.run(run_step, begun(), batches[:3], on_nonfinite="stop")
+    assert loop.run(run_step, begun(), batches[:2], on_nonfinite="stop").step == 2
+
+
+def test_skip_a_state_that_is_not_finite() -> None:
+    batches = [np.float32(n) for n in (1, -1, 4, np.nan, 9)]
+    outcome = loop.run(slipped, begun(), batches, on_nonfinite="skip")
+    params, best = outcome.state
+    assert params["w"].tolist() == [6, 6] and int(params["n"]) == 3
+    assert best.tolist() == [np.inf, 1]
+
+
+@needs_safetensors
+def test_roll_back_from_a_state_that_is_not_finite(tmp_path: Path) -> None:
+    saved = []
+
+    def save(progress: Progress[Any]) -> None:
+        progress.save()
+        saved.append(np.asarray(progress.state[0]["w"]).tolist())
+
+    batches = [np.float32(n) for n in (1, -1, 4, 9, 16)]
+    with Checkpointer(tmp_path, every=100) as checkpoints:
+        outcome = loop.run(
+            slipped,
+            begun(),
+            batches,
+            hooks=[save],
+            checkpointer=checkpoints,
+            on_nonfinite="rollback",
+        )
+    # A hook saves no state that is at fault, so step 2 alone is lost.
+    assert saved == [[1, 1], [1, 1], [3, 3], [6, 6], [10, 10]]
+    assert outcome.state[0]["w"].tolist() == [10, 10]
+
+
+def test_a_hook_may_put_another_state() -> None:
+    def put(progress: Progress[Any]) -> None:
+        if progress.step == 2:
+            params, _ = progress.state
+            progress.state = params, fnp.array([fnp.inf, fnp.nan])
+
+    batches = [np.float32(n) for n in (1, 4, 9)]
+    for policy in ("stop", "skip"):
+        outcome = loop.run(slipped, begun(), batches, hooks=[put], on_nonfinite=policy)
+        assert outcome.state[0]["w"].tolist() == [6, 6]
+
+
+def test_finite_host_data_of_64_bits_are_finite() -> None:
+    step = lambda state, batch: (state, {"loss": np.float64(1e300), "more": 1e300})
+    assert loop.run(step, 1e300, [1, 2], on_nonfinite="stop").step == 2
+
+
+def test_leaves_on_devices_that_no_program_has_together() -> None:
+    first, second = fxflow.devices()[:2]
+
+    def step(state: Any, batch: Any) -> Any:
+        a, b = state
+        return (a + batch, b - fnp.log(batch)), {"loss": a}
+
+    batches = [np.float32(n) for n in (1, 2, 0, 4)]
+    state = (fxflow.device_put(1.0, first), fxflow.device_put(1.0, second))
+    assert loop.run(step, state, batches[:2], on_nonfinite="stop").step == 2
+    with pytest.raises(NonFiniteError, match="step 3 gave a state in which 1 has 1 el"):
+        loop.run(step, state, batches, on_nonfinite="stop")
+
+
 # -- resumed ---------------------------------------------------------------------------
 
 
@@ -295,11 +381,71 @@ def test_hooks_remember(tmp_path: Path) -> None:
 
     assert run(3).reason == "finished"
     assert run(5)[1:] == (4, "not better than 2 for 2 looks")
-    with (
-        pytest.raises(CheckpointError, match="made with 2 hooks, now there are 0"),
-        Checkpointer(tmp_path) as checkpoints,
+
+
+class Counting:
+    """A hook that counts steps."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.count = name, 0
+
+    def __call__(self, progress: Progress[Any]) -> None:
+        self.count += 1
+
+    def get_state(self) -> int:
+        return self.count
+
+    def set_state(self, state: int) -> None:
+        self.count = state
+
+
+def counted(folder: Path, steps: int, *hooks: Any) -> list[int]:
+    with Checkpointer(folder) as checkpoints:
+        loop.run(
+            lambda s, b: (s + b, None),
+            0,
+            range(9),
+            num_steps=steps,
+            hooks=hooks,
+            checkpointer=checkpoints,
+        )
+    return [hook.count for hook in hooks if isinstance(hook, Counting)]
+
+
+@needs_safetensors
+def test_other_hooks_when_resumed(tmp_path: Path) -> None:
+    show = lambda progress: None
+    assert counted(tmp_path, 2, Counting("a"), Counting("b")) == [2, 2]
+    # Hooks without a state come and go; the others are found by name.
+    assert counted(tmp_path, 3, show, Counting("b"), show, Counting("a")) == [3, 3]
+    with pytest.warns(
+        UserWarning, match=r"hook 'b' is 1 times in the checkpoint and 0"
     ):
-        loop.run(lambda s, b: (s, None), 0, range(5), checkpointer=checkpoints)
+        assert counted(tmp_path, 4, Counting("new"), Counting("a")) == [1, 4]
+    with pytest.warns(UserWarning, match=r"hook 'a' is 1 .* and 2 .*a name of its own"):
+        counts = counted(tmp_path, 5, Counting("a"), Counting("a"), Counting("new"))
+    assert counts == [1, 1, 2]
+    assert counted(tmp_path, 6, Counting("a"), Counting("a"), Counting("new")) == [
+        2,
+        2,
+        3,
+    ]
+
+
+@needs_safetensors
+def test_hooks_of_older_checkpoints(tmp_path: Path) -> None:
+    said = {"epoch": 0, "hooks": [None, 5, None, 6]}
+    said["positions"] = [json.dumps({"read": 1, "inner": None})]
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(1, 0, metadata=said)
+    assert counted(tmp_path, 2, Counting("a"), Counting("b")) == [6, 7]
+
+
+def test_an_outcome_is_a_tuple() -> None:
+    outcome = loop.run(lambda s, b: (s + b, None), 0, [1, 2])
+    state, steps, reason = outcome
+    assert isinstance(outcome, tuple) and outcome == (3, 2, "finished")
+    assert (state, steps, reason) == (3, 2, "finished")
 
 
 @needs_safetensors
