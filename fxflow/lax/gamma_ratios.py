@@ -8,6 +8,7 @@ they are computed (Didonato and Morris 1992, algorithm 708).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,16 @@ import numpy as np
 from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.lax.bitwise import bitwise_and
-from fxflow.lax.comparison import eq, ge, gt, le
+from fxflow.lax.comparison import eq, ge, gt, le, lt
 from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
+from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.exponential import log, log1p
 from fxflow.lax.gammas import lgamma
-from fxflow.lax.powers import square
+from fxflow.lax.powers import sqrt, square
 from fxflow.lax.select import select
+from fxflow.lax.special import scaled
 
 # log Γ(x) = (x - ½) log x - x + ½ log 2π + 1/12x - 1/360x³ + …  (DLMF 5.11.1); from
 # LARGE on these terms are exact to 64 bits.
@@ -46,6 +49,51 @@ def stirling_rest(x: Any) -> Any:
     for c in reversed(_STIRLING[:-1]):
         total = add(mul(total, inverse), arith.constant(c, dtype))
     return div(total, x)
+
+
+def horner(x: Any, coefficients: Sequence[Any]) -> tuple[Any, Any]:
+    """Returns Σ cₙ xⁿ and its derivative, of numbers or of arrays."""
+    total = full_like(x, 0)
+    slope = full_like(x, 0)
+    for c in reversed(coefficients):
+        slope = add(mul(slope, x), total)
+        c = arith.constant(c, typeof(x).dtype) if isinstance(c, float) else c
+        total = add(mul(total, x), c)
+    return total, slope
+
+
+# Up to this size of m its powers give log(1 + m) - m.
+_NEAR = 0.3
+
+
+def deviation(m: Any) -> tuple[Any, Any]:
+    """Returns η/m, where η²/2 = m - log(1 + m), and log(1 + m) / m, for small m."""
+    dtype = typeof(m).dtype
+    # log(1 + m) is 2 artanh(r), r = m / (2 + m).
+    inverse = div(arith.constant(1, dtype), add(m, arith.constant(2, dtype)))
+    r = mul(m, inverse)
+    count = 12 if dtypes.bits(dtype) == 64 else 5
+    rest, _ = horner(square(r), [1 / (2 * k + 3) for k in range(count)])
+    one = arith.constant(1, dtype)
+    log_ratio = scaled(2.0, mul(inverse, add(one, mul(square(r), rest))))
+    # (m - log(1 + m)) / m², without the cancellation.
+    half = mul(inverse, sub(one, scaled(2.0, mul(mul(r, inverse), rest))))
+    return sqrt(scaled(2.0, half)), log_ratio
+
+
+def excess(m: Any, log_of: Any = None) -> Any:
+    """Returns m - log(1 + m), without cancellation for small m.
+
+    Args:
+      m: float array.
+      log_of: log(1 + m), where that is known better than m.
+    """
+    near = lt(abs_(m), arith.constant(_NEAR, typeof(m).dtype))
+    close = select(near, m, full_like(m, 0))
+    root, _ = deviation(close)
+    if log_of is None:
+        log_of = log1p(select(near, full_like(m, 1), m))
+    return select(near, scaled(0.5, square(mul(close, root))), sub(m, log_of))
 
 
 def _drop(p: Any, q: Any) -> Any:

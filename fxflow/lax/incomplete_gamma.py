@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -33,8 +33,8 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as max_
-from fxflow.lax.exponential import exp, expm1, log, log1p
-from fxflow.lax.gamma_ratios import LARGE, stirling_rest
+from fxflow.lax.exponential import exp, expm1, log
+from fxflow.lax.gamma_ratios import LARGE, deviation, excess, horner, stirling_rest
 from fxflow.lax.gammas import digamma, lgamma, log_gamma_from_one
 from fxflow.lax.powers import pow as pow_
 from fxflow.lax.powers import sqrt, square
@@ -170,45 +170,6 @@ def _temme_coefficients(eps: float) -> tuple[tuple[float, ...], ...]:
     return tuple(row for row in kept if row)
 
 
-def _horner(x: Any, coefficients: Sequence[Any]) -> tuple[Any, Any]:
-    """Returns Σ cₙ xⁿ and its derivative, of numbers or of arrays."""
-    total = full_like(x, 0)
-    slope = full_like(x, 0)
-    for c in reversed(coefficients):
-        slope = add(mul(slope, x), total)
-        c = arith.constant(c, typeof(x).dtype) if isinstance(c, float) else c
-        total = add(mul(total, x), c)
-    return total, slope
-
-
-class _Deviation(NamedTuple):
-    """What is known of x = a (1 + m) for small m.
-
-    Attributes:
-      root: η/m, where η²/2 = m - log(1 + m).
-      log: log(1 + m) / m.
-    """
-
-    m: Any
-    root: Any
-    log: Any
-
-
-def _deviation(a: Any, x: Any) -> _Deviation:
-    dtype = typeof(x).dtype
-    m = div(sub(x, a), a)
-    # log(1 + m) is 2 artanh(r), r = m / (2 + m).
-    inverse = div(arith.constant(1, dtype), add(m, arith.constant(2, dtype)))
-    r = mul(m, inverse)
-    count = 12 if dtypes.bits(dtype) == 64 else 5
-    rest, _ = _horner(square(r), [1 / (2 * k + 3) for k in range(count)])
-    one = arith.constant(1, dtype)
-    log_ratio = scaled(2.0, mul(inverse, add(one, mul(square(r), rest))))
-    # (m - log(1 + m)) / m², without the cancellation.
-    half = mul(inverse, sub(one, scaled(2.0, mul(mul(r, inverse), rest))))
-    return _Deviation(m, sqrt(scaled(2.0, half)), log_ratio)
-
-
 class _Temme(NamedTuple):
     """P, Q, and dP/da divided by xᵃ e⁻ˣ / Γ(a+1)."""
 
@@ -220,13 +181,14 @@ class _Temme(NamedTuple):
 def _temme(a: Any, x: Any) -> _Temme:
     """Returns Temme's uniform asymptotic expansion (DLMF 8.12)."""
     dtype = typeof(x).dtype
-    m, root, log_ratio = _deviation(a, x)
+    m = div(sub(x, a), a)
+    root, log_ratio = deviation(m)
     eta = mul(m, root)
     inverse = div(arith.constant(1, dtype), a)
     table = _temme_coefficients(float(dtypes.finfo(dtype).eps) / 16)
-    columns = [_horner(eta, row) for row in table]
-    total, by_inverse = _horner(inverse, [value for value, _ in columns])
-    by_eta, _ = _horner(inverse, [slope for _, slope in columns])
+    columns = [horner(eta, row) for row in table]
+    total, by_inverse = horner(inverse, [value for value, _ in columns])
+    by_eta, _ = horner(inverse, [slope for _, slope in columns])
     t = mul(eta, sqrt(scaled(0.5, a)))
     peak = div(exp(neg(square(t))), scaled(math.sqrt(2 * math.pi), sqrt(a)))
     rest = mul(peak, total)
@@ -250,12 +212,7 @@ def _log_density(a: Any, x: Any) -> Any:
     # Both sides are computed: harmless values where the other one is taken.
     wide = select(large, a, bound)
     shift = div(sub(x, wide), wide)
-    near = lt(abs_(shift), arith.constant(_TEMME_RATIO, dtype))
-    close, root, _ = _deviation(wide, select(near, x, wide))
-    apart = select(near, full_like(x, 1), shift)
-    bend = select(
-        near, scaled(-0.5, square(mul(close, root))), sub(log1p(apart), apart)
-    )
+    bend = neg(excess(shift))
     stirling = sub(
         mul(wide, bend),
         add(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 import fxflow
 from fxflow import lax
@@ -57,3 +58,26 @@ def test_slope_is_the_density() -> None:
             np.testing.assert_allclose(bend(*args), second, 1e-5, 1e-6)
     with pytest.raises(NotDifferentiableError, match="with respect to x alone"):
         fxflow.grad(lax.betainc)(2.0, 3.0, 0.3)
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [("float64", 3e-16), ("float32", 1e-7)])
+def test_large_shapes(dtype: str, tol: float) -> None:
+    a, b, off = (
+        v.ravel().astype(dtype)
+        for v in np.meshgrid([12.0, 2e3, 1e6, 1e10], [15.0, 1.1e3, 1e7], [-2, 0, 0.5])
+    )
+    mean = a / (a + b)
+    x = mean + off * np.sqrt(mean * (1 - mean) / (a + b))
+    wide = [v.astype("f8") for v in (a, b, x)]
+    # x is known to its rounding, which moves the result by √a times that. SciPy itself
+    # is right to 2e-10 only.
+    near = tol * np.sqrt(np.minimum(wide[0], wide[1]) + 1e3) * 10 + 3e-10
+    with fxflow.config.override(x64=True):
+        for function in (lax.betainc, fxflow.jit(lax.betainc)):
+            error = np.asarray(function(a, b, x)) - scipy.special.betainc(*wide)
+            assert np.all(abs(error) < near), abs(error / near).max()
+        slope = fxflow.vmap(fxflow.grad(lax.betainc, 2))(a, b, x)
+        expected = scipy.stats.beta.pdf(wide[2], wide[0], wide[1])
+        met = (x < 1) & (expected > 0)
+        error = np.asarray(slope)[met] / expected[met] - 1
+        assert np.all(abs(error) < 10 * near[met])
