@@ -175,13 +175,15 @@ class ConvGeneralDilated(Bilinear):
         x = lhs.astype(wide).transpose(lhs_spec)
         w = rhs.astype(wide).transpose(rhs_spec)
         x = _dilate_and_pad(x, params["lhs_dilation"], params["padding"])
-        w = _dilate_and_pad(w, params["rhs_dilation"], ((0, 0),) * (w.ndim - 2))
         shape = tuple(out.shape[i] for i in out_spec)
         result = np.zeros(shape, wide)
         axes = tuple(range(2, x.ndim))
         if result.size and all(w.shape[i] for i in axes):
-            windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axes)
-            steps = tuple(slice(None, None, s) for s in params["window_strides"])
+            apart = params["rhs_dilation"]
+            spans = [dilated(n, d) for n, d in zip(w.shape[2:], apart, strict=True)]
+            windows = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
+            # An infinity does not meet a zero between elements of a dilated window.
+            steps = (slice(None, None, s) for s in (*params["window_strides"], *apart))
             windows = windows[(slice(None), slice(None), *steps)]
             groups = params["feature_group_count"]
             batch_groups = params["batch_group_count"]

@@ -1,4 +1,4 @@
-"""Operations made of what graph passes look for: loops, scatters, picks, products.
+"""Operations made of what graph passes look for: loops, scatters, picks, convolutions.
 
 What an operation does is drawn as lists of numbers, each taken modulo what there is to
 choose from.
@@ -361,3 +361,88 @@ def _products_parameters(rng: Rng, x: Type) -> dict[str, Any]:
 
 
 add("products", "passes", _products, full_rank(1, "f"), _products_parameters)
+
+
+# -- convolutions ----------------------------------------------------------------------
+
+_LAYOUTS = (
+    ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("HWNC", "IHWO", "CNHW"),
+    ("HCNW", "HOIW", "WHNC"),
+)  # fmt: skip
+
+
+def _convolutions(
+    api: Api,
+    x: Any,
+    sizes: Sequence[int],
+    window: Sequence[int],
+    padding: Sequence[Sequence[int]],
+    dilations: Sequence[Sequence[int]],
+    features: Sequence[int],
+    groups: int,
+    layout: int,
+    dtype: str,
+    around: str,
+) -> Any:
+    """A convolution of one axis or two, and what is computed of it."""
+    image = "HW"[: len(sizes)]
+    orders = [
+        "".join(c for c in order if c not in "HW" or c in image)
+        for order in _LAYOUTS[layout % len(_LAYOUTS)]
+    ]
+    strides, holes, apart = (tuple(d) for d in dilations)
+
+    def run(x: Any) -> Any:
+        lengths = dict(zip(image, sizes)) | {"N": 2, "C": features[0] * groups}
+        taps = dict(zip(image, window)) | {"I": features[0], "O": features[1] * groups}
+        left = _shaped(api, x, dtype, *(lengths[c] for c in orders[0]))
+        right = _shaped(api, x, dtype, *(taps[c] for c in orders[1]), at=2)
+        out = api.lax.conv_general_dilated(
+            left,
+            right,
+            strides,
+            [tuple(pair) for pair in padding],
+            holes,
+            apart,
+            tuple(orders),
+            groups,
+        )
+        return _flat(api, x, [_bounded(api, out), out[:1] * 2])
+
+    return _wrapped(api, around, run, x)
+
+
+def _convolutions_parameters(rng: Rng, x: Type) -> dict[str, Any]:
+    count = int(rng.integers(1, 3))
+    ones = [1] * count
+    sizes, window = (
+        [int(n) for n in rng.integers(low, high, count)]
+        for low, high in ((2, 7), (1, 5))
+    )
+    steps = [[int(n) for n in rng.integers(1, 4, count)] for _ in range(3)]
+    if rng.random() < 0.5:
+        steps = [ones, steps[1], ones]  # the image alone is dilated
+    elif rng.random() < 0.7:
+        steps[1] = ones
+    high = _one(rng, (3, 3, 9))
+    padding = []
+    for length, size, hole, apart in zip(sizes, window, steps[1], steps[2]):
+        low, above = (int(n) for n in rng.integers(-1, high, 2))
+        missing = (size - 1) * apart - (length - 1) * hole - low - above
+        padding.append([low, above + max(missing, 0)])  # one result at least
+    return {
+        "sizes": sizes,
+        "window": window,
+        "padding": padding,
+        "dilations": steps,
+        "features": [int(rng.integers(1, 4)), _one(rng, (1, 4, 9))],
+        "groups": _one(rng, (1, 1, 1, 2)),
+        "layout": int(rng.integers(1000)),
+        "dtype": _one(rng, ("float32", "float32", "float32", *DTYPES)),
+        "around": _one(rng, AROUND),
+    }
+
+
+add(
+    "convolutions", "passes", _convolutions, full_rank(1, "f"), _convolutions_parameters
+)

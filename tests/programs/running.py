@@ -52,6 +52,7 @@ def rewriting_small_programs(change: Callable[[Any, str, Any], None] = setattr) 
         "picks": {"_LEAST": 1, "_MANY": 0},
         "flattening": {"_LARGE": 1},
         "packing": {"_LEAST": 1, "_ROWS": 1},
+        "convolutions": {"_LEAST": 1},
     }
     for name, values in least.items():
         module = importlib.import_module(f"fxflow.transforms.passes.{name}")
