@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +27,7 @@ from fxflow.numpy._operands import (
     promote_inexact,
     size_of,
 )
-from fxflow.numpy.elementary import flat_at_zero
-from fxflow.numpy.reductions import accumulated, masked, reduction_docs, sum
+from fxflow.numpy.reductions import accumulated, length, masked, reduction_docs, sum
 
 
 def _count(
@@ -149,9 +149,11 @@ def average(
         return (out, lax.full_like(out, count)) if returned else out
     array, scale = promote_inexact("average", a, weights)
     scale = weights_of("average", array, scale, axis)
+    (array, dtype), (scale, _) = accumulated(array, None), accumulated(scale, None)
     total = sum(scale, axis=axis, keepdims=keepdims)
     out = lax.div(sum(lax.mul(array, scale), axis=axis, keepdims=keepdims), total)
-    return (out, total) if returned else out
+    out = convert(out, dtype)
+    return (out, convert(total, dtype)) if returned else out
 
 
 def _degrees(name: str, ddof: Any) -> Any:
@@ -238,6 +240,42 @@ def var(
       Array(1., dtype=float32)
     """
     no_out("var", out)
+    spread = _spread(a, axis, dtype, ddof, keepdims, where, mean, correction)
+    distance = spread.distance
+    if dtypes.is_complex(distance.aval.dtype):
+        square = lax.real(lax.mul(distance, lax.conj(distance)))
+    else:
+        square = lax.square(distance)
+    total = sum(square, axis=spread.axes, keepdims=keepdims)
+    return convert(_over(total, spread.divisor), spread.dtype)
+
+
+class _Spread(NamedTuple):
+    """What a variance is made of.
+
+    Attributes:
+      distance: from the mean; 0 where an element does not count.
+      axes: along which squares are added.
+      divisor: of their sum: a number, or an array.
+      dtype: of the result.
+    """
+
+    distance: Any
+    axes: tuple[int, ...]
+    divisor: Any
+    dtype: Any
+
+
+def _spread(
+    a: Any,
+    axis: Axes,
+    dtype: DTypeLike | None,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    mean: Any,
+    correction: Any,
+) -> _Spread:
     if correction is not None:
         if ddof:
             raise ArgumentError("var: give ddof or correction, not both")
@@ -252,25 +290,24 @@ def var(
     # Masked before it is squared: what does not count may be nan, and the derivative
     # of its square would be.
     distance = masked("var", lax.sub(wide, center), where, 0)
-    if dtypes.is_complex(wide.aval.dtype):
-        square = lax.real(lax.mul(distance, lax.conj(distance)))
+    divisor = _count("var", array, axes, where, keepdims)
+    if isinstance(divisor, int) and not isinstance(less, Tracer):
+        divisor = divisor - less
     else:
-        square = lax.square(distance)
-    total = sum(square, axis=axes, keepdims=keepdims)
-    count = _count("var", array, axes, where, keepdims)
-    if isinstance(count, int) and not isinstance(less, Tracer):
-        count = count - less
-        variance = _divided(total, count) if count > 0 else lax.full_like(total, np.nan)
-    else:
-        both = promote_inexact("var", count, less)
-        divisor = lax.sub(*(convert(number, total.aval.dtype) for number in both))
-        # A traced ddof or mask: whether any degree of freedom is left is known at run
-        # time only.
-        valid = lax.gt(divisor, lax.full_like(divisor, 0))
-        variance = lax.select(
-            valid, lax.div(total, divisor), lax.full_like(total, np.nan)
-        )
-    return convert(variance, result)
+        real = dtypes.to_real(distance.aval.dtype)
+        both = promote_inexact("var", divisor, less)
+        divisor = lax.sub(*(convert(number, real) for number in both))
+    return _Spread(distance, axes, divisor, result)
+
+
+def _over(total: Any, divisor: Any) -> Any:
+    """Returns a sum over its degrees of freedom, nan if there are none."""
+    if isinstance(divisor, int | float):
+        return _divided(total, divisor) if divisor > 0 else lax.full_like(total, np.nan)
+    # A traced ddof or mask: whether any degree of freedom is left is known at run
+    # time only.
+    valid = lax.gt(divisor, lax.full_like(divisor, 0))
+    return lax.select(valid, lax.div(total, divisor), lax.full_like(total, np.nan))
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
@@ -294,21 +331,21 @@ def std(
       correction: the same as `ddof`, the array API's name.
 
     Special cases:
-      The derivative of a standard deviation of 0 is 0.
+      The derivative of a standard deviation of 0 is 0. Squares of distances that are
+      very large or small do not over- or underflow.
 
     Example:
       >>> std(np.array([1.0, 3.0]))
       Array(1., dtype=float32)
     """
-    variance = var(
-        a,
-        axis=axis,
-        dtype=dtype,
-        out=out,
-        ddof=ddof,
-        keepdims=keepdims,
-        where=where,
-        mean=mean,
-        correction=correction,
-    )
-    return flat_at_zero(lax.sqrt, variance)
+    no_out("std", out)
+    spread = _spread(a, axis, dtype, ddof, keepdims, where, mean, correction)
+    divisor = spread.divisor
+    if isinstance(divisor, int | float):
+        root: Any = math.sqrt(divisor) if divisor > 0 else 0
+    else:
+        valid = lax.gt(divisor, 0)
+        root = lax.sqrt(lax.select(valid, divisor, 1))
+        root = lax.select(valid, root, 0)
+    distance = length(spread.distance, spread.axes, keepdims)
+    return convert(_over(distance, root), spread.dtype)

@@ -13,14 +13,8 @@ from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import ArrayLike, Axes, convert, promote_inexact
 from fxflow.numpy.elementary import flat_at_zero
-from fxflow.numpy.reductions import max, min, sum
-
-
-def _squares(x: Array) -> Array:
-    if dtypes.is_complex(x.aval.dtype):
-        # Not the square of abs, which takes a root first and has no derivative at 0.
-        return lax.real(x * lax.conj(x))
-    return lax.square(x)
+from fxflow.numpy.reductions import accumulated, length, max, min, sum
+from fxflow.numpy.selection import choose_between
 
 
 def _greatest(x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
@@ -35,7 +29,7 @@ def _least(x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
 
 def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if order is None or order == 2:
-        return flat_at_zero(lax.sqrt, sum(_squares(x), axis=axes, keepdims=keepdims))
+        return length(x, axes, keepdims)
     if order == math.inf:
         return _greatest(lax.abs(x), axes, keepdims)
     if order == -math.inf:
@@ -46,13 +40,24 @@ def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
         return sum(convert(counts, dtype), axis=axes, keepdims=keepdims)
     if order == 1:
         return sum(lax.abs(x), axis=axes, keepdims=keepdims)
-    total = sum(lax.abs(x) ** order, axis=axes, keepdims=keepdims)
+    size = lax.abs(x)
+    wide, dtype = accumulated(size, None)
+    # Of quotients by the element that counts most: powers would over- or underflow.
+    if order > 0:
+        most = max(wide, axis=axes, keepdims=True, initial=0)
+    else:
+        most = min(wide, axis=axes, keepdims=True, initial=math.inf)
+    usable = (most > 0) & (most < math.inf)
+    unit = lax.stop_gradient(choose_between(usable, most, lax.full_like(most, 1)))
+    total = sum((wide / unit) ** order, axis=axes, keepdims=keepdims)
+    unit = lax.reshape(unit, total.aval.shape)
 
     def root(x: Any) -> Any:
         return x ** (1 / order)
 
     # The p-th root is infinitely steep at 0, where the norm has 0 as a subgradient.
-    return flat_at_zero(root, total) if order > 0 else root(total)
+    out = flat_at_zero(root, total) if order > 0 else root(total)
+    return convert(out * unit, dtype)
 
 
 def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
+from fxflow.core.ir import arith
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -24,6 +25,7 @@ from fxflow.numpy._operands import (
     no_out,
     size_of,
 )
+from fxflow.numpy.elementary import flat_at_zero
 
 
 def _kept(value: Array, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Array:
@@ -144,6 +146,37 @@ def _start(name: str, initial: Any, like: Any) -> Any:
         raise ShapeError(f"{name}: initial must be a number, got {value.aval}")
     value = convert(value, like.aval.dtype)
     return repeated(value, like.aval.shape) if like.aval.ndim else value
+
+
+def length(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Returns the root of the sum of squares, whose derivative at 0 is taken for 0.
+
+    Vectors with a very large or small element are scaled by a power of two first, as
+    squares would over- or underflow; 16-bit floats are made 32-bit ones.
+
+    Args:
+      x: float or complex array or tracer.
+      axes: along which the elements of a vector lie.
+      keepdims: whether they stay, with length 1.
+    """
+    parts = [lax.real(x), lax.imag(x)] if dtypes.is_complex(x.aval.dtype) else [x]
+    wide = [accumulated(part, None)[0] for part in parts]
+    dtype = wide[0].aval.dtype
+    most = functools.reduce(
+        lax.max, [max(lax.abs(w), axis=axes, keepdims=True, initial=0) for w in wide]
+    )
+    # Beyond the fourth root of the largest number (of its exponent a quarter), and
+    # below its inverse: then squares and their sums are far from both ends.
+    largest = int(dtypes.finfo(dtype).maxexp)
+    bound, factor = 2.0 ** (largest // 4), 2.0 ** (largest * 5 // 8)
+    one = arith.constant(1, dtype)
+    scale = lax.select(lax.gt(most, bound), 1 / factor, one)
+    scale = lax.stop_gradient(lax.select(lax.lt(most, 1 / bound), factor, scale))
+    squares = [lax.square(lax.mul(w, repeated(scale, w.aval.shape))) for w in wide]
+    total = sum(functools.reduce(lax.add, squares), axis=axes, keepdims=keepdims)
+    scale = lax.reshape(scale, total.aval.shape)
+    root = lax.div(flat_at_zero(lax.sqrt, total), scale)
+    return convert(root, parts[0].aval.dtype)
 
 
 @library("axis", "dtype", "out", "keepdims", "promote_integers")

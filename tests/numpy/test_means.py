@@ -1,5 +1,7 @@
 """Means and variances against NumPy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,31 @@ def test_slope_of_a_deviation_of_0() -> None:
     slope = fxflow.grad(lambda x: fnp.std(x, axis=1).sum())(x)
     want = (x - x.mean(1, keepdims=True))[1] / (3 * x[1].std())
     np.testing.assert_allclose(slope, [[0, 0, 0], want], 1e-6)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+def test_deviations_do_not_over_or_underflow(run: Any) -> None:
+    unit = np.float32([1, 2, 6])
+    for options in ({}, {"ddof": 1}, {"where": np.array([True, True, False])}):
+        f = lambda x, options=options: fnp.std(x, **options)
+        value, slope = fxflow.value_and_grad(f)(unit)
+        for size in (1e-25, 1e25):
+            got, by_x = run(fxflow.value_and_grad(f))(unit * np.float32(size))
+            np.testing.assert_allclose(got / size, value, 1e-5)
+            np.testing.assert_allclose(by_x, slope, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", ["std", "nanstd", "var", "mean", "nanmean"])
+def test_moments_of_16_bits_are_taken_in_32(name: str, run: Any) -> None:
+    f = getattr(fnp, name)
+    for size in (300, 1e-3) if "std" in name else (1,):
+        x = np.tile(np.float16([size, 3 * size]), 35_000)
+        want = getattr(np, name)(x.astype("f4"))
+        assert run(f)(x).dtype == np.float16
+        assert float(run(f)(x)) == pytest.approx(want, rel=1e-3)
+
+
+def test_a_weighted_mean_of_16_bits_is_taken_in_32() -> None:
+    x = np.ones(70_000, np.float16)
+    assert float(fnp.average(x, weights=x)) == 1

@@ -92,3 +92,45 @@ def test_slope_at_zero(order: Any) -> None:
     zero = np.zeros(3, np.float32)
     for slope in (fxflow.grad, fxflow.jacfwd):
         assert slope(lambda x: fnp.linalg.norm(x, order))(zero).tolist() == [0, 0, 0]
+
+
+RUNS = pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+
+
+@RUNS
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("order", [None, 2, 3, -2])
+def test_squares_do_not_over_or_underflow(order: Any, dtype: str, run: Any) -> None:
+    with fxflow.config.override(x64=True):
+        far = float(np.finfo(dtype).max) ** 0.7
+        unit = np.array([3, 4j if dtype == "complex64" else 4], dtype)
+        f = lambda x: fnp.linalg.norm(x, order)
+        for size in (1 / far, 1.0, far):
+            x = (unit * size).astype(dtype)
+            value, slope = run(fxflow.value_and_grad(f))(x)
+            want, direction = fxflow.value_and_grad(f)(unit)
+            np.testing.assert_allclose(value / size, want, 1e-5)
+            np.testing.assert_allclose(slope, direction, 1e-5, 1e-6)
+            if dtype != "complex64":
+                bend = np.asarray(run(fxflow.hessian(f))(x)) * size
+                np.testing.assert_allclose(bend, fxflow.hessian(f)(unit), 1e-4, 1e-6)
+
+
+@RUNS
+def test_the_norm_of_16_bits_is_taken_in_32(run: Any) -> None:
+    x = np.float16([300, 400])
+    assert float(run(fnp.linalg.norm)(x)) == 500
+    assert float(run(fnp.linalg.norm)(x * np.float16(1e-7))) == pytest.approx(
+        np.linalg.norm((x * np.float16(1e-7)).astype("f4")), rel=1e-3
+    )
+    assert np.asarray(run(fxflow.grad(fnp.linalg.norm))(x)).tolist() == [
+        *np.float16([0.6, 0.8])
+    ]
+
+
+def test_norms_of_infinities() -> None:
+    inf, nan = np.inf, np.nan
+    for order in (None, 3):
+        assert float(fnp.linalg.norm(np.float32([inf, 1]), order)) == inf
+        assert np.isnan(float(fnp.linalg.norm(np.float32([nan, 1]), order)))
+        assert float(fnp.linalg.norm(np.float32([0, 0]), order)) == 0
