@@ -13,7 +13,7 @@ from fxflow.optim.base import (
     Mask,
     Scalar,
     ScalarOrSchedule,
-    chain,
+    wide_chain,
 )
 from fxflow.optim.moments import (
     scale_by_adam,
@@ -37,7 +37,8 @@ adam_docs = shared("""
       b2: β₂, decay of the second moments v.
       eps: ε, added to the root.
       eps_root: ε̄, added under the root.
-      mu_dtype: of the first moments; None means that of the parameters.
+      mu_dtype: of the first moments; None means that of the parameters, float32 at
+        least.
       nesterov: whether to look ahead.
       weight_decay: λ.
       mask: which parameters decay; see `masked`.
@@ -67,7 +68,7 @@ def adam(
 
     Args:
       eps_root: ε̄; above 0 if gradients flow through the update.
-      mu_dtype: of m; None means that of the parameters.
+      mu_dtype: of m; None means that of the parameters, float32 at least.
       nesterov: whether to look ahead (NAdam).
 
     Example:
@@ -78,7 +79,7 @@ def adam(
 
     Reference: Kingma and Ba 2015.
     """
-    return chain(
+    return wide_chain(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         scale_by_learning_rate(learning_rate),
     )
@@ -114,7 +115,7 @@ def adamw(
 
     Reference: Loshchilov and Hutter 2019, "Decoupled weight decay regularization".
     """
-    return chain(
+    return wide_chain(
         # Decoupled: the decay comes after Adam's division, which does not reach it.
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         add_decayed_weights(weight_decay, mask),
@@ -204,7 +205,9 @@ def adamax(
 
     Reference: Kingma and Ba 2015, section 7.
     """
-    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return wide_chain(
+        scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate)
+    )
 
 
 @adam_docs
@@ -233,7 +236,7 @@ def adamaxw(
 
     Reference: Kingma and Ba 2015; Loshchilov and Hutter 2019.
     """
-    return chain(
+    return wide_chain(
         scale_by_adamax(b1, b2, eps),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -264,7 +267,7 @@ def amsgrad(
 
     Reference: Reddi, Kale, Kumar 2018, "On the convergence of Adam and beyond".
     """
-    return chain(
+    return wide_chain(
         scale_by_amsgrad(
             b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
         ),
@@ -291,7 +294,7 @@ def adabelief(
 
     Reference: Zhuang et al. 2020, "AdaBelief optimizer".
     """
-    return chain(
+    return wide_chain(
         scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
         scale_by_learning_rate(learning_rate),
     )
@@ -313,7 +316,7 @@ def yogi(
 
     Reference: Zaheer et al. 2018, "Adaptive methods for nonconvex optimization".
     """
-    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return wide_chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
 @adam_docs
@@ -339,7 +342,7 @@ def radam(
 
     Reference: Liu et al. 2020, "On the variance of the adaptive learning rate".
     """
-    return chain(
+    return wide_chain(
         scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
         scale_by_learning_rate(learning_rate),
     )
@@ -367,7 +370,7 @@ def lamb(
 
     Reference: You et al. 2020, "Large batch optimization for deep learning".
     """
-    return chain(
+    return wide_chain(
         scale_by_adam(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_trust_ratio(),

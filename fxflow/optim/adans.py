@@ -14,11 +14,12 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
     safe_increment,
+    wide_chain,
     zero_count,
 )
+from fxflow.optim.numerics import positive_root
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.tree import bias_correction, update_moment, zeros_like
 
@@ -101,18 +102,13 @@ def scale_by_adan(
         )
         weighed = [bias_correction(x, b, t) for x, b in zip(means, (b1, b2, b3))]
 
-        def one(m: Any, v: Any, n: Any, g: Any) -> Any:
-            root = fnp.add(fnp.sqrt(fnp.add(n, eps_root)), eps)
-            return cast_like(fnp.divide(fnp.add(m, fnp.multiply(new, v)), root), g)
+        def one(m: Any, v: Any, n: Any) -> Any:
+            root = fnp.add(positive_root(fnp.add(n, eps_root)), eps)
+            return fnp.divide(fnp.add(m, fnp.multiply(new, v)), root)
 
-        out = tree.map(one, *weighed, updates)
-        m, v, n, g = (
-            tree.map(cast_like, x, old)
-            for x, old in zip((*means, updates), state[:4], strict=True)
-        )
-        return out, ScaleByAdanState(m, v, n, g, t)
+        return tree.map(one, *weighed), ScaleByAdanState(*means, updates, t)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def adan(
@@ -147,7 +143,7 @@ def adan(
 
     Reference: Xie, Zhou, Li, Lin, Yan 2022, "Adan".
     """
-    return chain(
+    return wide_chain(
         scale_by_adan(b1, b2, b3, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),

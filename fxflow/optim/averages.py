@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.docs import shared
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.base import Params, cast_like
+from fxflow.optim.numerics import widened
 
 _docs = shared("""
     Args:
@@ -27,6 +30,9 @@ def incremental_update(
 ) -> Params:
     r"""Returns arrays that go a step towards others: :math:`s\,x + (1 - s)\,y`.
 
+    Keep the followers in float32: a number of 16 bits does not move by a step that is
+    smaller than its last digit.
+
     Args:
       step_size: s, 1 minus the decay of an average.
 
@@ -37,13 +43,12 @@ def incremental_update(
     Reference: Polyak and Juditsky 1992; Lillicrap et al. 2016.
     """
     rest = fnp.subtract(1.0, step_size)
-    return tree.map(
-        lambda new, old: cast_like(
-            fnp.add(fnp.multiply(step_size, new), fnp.multiply(rest, old)), old
-        ),
-        new_tensors,
-        old_tensors,
-    )
+
+    def one(new: Any, old: Any) -> Any:
+        ahead = fnp.multiply(step_size, widened(new))
+        return cast_like(fnp.add(ahead, fnp.multiply(rest, widened(old))), old)
+
+    return tree.map(one, new_tensors, old_tensors)
 
 
 @_docs

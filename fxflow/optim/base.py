@@ -24,6 +24,7 @@ from fxflow.core.boundary import shown
 from fxflow.core.source import at_fault
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.numerics import widened
 from fxflow.optim.tree import norm
 
 T = TypeVar("T")
@@ -73,6 +74,9 @@ class GradientTransformation(NamedTuple):
 
     init: TransformInitFn
     update: TransformUpdateFn
+
+
+Tx = TypeVar("Tx", bound=GradientTransformation)
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
@@ -396,6 +400,48 @@ def need_extra(name: str, what: str, given: Any) -> Any:
             f"{name}: needs {what}: call update(updates, state, params, {what}=...)"
         )
     return given
+
+
+def in_float32(tx: Tx) -> Tx:
+    """Makes a transformation that computes in float32 where gradients have 16 bits.
+
+    Moments, norms and ε lose too much in float16 and bfloat16: squares overflow or
+    vanish, and a decay of 0.999 is 1. So all that `tx` gets is widened to float32, and
+    updates and the state go back into the dtypes that they had; a new state has the
+    dtypes that `tx.init` gives for float32 parameters.
+
+    Args:
+      tx: a transformation whose updates have the structure of the gradients.
+
+    Returns:
+      A transformation of the same class.
+    """
+
+    def init(params: Params) -> State:
+        return tx.init(tree.map(widened, params))
+
+    def update(
+        updates: Updates, state: State, params: Params | None = None, **extra: Any
+    ) -> tuple[Updates, State]:
+        wide = [tree.map(widened, part) for part in (updates, state, params)]
+        new, kept = tx.update(*wide, **extra)
+        return tree.map(cast_like, new, updates), tree.map(cast_like, kept, state)
+
+    return type(tx)(init, update)
+
+
+def wide_chain(
+    *transformations: GradientTransformation,
+) -> GradientTransformationExtraArgs:
+    """Like `chain`, in float32: nothing is rounded between the parts of an optimizer.
+
+    Args:
+      *transformations: the first one gets the gradients.
+
+    Returns:
+      A transformation whose state is the tuple of theirs.
+    """
+    return in_float32(chain(*transformations))
 
 
 def cast_like(x: Any, other: Any) -> Any:

@@ -9,6 +9,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, typeof
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike
+from fxflow.numpy.elementary import flat_at_zero
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
@@ -16,9 +17,11 @@ from fxflow.optim.base import (
     Updates,
     cast_like,
     global_norm,
+    in_float32,
     need_params,
     stateless,
 )
+from fxflow.optim.numerics import in_wide, safe_root_mean_squares, widened
 
 
 def clip(max_delta: Scalar) -> GradientTransformation:
@@ -41,6 +44,12 @@ def clip(max_delta: Scalar) -> GradientTransformation:
     return stateless(lambda updates, params: tree.map(one, updates))
 
 
+def _shortening(norm: Any, longest: Any) -> Any:
+    """Returns the factor that shortens what has a norm to the longest: 1 if shorter."""
+    short = fnp.less_equal(norm, longest)
+    return fnp.where(short, 1.0, fnp.divide(longest, fnp.where(short, 1.0, norm)))
+
+
 def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
     r"""Makes a transformation that shortens all gradients together.
 
@@ -60,16 +69,10 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
     """
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
-        norm = global_norm(updates)
-        small = fnp.less(norm, max_norm)
+        factor = _shortening(global_norm(updates), max_norm)
+        return tree.map(lambda x: fnp.multiply(x, factor), updates)
 
-        def one(x: Any) -> Any:
-            shorter = fnp.multiply(fnp.divide(x, cast_like(norm, x)), max_norm)
-            return fnp.where(small, x, cast_like(shorter, x))
-
-        return tree.map(one, updates)
-
-    return stateless(all_of)
+    return in_float32(stateless(all_of))
 
 
 def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
@@ -91,10 +94,10 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     """
 
     def one(x: Any) -> Any:
-        rms = fnp.sqrt(fnp.mean(fnp.square(fnp.abs(x))))
-        return cast_like(fnp.divide(x, fnp.maximum(1.0, fnp.divide(rms, threshold))), x)
+        rms = safe_root_mean_squares(x, 0.0)
+        return fnp.multiply(x, _shortening(rms, threshold))
 
-    return stateless(lambda updates, params: tree.map(one, updates))
+    return in_float32(stateless(lambda updates, params: tree.map(one, updates)))
 
 
 def unitwise_norm(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> Array:
@@ -113,23 +116,29 @@ def unitwise_norm(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> Ar
     Raises:
       ArgumentError: the array has more axes.
 
+    Special cases:
+      The derivative at a unit of zeros is 0.
+
     Example:
       >>> optim.unitwise_norm(fnp.array([[3.0, 0.0], [4.0, 2.0]])).tolist()
       [[5.0, 2.0]]
     """
     shape = typeof(x).shape
-    squares = fnp.square(fnp.abs(x))
-    if axis is not None:
-        return fnp.sqrt(fnp.sum(squares, axis, keepdims=True))
-    if sum(n > 1 for n in shape) <= 1:
-        return fnp.sqrt(fnp.sum(squares))
-    if len(shape) > 4:
-        raise ArgumentError(
-            f"unitwise_norm: weights have at most four axes, got {typeof(x)}: "
-            "mask it out or pass axis"
-        )
-    axes = (0, 1, 2) if len(shape) == 4 else 0
-    return fnp.sqrt(fnp.sum(squares, axes, keepdims=True))
+    keepdims = axis is not None or sum(n > 1 for n in shape) > 1
+    if axis is None and keepdims:
+        if len(shape) > 4:
+            raise ArgumentError(
+                f"unitwise_norm: weights have at most four axes, got {typeof(x)}: "
+                "mask it out or pass axis"
+            )
+        axis = (0, 1, 2) if len(shape) == 4 else 0
+
+    def of(x: Any) -> Any:
+        squares = fnp.sum(fnp.square(fnp.abs(x)), axis, keepdims=keepdims)
+        return flat_at_zero(fnp.sqrt, squares)
+
+    norm: Array = in_wide(of, x)
+    return norm
 
 
 def unitwise_clip(
@@ -191,7 +200,7 @@ def adaptive_grad_clip(
     def all_of(updates: Updates, params: Params | None) -> Updates:
         return tree.map(one, updates, need_params("adaptive_grad_clip", params))
 
-    return stateless(all_of)
+    return in_float32(stateless(all_of))
 
 
 # -- example by example ----------------------------------------------------------------
@@ -209,13 +218,14 @@ def _batch_size(name: str, grads: Updates) -> int:
     return size or 0
 
 
-def _example_norms(g: Any) -> Any:
+def _example_squares(g: Any) -> Any:
     axes = tuple(range(1, typeof(g).ndim))
-    return fnp.sqrt(fnp.sum(fnp.square(fnp.abs(g)), axes))
+    return fnp.sum(fnp.square(fnp.abs(widened(g))), axes)
 
 
-def _weighted_sum(g: Any, weights: Any) -> Any:
-    return cast_like(fnp.tensordot(weights, g, 1), g)
+def _clipped_sum(g: Any, norms: Any, longest: Any) -> Any:
+    weights = _shortening(norms, longest)
+    return cast_like(fnp.tensordot(weights, widened(g), 1), g)
 
 
 def per_example_global_norm_clip(
@@ -245,12 +255,11 @@ def per_example_global_norm_clip(
     count = _batch_size("per_example_global_norm_clip", grads)
     squares = fnp.zeros((count,))
     for g in tree.leaves(grads):
-        squares = fnp.add(squares, fnp.square(_example_norms(g)))
-    share = fnp.divide(fnp.sqrt(squares), l2_norm_clip)
-    weights = fnp.divide(1.0, fnp.maximum(share, 1.0))
+        squares = fnp.add(squares, _example_squares(g))
+    norms = flat_at_zero(fnp.sqrt, squares)
     return (
-        tree.map(lambda g: _weighted_sum(g, weights), grads),
-        fnp.sum(fnp.greater(share, 1.0), dtype="int32"),
+        tree.map(lambda g: _clipped_sum(g, norms, l2_norm_clip), grads),
+        fnp.sum(fnp.greater(norms, l2_norm_clip), dtype="int32"),
     )
 
 
@@ -288,9 +297,8 @@ def per_example_layer_norm_clip(
     sums, clipped = [], []
     for g, size in zip(leaves, sizes, strict=True):
         part = 1 / len(leaves) if uniform else size / total
-        share = fnp.divide(
-            _example_norms(g), fnp.multiply(global_l2_norm_clip, part**0.5)
-        )
-        sums.append(_weighted_sum(g, fnp.divide(1.0, fnp.maximum(share, 1.0))))
-        clipped.append(fnp.sum(fnp.greater(share, 1.0), dtype="int32"))
+        longest = fnp.multiply(global_l2_norm_clip, part**0.5)
+        norms = flat_at_zero(fnp.sqrt, _example_squares(g))
+        sums.append(_clipped_sum(g, norms, longest))
+        clipped.append(fnp.sum(fnp.greater(norms, longest), dtype="int32"))
     return treedef.unflatten(sums), treedef.unflatten(clipped)

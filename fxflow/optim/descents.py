@@ -15,8 +15,8 @@ from fxflow.optim.base import (
     Mask,
     Scalar,
     ScalarOrSchedule,
-    chain,
     identity,
+    wide_chain,
 )
 from fxflow.optim.masking import masked
 from fxflow.optim.moments import (
@@ -39,7 +39,7 @@ _descent_docs = shared("""
       learning_rate: η.
       eps: ε.
       nesterov: whether momentum looks ahead.
-      accumulator_dtype: of m; None means that of the parameters.
+      accumulator_dtype: of m; None means that of the parameters, float32 at least.
       decay: β.
 
     Returns:
@@ -49,7 +49,7 @@ _descent_docs = shared("""
 
 @_descent_docs
 def sgd(
-    learning_rate: ScalarOrSchedule,
+    learning_rate: ScalarOrSchedule | None,
     momentum: Scalar | None = None,
     nesterov: bool = False,
     accumulator_dtype: DTypeLike | None = None,
@@ -57,8 +57,11 @@ def sgd(
     r"""Makes stochastic gradient descent: :math:`p \leftarrow p - \eta g`.
 
     Args:
+      learning_rate: η; None means that a later transformation scales: updates are the
+        gradients or their sums, with their sign.
       momentum: decay of the sum of gradients that stands for g; None means none.
-      accumulator_dtype: of the sum; None means that of the parameters.
+      accumulator_dtype: of the sum; None means that of the parameters, float32 at
+        least.
 
     Example:
       >>> tx = optim.sgd(0.5)
@@ -70,7 +73,7 @@ def sgd(
     first = (
         identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype)
     )
-    return chain(first, scale_by_learning_rate(learning_rate))
+    return wide_chain(first, scale_by_learning_rate(learning_rate))
 
 
 @_descent_docs
@@ -146,7 +149,7 @@ def lars(
     Reference: You, Gitman, Ginsburg 2017, "Large batch training of convolutional
     networks".
     """
-    return chain(
+    return wide_chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         masked(
             scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps),
@@ -175,7 +178,7 @@ def lion(
       learning_rate: η: a third to a tenth of Adam's.
       b1: β₁.
       b2: β₂.
-      mu_dtype: of m; None means that of the parameters.
+      mu_dtype: of m; None means that of the parameters, float32 at least.
       weight_decay: λ: three to ten times that of AdamW.
       mask: which parameters decay; see `masked`.
 
@@ -190,7 +193,7 @@ def lion(
 
     Reference: Chen et al. 2023, "Symbolic discovery of optimization algorithms".
     """
-    return chain(
+    return wide_chain(
         scale_by_lion(b1, b2, mu_dtype),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -208,7 +211,7 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformation:
 
     Reference: Bernstein et al. 2018, "signSGD".
     """
-    return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
+    return wide_chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
 
 
 @_descent_docs
@@ -239,7 +242,7 @@ def noisy_sgd(
 
     Reference: Neelakantan et al. 2015, "Adding gradient noise improves learning".
     """
-    return chain(
+    return wide_chain(
         add_noise(eta, gamma, key, seed=seed), scale_by_learning_rate(learning_rate)
     )
 
@@ -264,7 +267,7 @@ def adagrad(
 
     Reference: Duchi, Hazan, Singer 2011.
     """
-    return chain(
+    return wide_chain(
         scale_by_rss(initial_accumulator_value, eps),
         scale_by_learning_rate(learning_rate),
     )
@@ -304,7 +307,7 @@ def rmsprop(
     Reference: Tieleman and Hinton 2012; Graves 2013 (centred).
     """
     by = scale_by_stddev if centered else scale_by_rms
-    return chain(
+    return wide_chain(
         by(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
         scale_by_learning_rate(learning_rate),
         # As in optax, momentum is of steps that are scaled already.
@@ -323,7 +326,8 @@ def adadelta(
     """Makes AdaDelta, which finds its step size itself.
 
     Args:
-      learning_rate: factor of the steps.
+      learning_rate: factor of the steps; None means 1. (With None, optax 0.2.8 goes up
+        the gradient.)
       rho: decay of the moments.
       eps: added under the roots.
       weight_decay: λ, added to the gradients.
@@ -339,8 +343,8 @@ def adadelta(
 
     Reference: Zeiler 2012.
     """
-    return chain(
+    return wide_chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         scale_by_adadelta(rho, eps),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
     )

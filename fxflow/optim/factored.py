@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
@@ -17,12 +16,13 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
     safe_increment,
+    wide_chain,
     zero_count,
 )
 from fxflow.optim.clipping import clip_by_block_rms
+from fxflow.optim.numerics import positive_root, quotient
 from fxflow.optim.scaling import (
     add_decayed_weights,
     scale,
@@ -139,30 +139,23 @@ def scale_by_factored_rms(
             square = fnp.add(fnp.square(fnp.abs(g)), epsilon)
             if axes is None:
                 new = mean(square, v)
-                return cast_like(fnp.multiply(g, lax.rsqrt(new)), g), row, col, new
+                return fnp.divide(g, positive_root(new)), row, col, new
             second, first = axes
             row = mean(fnp.mean(square, first), row)
             col = mean(fnp.mean(square, second), col)
             within = second - 1 if second > first else second
-            share = fnp.divide(row, fnp.mean(row, within, keepdims=True))
-            factors = [
-                fnp.expand_dims(lax.rsqrt(share), first),
-                fnp.expand_dims(lax.rsqrt(col), second),
-            ]
-            out = fnp.multiply(fnp.multiply(g, factors[0]), factors[1])
-            return cast_like(out, g), row, col, v
+            share = quotient(row, fnp.mean(row, within, keepdims=True))
+            out = fnp.divide(g, fnp.expand_dims(positive_root(share), first))
+            out = fnp.divide(out, fnp.expand_dims(positive_root(col), second))
+            return out, row, col, v
 
         leaves, treedef = tree.flatten(updates)
         old = [treedef.flatten_up_to(part) for part in state[1:]]
         new = [one(g, *own) for g, *own in zip(leaves, *old)]
         out, *kept = (treedef.unflatten([part[i] for part in new]) for i in range(4))
-        kept = [
-            tree.map(cast_like, part, before)
-            for part, before in zip(kept, state[1:], strict=True)
-        ]
         return out, FactoredState(safe_increment(state.count), *kept)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def adafactor(
@@ -221,7 +214,7 @@ def adafactor(
         parts.append(ema(momentum, False, dtype_momentum))
     if weight_decay_rate is not None:
         parts.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
-    return chain(*parts, scale(-1.0))
+    return wide_chain(*parts, scale(-1.0))
 
 
 def scale_by_sm3(
@@ -279,20 +272,21 @@ def scale_by_sm3(
         totals = [bound(g, own) for g, own in zip(leaves, covers, strict=True)]
 
         def step(g: Any, total: Any, mean: Any) -> Any:
-            root = fnp.where(fnp.greater(total, 0), lax.rsqrt(fnp.add(total, eps)), 0)
-            new = fnp.multiply(fnp.subtract(1.0, b1), fnp.multiply(g, root))
-            return cast_like(fnp.add(new, fnp.multiply(b1, mean)), g)
+            root = positive_root(fnp.add(total, eps))
+            now = fnp.where(fnp.greater(total, 0), fnp.divide(g, root), 0)
+            new = fnp.multiply(fnp.subtract(1.0, b1), now)
+            return fnp.add(new, fnp.multiply(b1, mean))
 
         means = treedef.flatten_up_to(state.nu)
         out = [step(*own) for own in zip(leaves, totals, means, strict=True)]
         mu = [
-            [cast_like(cover(total, i), own) for i, own in enumerate(old)]
+            [cover(total, i) for i in range(len(old))]
             for total, old in zip(totals, covers, strict=True)
         ]
         nu = treedef.unflatten(out)
         return nu, ScaleBySM3State(treedef.unflatten(mu), nu)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def sm3(
@@ -316,4 +310,4 @@ def sm3(
     Reference: Anil, Gupta, Koren, Singer 2019, "Memory-efficient adaptive
     optimization".
     """
-    return chain(scale_by_sm3(momentum), scale_by_learning_rate(learning_rate))
+    return wide_chain(scale_by_sm3(momentum), scale_by_learning_rate(learning_rate))

@@ -14,19 +14,20 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
     need_params,
     safe_increment,
     stateless,
+    wide_chain,
     zero_count,
 )
+from fxflow.optim.numerics import positive_root
 from fxflow.optim.scaling import (
     add_decayed_weights,
     scale_by_learning_rate,
     scale_by_trust_ratio,
 )
-from fxflow.optim.tree import zeros_like
+from fxflow.optim.tree import norm, zeros_like
 
 
 class ScaleByNovogradState(NamedTuple):
@@ -52,7 +53,7 @@ class ScaleByDistanceOverGradientsState(NamedTuple):
 
 
 def _square(x: Any) -> Any:
-    return fnp.sum(fnp.square(fnp.abs(x)))
+    return norm(x, squared=True)
 
 
 def scale_by_novograd(
@@ -76,10 +77,11 @@ def scale_by_novograd(
       eps: ε.
       eps_root: ε̄.
       weight_decay: λ.
-      mu_dtype: of m; None means that of the parameters.
+      mu_dtype: of m; None means that of the parameters, float32 at least.
 
     Returns:
-      A transformation that remembers m and v; it needs the parameters.
+      A transformation that remembers m and v; it needs the parameters. Updates have the
+      dtype of the gradients; those of optax 0.2.8 have `mu_dtype`.
 
     Example:
       >>> tx = optim.scale_by_novograd(eps=0.0)
@@ -106,20 +108,18 @@ def scale_by_novograd(
             later = fnp.add(
                 fnp.multiply(fnp.subtract(1.0, b2), square), fnp.multiply(b2, v)
             )
-            return cast_like(fnp.where(first, square, later), v)
+            return fnp.where(first, square, later)
 
         def mean(g: Any, v: Any, p: Any, m: Any) -> Any:
-            root = fnp.add(fnp.sqrt(fnp.add(v, eps_root)), eps)
+            root = fnp.add(positive_root(fnp.add(v, eps_root)), eps)
             step = fnp.add(fnp.divide(g, root), fnp.multiply(weight_decay, p))
             return fnp.add(fnp.multiply(b1, m), step)
 
         nu = tree.map(second, updates, state.nu)
         mu = tree.map(mean, updates, nu, params, state.mu)
-        out = tree.map(cast_like, mu, updates)
-        mu = tree.map(cast_like, mu, state.mu)
-        return out, ScaleByNovogradState(safe_increment(state.count), mu, nu)
+        return mu, ScaleByNovogradState(safe_increment(state.count), mu, nu)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def novograd(
@@ -151,7 +151,7 @@ def novograd(
     Reference: Ginsburg et al. 2019, "Stochastic gradient methods with layer-wise
     adaptive moments".
     """
-    return chain(
+    return wide_chain(
         scale_by_novograd(b1, b2, eps, eps_root, weight_decay),
         scale_by_learning_rate(learning_rate),
     )
@@ -179,7 +179,7 @@ def fromage(learning_rate: Scalar, min_norm: Scalar = 1e-6) -> GradientTransform
     networks and the stability of learning".
     """
     shrink = fnp.divide(1.0, fnp.sqrt(fnp.add(1.0, fnp.square(learning_rate))))
-    return chain(
+    return wide_chain(
         scale_by_trust_ratio(min_norm),
         scale_by_learning_rate(fnp.multiply(learning_rate, shrink)),
         add_decayed_weights(fnp.subtract(shrink, 1.0)),
@@ -204,13 +204,12 @@ def scale_by_param_block_norm(min_scale: Scalar = 1e-3) -> GradientTransformatio
     """
 
     def one(x: Any, param: Any) -> Any:
-        norm = fnp.maximum(fnp.sqrt(_square(param)), min_scale)
-        return cast_like(fnp.multiply(x, norm), x)
+        return fnp.multiply(x, fnp.maximum(norm(param), min_scale))
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
         return tree.map(one, updates, need_params("scale_by_param_block_norm", params))
 
-    return stateless(all_of)
+    return in_float32(stateless(all_of))
 
 
 def scale_by_distance_over_gradients(
@@ -247,8 +246,7 @@ def scale_by_distance_over_gradients(
 
     def init(params: Params) -> ScaleByDistanceOverGradientsState:
         def first(p: Any) -> Any:
-            norm = fnp.sqrt(_square(p))
-            return fnp.astype(fnp.multiply(reps_rel, fnp.add(1.0, norm)), dtype)
+            return fnp.astype(fnp.multiply(reps_rel, fnp.add(1.0, norm(p))), dtype)
 
         return ScaleByDistanceOverGradientsState(
             tree.map(first, params),
@@ -264,19 +262,18 @@ def scale_by_distance_over_gradients(
         params = need_params("scale_by_distance_over_gradients", params)
 
         def distance(p: Any, start: Any, most: Any) -> Any:
-            far = fnp.sqrt(_square(fnp.subtract(fnp.astype(p, dtype), start)))
-            return cast_like(fnp.maximum(most, far), most)
+            return fnp.maximum(most, norm(fnp.subtract(p, start)))
 
         def total(g: Any, s: Any) -> Any:
-            return cast_like(fnp.add(s, _square(g)), s)
+            return fnp.add(s, _square(g))
 
         def one(g: Any, most: Any, s: Any) -> Any:
-            rate = fnp.divide(most, fnp.sqrt(fnp.add(s, eps)))
-            return cast_like(fnp.multiply(fnp.multiply(global_scale, rate), g), g)
+            rate = fnp.divide(most, positive_root(fnp.add(s, eps)))
+            return fnp.multiply(fnp.multiply(global_scale, rate), g)
 
         most = tree.map(distance, params, state.init_params, state.max_dist)
         sums = tree.map(total, updates, state.grads_sum_of_squares)
         out = tree.map(one, updates, most, sums)
         return out, ScaleByDistanceOverGradientsState(most, sums, state.init_params)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))

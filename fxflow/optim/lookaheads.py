@@ -20,6 +20,7 @@ from fxflow.optim.base import (
     with_extra_args_support,
     zero_count,
 )
+from fxflow.optim.numerics import widened
 from fxflow.optim.tree import where
 
 
@@ -125,13 +126,16 @@ def lookahead(
             updates, state.fast_state, fast, **extra
         )
         meet = fnp.equal(state.steps_since_sync, sync_period - 1)
-        ahead = tree.map(
-            lambda p, u, s: fnp.subtract(fnp.add(p, u), s), fast, steps, slow
-        )
+
+        def distance(p: Any, u: Any, s: Any) -> Any:
+            return fnp.subtract(fnp.add(widened(p), widened(u)), widened(s))
+
+        ahead = tree.map(distance, fast, steps, slow)
 
         def of_fast(u: Any, d: Any) -> Any:
             back = fnp.multiply(fnp.subtract(1.0, slow_step_size), d)
-            return cast_like(fnp.subtract(u, fnp.where(meet, back, 0)), u)
+            new = fnp.subtract(widened(u), fnp.where(meet, back, 0))
+            return cast_like(new, u)
 
         def of_slow(d: Any, s: Any) -> Any:
             return cast_like(fnp.where(meet, fnp.multiply(slow_step_size, d), 0), s)

@@ -77,7 +77,8 @@ def measure_with_ema(
       measure: takes updates; returns a pytree of arrays.
       decay: of the mean.
       debias: whether to divide by the weights it holds.
-      accumulator_dtype: of the mean; None means that of the measurements.
+      accumulator_dtype: of the mean; None means that of the measurements, float32 at
+        least.
 
     Returns:
       A transformation from updates to means of their measurements.

@@ -20,6 +20,7 @@ from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.core.boundary import public as _public
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import natural
+from fxflow.optim.numerics import widened
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.inspection import eval_shape
 from fxflow.transforms.vmap import vmap
@@ -153,7 +154,8 @@ def microbatch(
         their number.
 
     Special cases:
-      MEAN and RUNNING_MEAN of integers are floats.
+      MEAN and RUNNING_MEAN of integers are floats. What has 16 bits is accumulated in
+      float32.
 
     Example:
       >>> f = optim.microbatching.microbatch(fnp.sum, 0, 2)
@@ -217,7 +219,8 @@ def microbatch(
 
         real = _real(num_real_microbatches, count)
         carry = lax.fori_loop(0, real, step, carry)
-        return tree.map(lambda rule, c: rule.finalize(c), rules, carry)
+        found = tree.map(lambda rule, c: rule.finalize(c), rules, carry)
+        return tree.map(_narrowed, accumulator, found, result)
 
     return microbatched
 
@@ -445,6 +448,17 @@ def _accumulator(rule: Any, count: int) -> Accumulator:
     return _MAKERS[rule](count)
 
 
+def _narrowed(rule: Any, found: Any, result: Any) -> Any:
+    """Returns what was accumulated in float32 in the dtypes of the results."""
+    if isinstance(rule, Accumulator):
+        return found
+
+    def leaf(x: Any, like: Any) -> Any:
+        return fnp.astype(x, like.dtype) if dtypes.is_floating(like.dtype) else x
+
+    return tree.map(leaf, found, result)
+
+
 def _leafwise(
     zero: Callable[[Any], Any],
     update: Callable[[Any, Any, Any], Any],
@@ -461,11 +475,11 @@ def _leafwise(
 
 
 def _zeros(like: ShapeDtypeStruct) -> Any:
-    return fnp.zeros(like.shape, like.dtype)
+    return fnp.zeros(like.shape, widened(like).dtype)
 
 
 def _inexact_zeros(like: ShapeDtypeStruct) -> Any:
-    return fnp.zeros(like.shape, dtypes.to_inexact(like.dtype))
+    return fnp.zeros(like.shape, dtypes.to_inexact(widened(like).dtype))
 
 
 def _sum(count: int) -> Accumulator:

@@ -2,7 +2,8 @@
 
 In the formulas g is a gradient, u the update, t the number of updates so far with this
 one; sums and squares are elementwise. Where a dtype is given, it is that of the memory;
-updates keep the dtype of the gradients.
+updates keep the dtype of the gradients. Gradients of 16 bits are computed with in
+float32, and all moments without a dtype are kept in it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array
@@ -22,17 +22,19 @@ from fxflow.optim.base import (
     Params,
     Scalar,
     Updates,
-    cast_like,
+    in_float32,
     real_parts,
     safe_increment,
     zero_count,
 )
+from fxflow.optim.numerics import positive_root, quotient
 from fxflow.optim.tree import (
     bias_correction as unbiased,
 )
 from fxflow.optim.tree import (
     full_like,
     power_sum,
+    update_infinity_moment,
     update_moment,
     zeros_like,
 )
@@ -57,7 +59,7 @@ class ScaleByAmsgradState(NamedTuple):
 
 def _divided(mean: Any, square: Any, eps: Scalar, eps_root: Scalar) -> Any:
     """Returns `mean / (√(square + eps_root) + eps)`."""
-    root = fnp.sqrt(fnp.add(square, eps_root))
+    root = positive_root(fnp.add(square, eps_root))
     return fnp.divide(mean, fnp.add(root, eps))
 
 
@@ -103,23 +105,19 @@ def _adam_like(
         mu = update_moment(updates, state.mu, b1, 1)
         nu = second(updates, mu, state.nu)
         mean = _ahead(mu, updates, b1, count) if nesterov else unbiased(mu, b1, count)
-        out = tree.map(
-            lambda m, v, g: cast_like(step(count, m, v), g),
-            mean,
-            unbiased(nu, b2, count) if debias else nu,
-            updates,
-        )
-        mu = tree.map(cast_like, mu, state.mu)
-        return out, ScaleByAdamState(count, mu, tree.map(cast_like, nu, state.nu))
+        square = unbiased(nu, b2, count) if debias else nu
+        out = tree.map(lambda m, v: step(count, m, v), mean, square)
+        return out, ScaleByAdamState(count, mu, nu)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 _moment_docs = shared("""
     Args:
       b1: β₁, decay of the first moments m.
       eps: ε.
-      mu_dtype: of the first moments; None means that of the parameters.
+      mu_dtype: of the first moments; None means that of the parameters, float32 at
+        least.
       nesterov: whether to look ahead.
 
     Returns:
@@ -215,20 +213,11 @@ def scale_by_amsgrad(
         count = safe_increment(state.count)
         square = unbiased(nu, b2, count) if bias_correction_nu else nu
         most = tree.map(fnp.maximum, state.nu_max, square)
-        out = tree.map(
-            lambda m, v, g: cast_like(_divided(m, v, eps, eps_root), g),
-            unbiased(mu, b1, count) if bias_correction_mu else mu,
-            most,
-            updates,
-        )
-        return out, ScaleByAmsgradState(
-            count,
-            tree.map(cast_like, mu, state.mu),
-            tree.map(cast_like, nu, state.nu),
-            tree.map(cast_like, most, state.nu_max),
-        )
+        mean = unbiased(mu, b1, count) if bias_correction_mu else mu
+        out = tree.map(lambda m, v: _divided(m, v, eps, eps_root), mean, most)
+        return out, ScaleByAmsgradState(count, mu, nu, most)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 @_moment_docs
@@ -256,14 +245,10 @@ def scale_by_adamax(
     """
 
     def second(updates: Updates, mu: Updates, nu: Updates) -> Updates:
-        def largest(g: Any, v: Any) -> Any:
-            most = fnp.maximum(fnp.add(fnp.abs(g), eps), fnp.multiply(b2, v))
-            return cast_like(most, v)
-
-        return tree.map(largest, updates, nu)
+        return update_infinity_moment(updates, nu, b2, eps)
 
     def step(count: Any, m: Any, v: Any) -> Any:
-        return fnp.divide(m, v)
+        return quotient(m, v)
 
     return _adam_like(b1, b2, second, step, debias=False)
 
@@ -439,10 +424,11 @@ class ScaleByAdaDeltaState(NamedTuple):
     e_x: Updates
 
 
-def _inverse_root(square: Any, eps: Scalar, inside: bool) -> Any:
+def _over_root(g: Any, square: Any, eps: Scalar, inside: bool) -> Any:
+    """Returns `g / √(square + eps)`, or with ε outside `g / (√square + eps)`."""
     if inside:
-        return lax.rsqrt(fnp.add(square, eps))
-    return fnp.divide(1.0, fnp.add(fnp.sqrt(square), eps))
+        return fnp.divide(g, positive_root(fnp.add(square, eps)))
+    return fnp.divide(g, fnp.add(positive_root(square), eps))
 
 
 def scale_by_rms(
@@ -487,12 +473,11 @@ def scale_by_rms(
         mean = unbiased(nu, decay, count) if bias_correction else nu
 
         def one(v: Any, g: Any) -> Any:
-            return cast_like(fnp.multiply(g, _inverse_root(v, eps, eps_in_sqrt)), g)
+            return _over_root(g, v, eps, eps_in_sqrt)
 
-        out = tree.map(one, mean, updates)
-        return out, ScaleByRmsState(count, tree.map(cast_like, nu, state.nu))
+        return tree.map(one, mean, updates), ScaleByRmsState(count, nu)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def scale_by_stddev(
@@ -543,15 +528,14 @@ def scale_by_stddev(
             )
 
         def one(m: Any, v: Any, g: Any) -> Any:
-            variance = fnp.subtract(v, fnp.square(fnp.abs(m)))
-            factor = _inverse_root(variance, eps, eps_in_sqrt)
-            return cast_like(fnp.multiply(g, factor), g)
+            # Rounding errors can make it negative where gradients do not change.
+            variance = fnp.maximum(fnp.subtract(v, fnp.square(fnp.abs(m))), 0.0)
+            return _over_root(g, variance, eps, eps_in_sqrt)
 
         out = tree.map(one, mean, square, updates)
-        mu = tree.map(cast_like, mu, state.mu)
-        return out, ScaleByAdamState(count, mu, tree.map(cast_like, nu, state.nu))
+        return out, ScaleByAdamState(count, mu, nu)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def scale_by_rss(
@@ -583,16 +567,16 @@ def scale_by_rss(
         updates: Updates, state: ScaleByRssState, params: Params | None = None
     ) -> tuple[Updates, ScaleByRssState]:
         def total(g: Any, s: Any) -> Any:
-            return cast_like(fnp.add(fnp.square(fnp.abs(g)), s), s)
+            return fnp.add(fnp.square(fnp.abs(g)), s)
 
         def one(s: Any, g: Any) -> Any:
-            root = lax.rsqrt(fnp.add(s, eps))
-            return cast_like(fnp.multiply(fnp.where(fnp.greater(s, 0), root, 0), g), g)
+            root = positive_root(fnp.add(s, eps))
+            return fnp.where(fnp.greater(s, 0), fnp.divide(g, root), 0)
 
         sums = tree.map(total, updates, state.sum_of_squares)
         return tree.map(one, sums, updates), ScaleByRssState(sums)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformation:
@@ -627,14 +611,11 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
         squares = update_moment(updates, state.e_g, rho, 2)
 
         def one(g: Any, v: Any, x: Any) -> Any:
-            above, below = (fnp.sqrt(fnp.add(s, eps)) for s in (x, v))
-            return cast_like(fnp.multiply(fnp.divide(above, below), g), g)
+            above, below = (positive_root(fnp.add(s, eps)) for s in (x, v))
+            return fnp.multiply(fnp.divide(above, below), g)
 
         out = tree.map(one, updates, squares, state.e_x)
         steps = update_moment(out, state.e_x, rho, 2)
-        return out, ScaleByAdaDeltaState(
-            tree.map(cast_like, squares, state.e_g),
-            tree.map(cast_like, steps, state.e_x),
-        )
+        return out, ScaleByAdaDeltaState(squares, steps)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))

@@ -1,16 +1,82 @@
-"""Norms that stay away from 0, and gradients that are scaled on their way back."""
+"""Numbers that 16 bits do not hold: wide sums, roots above 0, quotients without nan.
+
+One rule holds in `fxflow.optim` and `fxflow.train`: what accumulates or divides
+(moments, norms, averages, sums, ε) is computed in float32 at least, and kept so between
+steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.arrays import Array, ShapeDtypeStruct, dtypes, typeof
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.elementary import flat_at_zero
 from fxflow.transforms.custom_jvp import custom_jvp
+
+
+def widened(x: Any) -> Any:
+    """Returns floats of fewer than 32 bits as float32, and other arrays as they are.
+
+    Args:
+      x: array, or a `ShapeDtypeStruct`.
+
+    Returns:
+      `x`, in float32 if it was narrower.
+    """
+    dtype = typeof(x).dtype
+    if not dtypes.is_floating(dtype) or dtype.itemsize >= 4:
+        return x
+    if isinstance(x, ShapeDtypeStruct):
+        return ShapeDtypeStruct(x.shape, dtypes.float32, sharding=x.sharding)
+    return fnp.astype(x, dtypes.float32)
+
+
+def in_wide(f: Callable[..., Any], *arrays: Any) -> Any:
+    """Returns what a function gives, computed in float32 where arrays have 16 bits.
+
+    Args:
+      f: function from arrays to an array.
+      *arrays: what it takes.
+
+    Returns:
+      The result, in the dtype that the arrays promote to if one of them was widened.
+    """
+    wide = [widened(x) for x in arrays]
+    out = f(*wide)
+    if all(new is old for new, old in zip(wide, arrays)):
+        return out
+    return fnp.astype(out, fnp.result_type(*arrays))
+
+
+def positive_root(x: Any) -> Any:
+    """Returns the square root of a mean of squares, which is never 0.
+
+    Args:
+      x: float array of numbers that are not negative.
+
+    Returns:
+      The root of `x`, or that of the smallest normal number: what is divided by it is
+      0 where all squares were 0, and derivatives are finite there.
+    """
+    return fnp.sqrt(fnp.maximum(x, float(fnp.finfo(typeof(x).dtype).tiny)))
+
+
+def quotient(above: Any, below: Any) -> Any:
+    """Returns a quotient, which is 0 where the divisor is 0, and so is its derivative.
+
+    Args:
+      above: array.
+      below: array that broadcasts against it.
+
+    Returns:
+      `above / below`.
+    """
+    none = fnp.equal(below, 0)
+    return fnp.where(none, 0, fnp.divide(above, fnp.where(none, 1, below)))
 
 
 def safe_norm(
@@ -47,13 +113,18 @@ def safe_norm(
       [0.0, 0.0]
     """
     axes: Any = tuple(axis) if isinstance(axis, Sequence) else axis
-    kept = fnp.linalg.norm(x, ord, axes, True)
-    small = fnp.less_equal(kept, min_norm)
-    # Where the norm is small, its derivative (0 times inf) is not asked for.
-    away = fnp.where(small, fnp.ones_like(x), x)
-    least = fnp.astype(min_norm, typeof(kept).dtype)
-    norm = fnp.where(small, least, fnp.linalg.norm(away, ord, axes, True))
-    return norm if keepdims else fnp.squeeze(norm, axes)
+
+    def of(x: Any) -> Any:
+        kept = fnp.linalg.norm(x, ord, axes, True)
+        small = fnp.less_equal(kept, min_norm)
+        # Where the norm is small, its derivative (0 times inf) is not asked for.
+        away = fnp.where(small, fnp.ones_like(x), x)
+        least = fnp.astype(min_norm, typeof(kept).dtype)
+        norm = fnp.where(small, least, fnp.linalg.norm(away, ord, axes, True))
+        return norm if keepdims else fnp.squeeze(norm, axes)
+
+    norm: Array = in_wide(of, x)
+    return norm
 
 
 def safe_root_mean_squares(x: ArrayLike, min_rms: ArrayLike) -> Array:
@@ -75,10 +146,14 @@ def safe_root_mean_squares(x: ArrayLike, min_rms: ArrayLike) -> Array:
     """
     if not typeof(x).size:
         return fnp.asarray(min_rms, fnp.real(fnp.zeros((), typeof(x).dtype)).dtype)
-    root = flat_at_zero(fnp.sqrt, fnp.mean(fnp.square(fnp.abs(x))))
-    return fnp.where(
-        fnp.less_equal(root, min_rms), fnp.asarray(min_rms, root.dtype), root
-    )
+
+    def of(x: Any) -> Any:
+        root = flat_at_zero(fnp.sqrt, fnp.mean(fnp.square(fnp.abs(x))))
+        least = fnp.asarray(min_rms, root.dtype)
+        return fnp.where(fnp.less_equal(root, min_rms), least, root)
+
+    root: Array = in_wide(of, x)
+    return root
 
 
 @custom_jvp

@@ -15,8 +15,8 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
+    wide_chain,
 )
 from fxflow.optim.moments import scale_by_adam
 from fxflow.optim.scaling import scale, scale_by_learning_rate
@@ -69,14 +69,12 @@ def scale_by_optimistic_gradient(
     ) -> tuple[Updates, ScaleByOptimisticGradientState]:
         def one(g: Any, before: Any) -> Any:
             change = fnp.where(state.is_initial_step, 0, fnp.subtract(g, before))
-            new = fnp.add(fnp.multiply(alpha, g), fnp.multiply(beta, change))
-            return cast_like(new, g)
+            return fnp.add(fnp.multiply(alpha, g), fnp.multiply(beta, change))
 
         out = tree.map(one, updates, state.previous_gradient)
-        seen = tree.map(cast_like, updates, state.previous_gradient)
-        return out, ScaleByOptimisticGradientState(fnp.full((), False), seen)
+        return out, ScaleByOptimisticGradientState(fnp.full((), False), updates)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def optimistic_gradient_descent(
@@ -100,7 +98,7 @@ def optimistic_gradient_descent(
     Reference: Mokhtari, Ozdaglar, Pattathil 2020, "A unified analysis of extra-gradient
     and optimistic gradient methods for saddle point problems".
     """
-    return chain(
+    return wide_chain(
         scale_by_optimistic_gradient(alpha, beta),
         scale_by_learning_rate(learning_rate),
     )
@@ -131,7 +129,7 @@ def optimistic_adam(
 
     Reference: Daskalakis, Ilyas, Syrgkanis, Zeng 2018, "Training GANs with optimism".
     """
-    return chain(
+    return wide_chain(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         scale_by_optimistic_gradient(
             learning_rate, learning_rate if optimism is None else optimism
@@ -166,7 +164,7 @@ def optimistic_adam_v2(
 
     Reference: Daskalakis, Ilyas, Syrgkanis, Zeng 2018, "Training GANs with optimism".
     """
-    return chain(
+    return wide_chain(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         scale_by_optimistic_gradient(alpha, beta),
         scale_by_learning_rate(learning_rate),

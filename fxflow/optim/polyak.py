@@ -14,11 +14,12 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
     need_extra,
+    wide_chain,
 )
 from fxflow.optim.descents import sgd
+from fxflow.optim.numerics import quotient, widened
 from fxflow.optim.tree import norm
 
 
@@ -68,18 +69,17 @@ def scale_by_polyak(
         value: Any = None,
         **extra: Any,
     ) -> tuple[Updates, EmptyState]:
-        gap = fnp.subtract(need_extra("scale_by_polyak", "value", value), f_min)
+        value = widened(need_extra("scale_by_polyak", "value", value))
+        gap = fnp.subtract(value, f_min)
         if variant == "sps+":
             gap = fnp.maximum(gap, 0.0)
         square = norm(updates, squared=True)
         flat = fnp.equal(square, 0)
-        below = fnp.where(flat, 1.0, fnp.add(square, eps))
-        step = fnp.minimum(fnp.divide(gap, below), max_learning_rate)
+        step = fnp.minimum(quotient(gap, fnp.add(square, eps)), max_learning_rate)
         step = fnp.where(flat, 0.0, step)
-        out = tree.map(lambda g: cast_like(fnp.multiply(step, g), g), updates)
-        return out, state
+        return tree.map(lambda g: fnp.multiply(step, g), updates), state
 
-    return GradientTransformationExtraArgs(init, update)
+    return in_float32(GradientTransformationExtraArgs(init, update))
 
 
 def polyak_sgd(
@@ -110,4 +110,6 @@ def polyak_sgd(
     Reference: Loizou, Vaswani, Laradji, Lacoste-Julien 2021, "Stochastic Polyak
     step-size for SGD".
     """
-    return chain(sgd(scaling), scale_by_polyak(f_min, max_learning_rate, eps, variant))
+    return wide_chain(
+        sgd(scaling), scale_by_polyak(f_min, max_learning_rate, eps, variant)
+    )

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree as pytrees
 from fxflow.core.boundary import public as _public
 from fxflow.core.docs import shared
 from fxflow.numpy._operands import ArrayLike
-from fxflow.optim.tree import add_scale, cast_like, clip, norm, vdot, where
+from fxflow.optim.numerics import quotient, widened
+from fxflow.optim.tree import cast_like, clip, norm, size, vdot, where
+from fxflow.optim.tree import max as largest
 from fxflow.optim.tree import scale as scaled
 
 Tree = Any
@@ -38,7 +41,7 @@ _docs = shared("""
     Args:
       tree: pytree of float arrays.
       x: pytree of float arrays.
-      a: pytree of the same structure, not all 0.
+      a: pytree of the same structure.
       b: number.
       scale: s > 0.
 
@@ -104,18 +107,24 @@ def projection_simplex(tree: Tree, scale: ArrayLike = 1) -> Tree:
 
     Reference: Held, Wolfe, Crowder 1974; Duchi et al. 2008.
     """
-    leaves = pytrees.leaves(tree)
+    leaves = [widened(leaf) for leaf in pytrees.leaves(tree)]
     if not leaves:
         return tree
-    values = fnp.concatenate([fnp.ravel(leaf) for leaf in leaves])
+    # Less the largest, so that small differences of large numbers are not lost.
+    most = lax.stop_gradient(largest(leaves))
+    values = fnp.concatenate([fnp.ravel(fnp.subtract(x, most)) for x in leaves])
     # The solution is max(x - t, 0); t follows from how many elements are above it.
     falling = fnp.flip(fnp.sort(values))
     count = fnp.arange(1, values.size + 1)
     level = fnp.divide(fnp.subtract(fnp.cumsum(falling), scale), count)
     above = fnp.sum(fnp.greater(falling, level))
     threshold = level[fnp.subtract(above, 1)]
-    shifted = pytrees.map(lambda x: fnp.maximum(fnp.subtract(x, threshold), 0), tree)
-    return cast_like(shifted, tree)
+
+    def shifted(x: Any) -> Any:
+        moved = fnp.subtract(fnp.subtract(widened(x), most), threshold)
+        return fnp.maximum(moved, 0)
+
+    return cast_like(pytrees.map(shifted, tree), tree)
 
 
 @_docs
@@ -150,13 +159,24 @@ def projection_l1_ball(tree: Tree, scale: ArrayLike = 1) -> Tree:
 
 @_docs
 def projection_l2_sphere(tree: Tree, scale: ArrayLike = 1) -> Tree:
-    r"""Projects onto a sphere: :math:`\lVert x \rVert = s`. 0 has no nearest point.
+    r"""Projects onto a sphere: :math:`\lVert x \rVert = s`.
+
+    Special cases:
+      All points are equally near to 0: its projection has n equal elements
+      :math:`s / \sqrt n`, where optax 0.2.8 gives nan.
 
     Example:
       >>> optim.projections.projection_l2_sphere(fnp.array([3.0, 4.0]), 10.0).tolist()
       [6.0, 8.0]
     """
-    return cast_like(scaled(fnp.divide(scale, norm(tree)), tree), tree)
+    length = norm(tree)
+    factor = quotient(scale, length)
+    equal = fnp.divide(scale, max(size(tree), 1) ** 0.5)
+
+    def one(x: Any) -> Any:
+        return fnp.where(fnp.equal(length, 0), equal, fnp.multiply(factor, widened(x)))
+
+    return cast_like(pytrees.map(one, tree), tree)
 
 
 @_docs
@@ -170,7 +190,8 @@ def projection_l2_ball(tree: Tree, scale: ArrayLike = 1) -> Tree:
     length = norm(tree)
     outside = fnp.greater(length, scale)
     factor = fnp.divide(scale, fnp.where(outside, length, 1.0))
-    return where(outside, cast_like(scaled(factor, tree), tree), tree)
+    wide = pytrees.map(widened, tree)
+    return where(outside, cast_like(scaled(factor, wide), tree), tree)
 
 
 @_docs
@@ -188,31 +209,51 @@ def projection_linf_ball(tree: Tree, scale: ArrayLike = 1) -> Tree:
 def projection_vector(x: Tree, a: Tree) -> Tree:
     r"""Projects onto a line: :math:`a \langle a, x\rangle / \lVert a\rVert^2`.
 
+    Special cases:
+      Where all of a is 0, so is the projection.
+
     Example:
       >>> x, a = fnp.array([3.0, 4.0]), fnp.array([2.0, 0.0])
       >>> optim.projections.projection_vector(x, a).tolist()
       [3.0, 0.0]
     """
-    share = fnp.divide(vdot(x, a), norm(a, squared=True))
-    return cast_like(scaled(share, a), x)
+    share = quotient(vdot(x, a), norm(a, squared=True))
+    return cast_like(scaled(share, pytrees.map(widened, a)), x)
+
+
+def _gap(x: Tree, a: Tree, b: Any) -> Any:
+    """Returns how far x is beyond a hyperplane, in units of a."""
+    return quotient(fnp.subtract(vdot(x, a), b), norm(a, squared=True))
+
+
+def _moved(x: Tree, step: Any, a: Tree) -> Tree:
+    def one(x: Any, a: Any) -> Any:
+        return fnp.add(widened(x), fnp.multiply(step, widened(a)))
+
+    return cast_like(pytrees.map(one, x, a), x)
 
 
 @_docs
 def projection_hyperplane(x: Tree, a: Tree, b: ArrayLike) -> Tree:
     r"""Projects onto a hyperplane: :math:`\langle a, x\rangle = b`.
 
+    Special cases:
+      Where all of a is 0 there is none, and x stays.
+
     Example:
       >>> x, a = fnp.array([3.0, 4.0]), fnp.array([2.0, 0.0])
       >>> optim.projections.projection_hyperplane(x, a, 2.0).tolist()
       [1.0, 4.0]
     """
-    gap = fnp.divide(fnp.subtract(vdot(x, a), b), norm(a, squared=True))
-    return add_scale(x, fnp.negative(gap), a)
+    return _moved(x, fnp.negative(_gap(x, a, b)), a)
 
 
 @_docs
 def projection_halfspace(x: Tree, a: Tree, b: ArrayLike) -> Tree:
     r"""Projects onto a half-space: :math:`\langle a, x\rangle \le b`.
+
+    Special cases:
+      Where all of a is 0 there is none, and x stays.
 
     Example:
       >>> x, a = fnp.array([3.0, 4.0]), fnp.array([2.0, 0.0])
@@ -221,8 +262,7 @@ def projection_halfspace(x: Tree, a: Tree, b: ArrayLike) -> Tree:
       >>> optim.projections.projection_halfspace(x, a, 8.0).tolist()
       [3.0, 4.0]
     """
-    gap = fnp.divide(fnp.subtract(vdot(x, a), b), norm(a, squared=True))
-    return add_scale(x, fnp.negative(fnp.maximum(gap, 0)), a)
+    return _moved(x, fnp.negative(fnp.maximum(_gap(x, a, b), 0)), a)
 
 
 _public(globals(), __all__)

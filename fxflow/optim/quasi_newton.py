@@ -16,11 +16,13 @@ from fxflow.optim.base import (
     ScalarOrSchedule,
     Updates,
     chain,
+    in_float32,
     need_params,
     safe_increment,
     zero_count,
 )
 from fxflow.optim.linesearch import scale_by_zoom_linesearch
+from fxflow.optim.numerics import quotient
 from fxflow.optim.scaling import scale_by_learning_rate
 from fxflow.optim.tree import add_scale, cast_like, norm, scale, vdot, zeros_like
 
@@ -46,11 +48,6 @@ class ScaleByLBFGSState(NamedTuple):
     diff_params_memory: Params
     diff_updates_memory: Updates
     weights_memory: Array
-
-
-def _inverse(x: Any) -> Any:
-    zero = fnp.equal(x, 0.0)
-    return fnp.where(zero, 0.0, fnp.divide(1.0, fnp.where(zero, 1.0, x)))
 
 
 def scale_by_lbfgs(
@@ -115,17 +112,16 @@ def scale_by_lbfgs(
         product = fnp.real(vdot(dg, dp))
 
         def written(memory: Any, new: Any) -> Any:
-            kept = fnp.where(first, memory[place], fnp.astype(new, memory.dtype))
-            return memory.at[place].set(kept)
+            return memory.at[place].set(fnp.where(first, memory[place], new))
 
         params_memory = tree.map(written, state.diff_params_memory, dp)
         updates_memory = tree.map(written, state.diff_updates_memory, dg)
-        weights = written(state.weights_memory, _inverse(product))
+        weights = written(state.weights_memory, quotient(1.0, product))
 
         factor: Any = 1.0
         if scale_init_precond:
-            known = fnp.multiply(product, _inverse(norm(dg, squared=True)))
-            begin = fnp.minimum(1.0, _inverse(norm(updates)))
+            known = quotient(product, norm(dg, squared=True))
+            begin = fnp.minimum(1.0, quotient(1.0, norm(updates)))
             factor = fnp.where(first, begin, known)
 
         # From the newest to the oldest difference and back.
@@ -137,26 +133,26 @@ def scale_by_lbfgs(
         def down(q: Any, memory: Any) -> tuple[Any, Any]:
             dp, dg, weight = memory
             share = fnp.multiply(weight, fnp.real(vdot(dp, q)))
-            return cast_like(add_scale(q, fnp.negative(share), dg), q), share
+            return add_scale(q, fnp.negative(share), dg), share
 
         def up(r: Any, memory: Any) -> tuple[Any, None]:
             (dp, dg, weight), share = memory
             back = fnp.multiply(weight, fnp.real(vdot(dg, r)))
-            return cast_like(add_scale(r, fnp.subtract(share, back), dp), r), None
+            return add_scale(r, fnp.subtract(share, back), dp), None
 
         q, shares = lax.scan(down, updates, ordered)
         r = cast_like(scale(factor, q), updates)
         out, _ = lax.scan(up, r, (ordered, shares), reverse=True)
         return out, ScaleByLBFGSState(
             safe_increment(state.count),
-            cast_like(params, state.params),
-            cast_like(updates, state.updates),
+            params,
+            updates,
             params_memory,
             updates_memory,
             weights,
         )
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 #: Near the solution a step of 1 is the right one.
@@ -203,6 +199,6 @@ def lbfgs(
     """
     parts = [
         scale_by_lbfgs(memory_size, scale_init_precond),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
     ]
     return chain(*parts, *([] if linesearch is None else [linesearch]))

@@ -17,14 +17,16 @@ from fxflow.optim.base import (
     ScalarOrSchedule,
     Schedule,
     Updates,
-    cast_like,
-    global_norm,
+    identity,
+    in_float32,
     need_params,
     safe_increment,
     stateless,
     zero_count,
 )
 from fxflow.optim.masking import masked
+from fxflow.optim.numerics import quotient, safe_root_mean_squares
+from fxflow.optim.tree import norm
 
 
 class ScaleByScheduleState(NamedTuple):
@@ -61,9 +63,9 @@ def scale(step_size: Scalar) -> GradientTransformation:
     """
 
     def one(x: Any) -> Any:
-        return cast_like(fnp.multiply(step_size, x), x)
+        return fnp.multiply(step_size, x)
 
-    return stateless(lambda updates, params: tree.map(one, updates))
+    return in_float32(stateless(lambda updates, params: tree.map(one, updates)))
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
@@ -90,10 +92,10 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
         updates: Updates, state: ScaleByScheduleState, params: Params | None = None
     ) -> tuple[Updates, ScaleByScheduleState]:
         factor = step_size_fn(state.count)
-        scaled = tree.map(lambda x: cast_like(fnp.multiply(factor, x), x), updates)
+        scaled = tree.map(lambda x: fnp.multiply(factor, x), updates)
         return scaled, ScaleByScheduleState(safe_increment(state.count))
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def scale_by_learning_rate(
@@ -103,19 +105,19 @@ def scale_by_learning_rate(
 
     Args:
       learning_rate: a number, or a function of the number of updates so far; None
-        means 1.
+        means no scaling at all: updates keep their sign, too.
       flip_sign: whether to go down (True) or up.
 
     Returns:
-      A transformation that multiplies by minus the learning rate.
+      A transformation that multiplies by minus the learning rate, or changes nothing.
 
     Example:
       >>> optim.scale_by_learning_rate(0.5).update(fnp.array([4.0]), ())[0].tolist()
       [-2.0]
     """
-    sign = -1 if flip_sign else 1
     if learning_rate is None:
-        return scale(sign)
+        return identity()
+    sign = -1 if flip_sign else 1
     if callable(learning_rate):
         return scale_by_schedule(lambda count: fnp.multiply(sign, learning_rate(count)))
     return scale(fnp.multiply(sign, learning_rate))
@@ -132,10 +134,6 @@ def scale_by_sign() -> GradientTransformation:
       [1.0, -1.0]
     """
     return stateless(lambda updates, params: tree.map(fnp.sign, updates))
-
-
-def _norm(x: Any, least: Scalar) -> Any:
-    return fnp.maximum(fnp.sqrt(fnp.sum(fnp.square(fnp.abs(x)))), least)
 
 
 def scale_by_trust_ratio(
@@ -163,17 +161,17 @@ def scale_by_trust_ratio(
     """
 
     def one(x: Any, param: Any) -> Any:
-        of_param, of_update = _norm(param, min_norm), _norm(x, min_norm)
-        ratio = fnp.divide(
+        of_param, of_update = (fnp.maximum(norm(a), min_norm) for a in (param, x))
+        ratio = quotient(
             fnp.multiply(trust_coefficient, of_param), fnp.add(of_update, eps)
         )
         none = fnp.logical_or(fnp.equal(of_param, 0.0), fnp.equal(of_update, 0.0))
-        return cast_like(fnp.multiply(x, fnp.where(none, 1.0, ratio)), x)
+        return fnp.multiply(x, fnp.where(none, 1.0, ratio))
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
         return tree.map(one, updates, need_params("scale_by_trust_ratio", params))
 
-    return stateless(all_of)
+    return in_float32(stateless(all_of))
 
 
 def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation:
@@ -196,13 +194,12 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
     """
 
     def one(x: Any, param: Any) -> Any:
-        rms = fnp.sqrt(fnp.mean(fnp.square(fnp.abs(param))))
-        return cast_like(fnp.multiply(x, fnp.maximum(rms, min_scale)), x)
+        return fnp.multiply(x, safe_root_mean_squares(param, min_scale))
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
         return tree.map(one, updates, need_params("scale_by_param_block_rms", params))
 
-    return stateless(all_of)
+    return in_float32(stateless(all_of))
 
 
 def normalize_by_update_norm(
@@ -215,7 +212,7 @@ def normalize_by_update_norm(
       eps: ε.
 
     Returns:
-      A transformation without state.
+      A transformation without state. Gradients of length 0 stay 0, whatever ε.
 
     Example:
       >>> tx = optim.normalize_by_update_norm(eps=0.0)
@@ -224,11 +221,10 @@ def normalize_by_update_norm(
     """
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
-        length = fnp.add(global_norm(updates), eps)
-        factor = fnp.divide(scale_factor, length)
-        return tree.map(lambda x: cast_like(fnp.multiply(x, factor), x), updates)
+        factor = quotient(scale_factor, fnp.add(norm(updates), eps))
+        return tree.map(lambda x: fnp.multiply(x, factor), updates)
 
-    return stateless(all_of)
+    return in_float32(stateless(all_of))
 
 
 def centralize() -> GradientTransformation:
@@ -250,7 +246,7 @@ def centralize() -> GradientTransformation:
             return x
         return fnp.subtract(x, fnp.mean(x, tuple(range(1, ndim)), keepdims=True))
 
-    return stateless(lambda updates, params: tree.map(one, updates))
+    return in_float32(stateless(lambda updates, params: tree.map(one, updates)))
 
 
 def add_decayed_weights(
@@ -276,7 +272,7 @@ def add_decayed_weights(
 
     def add(updates: Updates, params: Params | None, factor: Any) -> Updates:
         def one(x: Any, param: Any) -> Any:
-            return cast_like(fnp.add(x, fnp.multiply(factor, param)), x)
+            return fnp.add(x, fnp.multiply(factor, param))
 
         return tree.map(one, updates, need_params("add_decayed_weights", params))
 
@@ -293,6 +289,7 @@ def add_decayed_weights(
         decay = GradientTransformation(init, update)
     else:
         decay = stateless(lambda updates, params: add(updates, params, weight_decay))
+    decay = in_float32(decay)
     return decay if mask is None else masked(decay, mask)
 
 
@@ -340,12 +337,12 @@ def add_noise(
         def noisy(i: int, x: Any) -> Any:
             aval = typeof(x)
             noise = random.normal(keys[i + 1], aval.shape, aval.dtype)
-            return fnp.add(x, cast_like(fnp.multiply(deviation, noise), x))
+            return fnp.add(x, fnp.multiply(deviation, noise))
 
         new = [noisy(i, x) for i, x in enumerate(leaves)]
         return treedef.unflatten(new), AddNoiseState(count, keys[0])
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def zero_nans() -> GradientTransformation:

@@ -13,8 +13,8 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
+    wide_chain,
 )
 from fxflow.optim.scaling import scale, scale_by_learning_rate, scale_by_sign
 from fxflow.optim.traces import ema
@@ -66,27 +66,29 @@ def scale_by_rprop(
     def update(
         updates: Updates, state: ScaleByRpropState, params: Params | None = None
     ) -> tuple[Updates, ScaleByRpropState]:
+        def lasting(g: Any, before: Any) -> Any:
+            # Of the signs: the product of small numbers would be 0.
+            return fnp.multiply(fnp.sign(g), fnp.sign(before))
+
         def size(g: Any, before: Any, old: Any) -> Any:
-            lasts = fnp.multiply(g, before)
+            lasts = lasting(g, before)
             factor = fnp.where(fnp.greater(lasts, 0), eta_plus, eta_minus)
             new = fnp.clip(fnp.multiply(old, factor), min_step_size, max_step_size)
-            return cast_like(fnp.where(fnp.equal(lasts, 0), old, new), old)
+            return fnp.where(fnp.equal(lasts, 0), old, new)
 
         def step(g: Any, before: Any, size: Any) -> Any:
-            turns = fnp.less(fnp.multiply(g, before), 0)
-            new = fnp.where(turns, 0, fnp.multiply(fnp.sign(g), size))
-            return cast_like(new, before)
+            turns = fnp.less(lasting(g, before), 0)
+            return fnp.where(turns, 0, fnp.multiply(fnp.sign(g), size))
 
         def taken(g: Any, before: Any) -> Any:
-            turns = fnp.less(fnp.multiply(g, before), 0)
-            return cast_like(fnp.where(turns, 0, before), g)
+            return fnp.where(fnp.less(lasting(g, before), 0), 0, before)
 
         sizes = tree.map(size, updates, state.prev_updates, state.step_sizes)
         steps = tree.map(step, updates, state.prev_updates, sizes)
         out = tree.map(taken, updates, state.prev_updates)
         return out, ScaleByRpropState(sizes, steps)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def rprop(
@@ -115,7 +117,7 @@ def rprop(
 
     Reference: Riedmiller and Braun 1993; Igel and Hüsken 2003.
     """
-    return chain(
+    return wide_chain(
         scale_by_rprop(
             learning_rate, eta_minus, eta_plus, min_step_size, max_step_size
         ),
@@ -133,7 +135,8 @@ def signum(
     Args:
       learning_rate: the size of steps: a number or a schedule.
       beta: decay of the mean.
-      accumulator_dtype: of the mean; None means that of the parameters.
+      accumulator_dtype: of the mean; None means that of the parameters, float32 at
+        least.
 
     Returns:
       A transformation.
@@ -146,7 +149,7 @@ def signum(
     Reference: Bernstein, Wang, Azizzadenesheli, Anandkumar 2018, "signSGD: compressed
     optimisation for non-convex problems".
     """
-    return chain(
+    return wide_chain(
         ema(beta, False, accumulator_dtype),
         scale_by_sign(),
         scale_by_learning_rate(learning_rate),

@@ -1,7 +1,8 @@
 """Means of gradients: momentum, and the signs of it.
 
 Where a dtype is given, it is that of the memory; updates keep the dtype of the
-gradients.
+gradients. Gradients of 16 bits are computed with in float32: of 3,000 steps a mean in
+bfloat16 would reach half.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fxflow.optim.base import (
     Params,
     Scalar,
     Updates,
-    cast_like,
+    in_float32,
     safe_increment,
     zero_count,
 )
@@ -58,7 +59,8 @@ def trace(
     Args:
       decay: β.
       nesterov: whether to look ahead.
-      accumulator_dtype: of the sum; None means that of the parameters.
+      accumulator_dtype: of the sum; None means that of the parameters, float32 at
+        least.
 
     Returns:
       A transformation that remembers the sum.
@@ -83,10 +85,9 @@ def trace(
     ) -> tuple[Updates, TraceState]:
         new = tree.map(add, updates, state.trace)
         out = tree.map(add, updates, new) if nesterov else new
-        out = tree.map(cast_like, out, updates)
-        return out, TraceState(tree.map(cast_like, new, state.trace))
+        return out, TraceState(new)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def ema(
@@ -97,7 +98,8 @@ def ema(
     Args:
       decay: β.
       debias: whether to divide by :math:`1 - \beta^t`, the weights it holds.
-      accumulator_dtype: of the mean; None means that of the parameters.
+      accumulator_dtype: of the mean; None means that of the parameters, float32 at
+        least.
 
     Returns:
       A transformation that remembers the mean.
@@ -117,10 +119,9 @@ def ema(
         count = safe_increment(state.count)
         new = update_moment(updates, state.ema, decay, 1)
         out = unbiased(new, decay, count) if debias else new
-        out = tree.map(cast_like, out, updates)
-        return out, EmaState(count, tree.map(cast_like, new, state.ema))
+        return out, EmaState(count, new)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def scale_by_lion(
@@ -139,7 +140,8 @@ def scale_by_lion(
     Args:
       b1: β₁, how much of the mean the direction has.
       b2: β₂, decay of the mean.
-      mu_dtype: of the mean; None means that of the parameters.
+      mu_dtype: of the mean; None means that of the parameters, float32 at
+        least.
       mode: `"hard"` for signs, `"smooth"` for :math:`\tanh(\beta x)` in their place,
         `"refined"` for x clipped to [-1, 1].
       smooth_beta: β of `"smooth"`.
@@ -175,10 +177,10 @@ def scale_by_lion(
         updates: Updates, state: ScaleByLionState, params: Params | None = None
     ) -> tuple[Updates, ScaleByLionState]:
         def direction(g: Any, m: Any) -> Any:
-            return cast_like(bounded(power_sum(g, b1, m, 1)), g)
+            return bounded(power_sum(g, b1, m, 1))
 
         out = tree.map(direction, updates, state.mu)
-        mu = tree.map(cast_like, update_moment(updates, state.mu, b2, 1), state.mu)
+        mu = update_moment(updates, state.mu, b2, 1)
         return out, ScaleByLionState(safe_increment(state.count), mu)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))

@@ -22,6 +22,7 @@ from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike
 from fxflow.numpy.elementary import flat_at_zero
+from fxflow.optim.numerics import in_wide, widened
 from fxflow.optim.states import NamedTupleKey, get, get_all_with_path, map_params, set
 
 Tree = Any
@@ -221,13 +222,13 @@ def sum(tree: Tree, associative_reduction: bool = False) -> Any:
         precision when there are many arrays.
 
     Returns:
-      A 0-d array; 0 for an empty tree.
+      A 0-d array; 0 for an empty tree. Sums of 16-bit floats are float32.
 
     Example:
       >>> float(optim.tree.sum({"a": fnp.ones(3), "b": 2.0}))
       5.0
     """
-    sums = [fnp.sum(x) for x in pytrees.leaves(tree)]
+    sums = [fnp.sum(widened(x)) for x in pytrees.leaves(tree)]
     while associative_reduction and len(sums) > 1:
         pairs = [fnp.add(x, y) for x, y in zip(sums[::2], sums[1::2])]
         sums = pairs + (sums[-1:] if len(sums) % 2 else [])
@@ -276,14 +277,16 @@ def vdot(tree_x: Tree, tree_y: Tree) -> Any:
       tree_y: pytree of the same structure.
 
     Returns:
-      A 0-d array; 0 for empty trees.
+      A 0-d array; 0 for empty trees. Products of 16-bit floats are float32.
 
     Example:
       >>> float(optim.tree.vdot({"a": fnp.ones(3)}, {"a": fnp.full(3, 2.0)}))
       6.0
     """
     products = pytrees.map(
-        lambda x, y: fnp.vdot(x, y, precision="highest"), tree_x, tree_y
+        lambda x, y: fnp.vdot(widened(x), widened(y), precision="highest"),
+        tree_x,
+        tree_y,
     )
     return _folded(pytrees.leaves(products), fnp.add, 0)
 
@@ -299,7 +302,8 @@ def norm(
       squared: whether to return its square.
 
     Returns:
-      A 0-d float array; 0 for an empty tree.
+      A 0-d float array; 0 for an empty tree. Norms of 16-bit floats are float32: in
+      float16 the squares of 300 overflow.
 
     Raises:
       ArgumentError: another order.
@@ -311,7 +315,7 @@ def norm(
       >>> float(optim.tree.norm({"a": fnp.array([3.0]), "b": 4.0}))
       5.0
     """
-    leaves = pytrees.leaves(tree)
+    leaves = [widened(x) for x in pytrees.leaves(tree)]
     if ord is None or ord == 2:
         squares = [fnp.sum(fnp.square(fnp.abs(x))) for x in leaves]
         total = _folded(squares, fnp.add, None)
@@ -601,7 +605,7 @@ _moment_docs = shared("""
       count: number of updates so far: int32[].
 
     Returns:
-      A pytree of the same structure.
+      A pytree of the same structure; moments of 16 bits are computed in float32.
 """)
 
 
@@ -642,7 +646,11 @@ def update_moment(updates: Tree, moments: Tree, decay: ArrayLike, order: int) ->
       >>> float(optim.tree.update_moment({"a": 4.0}, {"a": 2.0}, 0.5, 1)["a"])
       3.0
     """
-    return pytrees.map(lambda g, m: power_sum(g, decay, m, order), updates, moments)
+
+    def mean(g: Any, m: Any) -> Any:
+        return in_wide(lambda g, m: power_sum(g, decay, m, order), g, m)
+
+    return pytrees.map(mean, updates, moments)
 
 
 @_moment_docs
@@ -674,7 +682,7 @@ def update_infinity_moment(
     def largest(g: Any, m: Any) -> Any:
         return fnp.maximum(fnp.add(fnp.abs(g), eps), fnp.multiply(decay, m))
 
-    return pytrees.map(largest, updates, moments)
+    return pytrees.map(lambda g, m: in_wide(largest, g, m), updates, moments)
 
 
 @_moment_docs
@@ -691,7 +699,7 @@ def bias_correction(moment: Tree, decay: ArrayLike, count: ArrayLike) -> Tree:
         real = fnp.real(m) if dtypes.is_complex(typeof(m).dtype) else m
         return fnp.divide(m, _like(weight, real))
 
-    return pytrees.map(one, moment)
+    return pytrees.map(lambda m: in_wide(one, m), moment)
 
 
 _public(globals(), [name for name in __all__ if name != "NamedTupleKey"])

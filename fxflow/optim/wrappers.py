@@ -26,6 +26,7 @@ from fxflow.optim.base import (
     with_extra_args_support,
     zero_count,
 )
+from fxflow.optim.numerics import widened
 from fxflow.optim.tree import zeros_like
 from fxflow.transforms.arguments import as_names
 
@@ -155,7 +156,8 @@ class MultiSteps:
       should_skip_update_fn: `f(updates, gradient_step, params)` gives a bool and a
         pytree of arrays, which the state keeps as `skip_state`. Where it says True, the
         gradients are left out and not counted; see `skip_not_finite`.
-      accumulator_dtype: of the sum; None means that of the parameters.
+      accumulator_dtype: of the sum; None means that of the parameters, float32 at
+        least.
 
     Example:
       >>> tx = optim.MultiSteps(optim.sgd(1.0), 2)
@@ -203,7 +205,7 @@ class MultiSteps:
             zero_count(),
             zero_count(),
             self._opt.init(params),
-            zeros_like(params, self._dtype),
+            zeros_like(tree.map(widened, params), self._dtype),
             skipped,
         )
 
@@ -234,12 +236,12 @@ class MultiSteps:
             skip, skipped = self._skip(updates, state.gradient_step, params)
 
         def add(g: Any, total: Any) -> Any:
-            g = cast_like(g, total)
+            g, wide = widened(g), widened(total)
             if not self._mean:
-                return fnp.add(total, g)
+                return cast_like(fnp.add(wide, g), total)
             # A running mean: unlike a sum it stays of the gradients' size.
-            step = fnp.divide(fnp.subtract(g, total), cast_like(seen, total))
-            return fnp.add(total, step)
+            step = fnp.divide(fnp.subtract(g, wide), cast_like(seen, wide))
+            return cast_like(fnp.add(wide, step), total)
 
         total = tree.map(add, updates, state.acc_grads)
         if skip is not None:

@@ -8,10 +8,11 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.boundary import boundary
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import natural
+from fxflow.optim.numerics import widened
 from fxflow.transforms.grad import value_and_grad
 
 
@@ -22,7 +23,8 @@ def accumulate_gradients(
 
     The parts are taken one after another by `lax.scan`, so that memory is needed for
     one only. For a loss that is a mean over the batch, the result is that of
-    `value_and_grad` up to rounding. (`optim.MultiSteps` adds up over several steps.)
+    `value_and_grad` up to rounding. What has 16 bits is added up in float32, and comes
+    back in its dtype. (`optim.MultiSteps` adds up over several steps.)
 
     Args:
       loss: `loss(params, batch)` gives a scalar, or with `has_aux` that and a pytree of
@@ -67,7 +69,12 @@ def accumulate_gradients(
         def step(total: Any, one: Any) -> tuple[Any, None]:
             return tree.map(fnp.add, total, part(params, one)), None
 
-        total, _ = lax.scan(step, first, rest)
-        return tree.map(lambda leaf: leaf / count, total)
+        total, _ = lax.scan(step, tree.map(widened, first), rest)
+
+        def mean(total: Any, like: Any) -> Any:
+            kind = dtypes.to_inexact(typeof(like).dtype)
+            return fnp.astype(total / count, kind)
+
+        return tree.map(mean, total, first)
 
     return accumulated

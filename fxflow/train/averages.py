@@ -6,6 +6,9 @@ Each is a pair of pure functions, and `value` reads the average::
     state = average.init(params)
     state = average.update(state, params)  # after each step
     evaluated = average.value(state)
+
+Averages of parameters of 16 bits are kept in float32, since the steps of an average are
+smaller than their last digit; `value(state, params)` has the parameters' dtypes.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import number
+from fxflow.optim.numerics import widened
 
 Params = Any
 
@@ -26,7 +30,7 @@ class AverageState(NamedTuple):
     """State of an average: a pytree.
 
     Attributes:
-      sums: what `value` is made of, like the parameters.
+      sums: what `value` is made of, like the parameters; float32 at least.
       count: int32[], how many parameters were averaged.
     """
 
@@ -40,12 +44,13 @@ class Average(NamedTuple):
     Attributes:
       init: gives the state for parameters.
       update: gives the next state, of a state and parameters.
-      value: gives the average, with the dtypes of the parameters.
+      value: gives the average, of a state; float32 at least, or with the dtypes of a
+        second argument, the parameters.
     """
 
     init: Callable[[Params], AverageState]
     update: Callable[[AverageState, Params], AverageState]
-    value: Callable[[AverageState], Params]
+    value: Callable[..., Params]
 
 
 def _is_float(leaf: Any) -> bool:
@@ -54,8 +59,22 @@ def _is_float(leaf: Any) -> bool:
 
 def _zeros(params: Params) -> AverageState:
     # Leaves that are no floats (counters) are not averaged: the last one is kept.
-    sums = tree.map(lambda x: fnp.zeros_like(x) if _is_float(x) else x, params)
+    sums = tree.map(lambda x: fnp.zeros_like(widened(x)) if _is_float(x) else x, params)
     return AverageState(sums, fnp.int32(0))
+
+
+def _number(value: Any, leaf: Any) -> Any:
+    """Returns a number in the real dtype that a leaf is averaged in."""
+    return value.astype(fnp.finfo(typeof(widened(leaf)).dtype).dtype)
+
+
+def _like(average: Any, old: Any) -> Any:
+    # An average that was saved in 16 bits stays so.
+    return average.astype(typeof(old).dtype)
+
+
+def _in_dtypes_of(params: Params | None, found: Params) -> Params:
+    return found if params is None else tree.map(_like, found, params)
 
 
 def exponential(decay: float, *, debias: bool = True, warmup: bool = False) -> Average:
@@ -99,23 +118,23 @@ def exponential(decay: float, *, debias: bool = True, warmup: bool = False) -> A
         def leaf(old: Any, new: Any) -> Any:
             if not _is_float(new):
                 return new
-            share = kept.astype(fnp.finfo(typeof(new).dtype).dtype)
-            return share * old + (1 - share) * new
+            share = _number(kept, old)
+            return _like(share * widened(old) + (1 - share) * widened(new), old)
 
         return AverageState(tree.map(leaf, state.sums, params), count)
 
-    def value(state: AverageState) -> Params:
+    def value(state: AverageState, params: Params | None = None) -> Params:
         if warmup or not debias:
-            return state.sums
+            return _in_dtypes_of(params, state.sums)
         # Without any parameters there is nothing to divide: zeros.
         weight = 1 - fnp.float32(decay) ** fnp.maximum(state.count, 1)
 
         def leaf(total: Any) -> Any:
             if not _is_float(total):
                 return total
-            return total / weight.astype(fnp.finfo(total.dtype).dtype)
+            return widened(total) / _number(weight, total)
 
-        return tree.map(leaf, state.sums)
+        return _in_dtypes_of(params, tree.map(leaf, state.sums))
 
     return Average(_zeros, update, value)
 
@@ -145,8 +164,12 @@ def uniform() -> Average:
         def leaf(old: Any, new: Any) -> Any:
             if not _is_float(new):
                 return new
-            return old + (new - old) / count.astype(fnp.finfo(typeof(new).dtype).dtype)
+            step = (widened(new) - widened(old)) / _number(count, old)
+            return _like(widened(old) + step, old)
 
         return AverageState(tree.map(leaf, state.sums, params), count)
 
-    return Average(_zeros, update, lambda state: state.sums)
+    def value(state: AverageState, params: Params | None = None) -> Params:
+        return _in_dtypes_of(params, state.sums)
+
+    return Average(_zeros, update, value)

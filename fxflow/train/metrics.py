@@ -22,6 +22,7 @@ from fxflow.core.tree import register_dataclass
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import integer, natural
 from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.numerics import widened
 
 
 class Metric(abc.ABC):
@@ -474,7 +475,7 @@ def scores(
     inside = (p >= 0) & (p <= 1)
     _, w = _weighted("scores", inside, weights)
     counted, empty = fnp.where(inside, w, 0), fnp.zeros(count, w.dtype)
-    places = (fnp.where(inside, p, 0) * count).astype(dtypes.int32)
+    places = (widened(fnp.where(inside, p, 0)) * count).astype(dtypes.int32)
     places = fnp.minimum(places, count - 1)
     return Scores(
         empty.at[places].add(fnp.where(positive, counted, 0)),

@@ -19,6 +19,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.numerics import widened
 
 T = TypeVar("T")
 
@@ -206,9 +207,16 @@ class LossScale(NamedTuple):
         """Returns a loss, or a pytree of them, times the factor, in its dtype.
 
         Args:
-          loss: pytree of floats.
+          loss: pytree of floats; float32 is better than float16, whose largest number
+            is 65504.
         """
-        result: T = tree.map(lambda x: x * self.scale.astype(typeof(x).dtype), loss)
+
+        def leaf(value: Any) -> Any:
+            wide = fnp.asarray(widened(value))
+            scaled = wide * self.scale.astype(wide.dtype)
+            return scaled.astype(typeof(value).dtype)
+
+        result: T = tree.map(leaf, loss)
         return result
 
     def unscale(self, gradients: T) -> T:
@@ -219,9 +227,8 @@ class LossScale(NamedTuple):
         """
 
         def leaf(gradient: Any) -> Any:
-            gradient = fnp.asarray(gradient)
-            wide = fnp.promote_types(gradient.dtype, dtypes.float32)
-            return gradient.astype(wide) / self.scale.astype(wide)
+            wide = fnp.asarray(widened(gradient))
+            return wide / self.scale.astype(fnp.finfo(wide.dtype).dtype)
 
         result: T = tree.map(leaf, gradients)
         return result

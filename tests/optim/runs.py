@@ -106,7 +106,7 @@ CALLS: dict[str, str] = {
     "normalize": "chain(optim.contrib.normalize(), optim.sgd(0.1))",
     "schedule_free": "contrib.schedule_free(optim.adam(0.1, b1=0.0), 0.1)",
     "schedule_free_sgd": "contrib.schedule_free_sgd(0.1, weight_decay=0.1)",
-    "schedule_free_adamw": "contrib.schedule_free_adamw(0.1, 4, weight_decay=0.1)",
+    "schedule_free_adamw": "contrib.schedule_free_adamw(0.1, weight_decay=0.1)",
     "sam": (
         "contrib.sam(optim.sgd(0.1), optim.chain(optim.contrib.normalize(), "
         "optim.sgd(0.05)), 3)"

@@ -144,3 +144,30 @@ def test_types_of_signatures_have_names() -> None:
     tx = optim.GradientTransformation(init, update)
     updates: optim.Updates = tx.update(1.5, tx.init(0.0))[0]
     assert updates == 3.0
+
+
+def test_transformations_compute_in_float32() -> None:
+    seen = []
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        seen.extend((updates.dtype, state.dtype, params.dtype))
+        return updates, state + updates
+
+    tx = base.in_float32(optim.GradientTransformation(fnp.zeros_like, update))
+    narrow = fnp.ones(2, "bfloat16")
+    state = tx.init(narrow)
+    out, state = tx.update(narrow, state, narrow)
+    assert (out.dtype, state.dtype, *set(seen)) == ("bfloat16", "float32", "float32")
+    # What was saved in 16 bits, or is wanted so, stays.
+    assert tx.update(narrow, narrow, narrow)[1].dtype == "bfloat16"
+    assert type(base.in_float32(optim.chain(tx))) is optim.chain(tx).__class__
+
+
+def test_nothing_is_rounded_within_an_optimizer() -> None:
+    # The sum of gradients is 16 times the largest float16, and the step is not.
+    tx, params = optim.sgd(1e-3, 0.99), fnp.zeros(1, "float16")
+    gradient, state = fnp.full(1, 6e4, "float16"), tx.init(params)
+    for _ in range(50):
+        updates, state = tx.update(gradient, state)
+    expected = -60 * (1 - 0.99**50) / 0.01
+    np.testing.assert_allclose(float(updates[0]), expected, rtol=1e-3)

@@ -52,3 +52,24 @@ def test_needs_parameters() -> None:
     tx = optim.adaptive_grad_clip(0.1)
     with pytest.raises(ArgumentError, match="adaptive_grad_clip: needs the parameters"):
         tx.update(np.ones(2), tx.init(np.ones(2)))
+
+
+def test_a_largest_norm_of_zero() -> None:
+    x = {"w": np.zeros(2, np.float32), "s": np.zeros((2, 2), np.float32)}
+    for tx in (optim.clip_by_global_norm(0.0), optim.clip_by_block_rms(0.0)):
+        for gradients in (x, {name: leaf + 1 for name, leaf in x.items()}):
+            out, _ = tx.update(gradients, ())
+            assert not np.any(out["w"]), tx
+    for clip in (optim.per_example_global_norm_clip, optim.per_example_layer_norm_clip):
+        total, _ = clip([x["s"]], 0.0)
+        assert total[0].tolist() == [0.0, 0.0]
+
+
+def test_norms_beyond_float16() -> None:
+    x = np.full(4, 3e4, np.float16)
+    out, _ = optim.clip_by_global_norm(1.0).update(x, ())
+    assert out.tolist() == [0.5] * 4
+    assert float(optim.global_norm(x)) == 6e4
+    assert float(optim.global_norm(np.full(400, 3e4, "e"))) == pytest.approx(6e5)
+    total, _ = optim.per_example_global_norm_clip([x[None]], 1.0)
+    assert total[0].tolist() == [0.5] * 4

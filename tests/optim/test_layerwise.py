@@ -2,6 +2,7 @@
 
 import pytest
 
+import fxflow.numpy as fnp
 from fxflow import optim
 from fxflow.optim import layerwise
 from tests.optim import suite
@@ -23,3 +24,10 @@ def test_as_optax(name: str) -> None:
 )
 def test_step_is_compiled(make) -> None:
     suite.step_is_compiled(make())
+
+
+def test_updates_have_the_dtype_of_gradients() -> None:
+    # optax's have `mu_dtype`.
+    tx, p = optim.scale_by_novograd(mu_dtype="bfloat16"), fnp.ones(2)
+    updates, state = tx.update(p, tx.init(p), p)
+    assert (updates.dtype, state.mu.dtype) == ("float32", "bfloat16")

@@ -8,6 +8,7 @@ import pytest
 import fxflow
 from fxflow import numpy as fnp
 from fxflow import optim
+from fxflow.optim import numerics
 
 X = np.array([3.0, 4.0], np.float32)
 M = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -59,3 +60,23 @@ def test_scaled_gradients() -> None:
     assert half.dtype == "float16"
     out, tangent = fxflow.jvp(lambda x: optim.scale_gradient(x, 2.0), (X,), (X,))
     assert (out.tolist(), tangent.tolist()) == ([3, 4], [6, 8])
+
+
+def test_what_is_narrow_is_computed_in_float32() -> None:
+    assert numerics.widened(fnp.ones(2, "float8_e4m3fn")).dtype == "float32"
+    for kept in (1.0, fnp.ones(2), fnp.ones(2, int), fnp.ones(2, complex)):
+        assert numerics.widened(kept) is kept
+    shaped = fxflow.ShapeDtypeStruct((2,), "bfloat16")
+    assert numerics.widened(shaped).dtype == "float32"
+    halves = fnp.full(4, 300.0, "float16")
+    assert float(optim.safe_norm(halves, 0.0)) == 600.0
+    assert float(optim.safe_root_mean_squares(halves, 0.0)) == 300.0
+
+
+def test_roots_and_quotients_at_zero() -> None:
+    root, slope = fxflow.value_and_grad(numerics.positive_root)(0.0)
+    assert 0 < float(root) < 1e-18
+    assert np.isfinite(float(slope))
+    found, slopes = fxflow.value_and_grad(numerics.quotient, (0, 1))(0.0, 0.0)
+    assert (float(found), *map(float, slopes)) == (0.0, 0.0, 0.0)
+    assert float(numerics.quotient(3.0, -2.0)) == -1.5

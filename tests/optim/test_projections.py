@@ -60,3 +60,29 @@ def test_inside_and_nothing() -> None:
     small = projections.projection_simplex(fnp.ones(4, "bfloat16"))
     assert small.dtype == "bfloat16"
     assert small.tolist() == [0.25] * 4
+
+
+def test_zero_has_a_projection() -> None:
+    zero, x = fnp.zeros(4), fnp.ones(4)
+    assert projections.projection_l2_sphere(zero, 2.0).tolist() == [1.0] * 4
+    assert projections.projection_vector(x, zero).tolist() == [0.0] * 4
+    assert projections.projection_hyperplane(x, zero, 1.0).tolist() == [1.0] * 4
+    assert projections.projection_halfspace(x, zero, -1.0).tolist() == [1.0] * 4
+    for f in (
+        projections.projection_l2_sphere,
+        projections.projection_l2_ball,
+        projections.projection_l1_ball,
+        lambda a: projections.projection_vector(x, a),
+        lambda a: projections.projection_hyperplane(x, a, 1.0),
+    ):
+        slope = fxflow.grad(lambda x, f=f: fnp.sum(f(x)))(zero)
+        assert np.isfinite(np.asarray(slope)).all()
+
+
+def test_large_and_narrow_numbers() -> None:
+    found = projections.projection_simplex(fnp.array([1e8, 1e8 - 8]))
+    assert found.tolist() == [1.0, 0.0]
+    halves = fnp.full(4, 300.0, "float16")
+    assert projections.projection_l2_sphere(halves, 2.0).tolist() == [1.0] * 4
+    on = projections.projection_vector(halves, halves)
+    assert on.tolist() == halves.tolist()

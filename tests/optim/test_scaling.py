@@ -89,3 +89,13 @@ def test_centralize_leaves_vectors_alone() -> None:
     out = _one(optim.centralize(), GRADIENTS[0])
     np.testing.assert_array_equal(out["b"], GRADIENTS[0]["b"])
     np.testing.assert_allclose(np.asarray(out["w"]).mean(1), 0, atol=1e-6)
+
+
+def test_no_learning_rate_is_no_scaling() -> None:
+    # As in optax: not even the sign changes.
+    x = np.ones(1, np.float32)
+    for tx in (optim.scale_by_learning_rate(), optim.sgd(None), optim.sgd(None, 0.9)):
+        assert _one(tx, x).tolist() == [1.0]
+    # These go down without one; optax's adadelta goes up.
+    assert float(_one(optim.adadelta(), x, x)[0]) < 0
+    assert float(_one(optim.lbfgs(linesearch=None), x, x)[0]) < 0

@@ -49,7 +49,8 @@ def test_warmup_begins_with_the_first_parameters() -> None:
 def test_dtypes_stay_and_counters_are_kept(average: Average) -> None:
     params = {"w": fnp.ones(2, fnp.bfloat16), "n": fnp.array(3), "c": fnp.ones(1) * 1j}
     state = average.update(average.init(params), params)
-    value = average.value(state)
+    assert average.value(state)["w"].dtype == "float32"
+    value = average.value(state, params)
     assert {name: x.dtype for name, x in value.items()} == {
         name: x.dtype for name, x in params.items()
     }

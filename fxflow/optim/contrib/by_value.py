@@ -16,15 +16,15 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
     need_extra,
     need_params,
     safe_increment,
+    wide_chain,
     zero_count,
 )
+from fxflow.optim.numerics import positive_root, quotient
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
-from fxflow.optim.tree import cast_like as all_cast_like
 from fxflow.optim.tree import full_like, norm, update_moment, vdot, zeros_like
 
 
@@ -80,16 +80,15 @@ def _step(
     """Returns the longest step at which the model of the loss is above its bound."""
     grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
     gap = fnp.maximum(fnp.add(fnp.multiply(grow, level), inner), 0.0)
-    some = fnp.greater(square, 0.0)
-    return fnp.minimum(most, fnp.where(some, gap / fnp.where(some, square, 1.0), 0.0))
+    return fnp.minimum(most, quotient(gap, square))
 
 
 def _moved(direction: Updates, params: Params, step: Any, grow: Any) -> Updates:
     """Returns updates of a step beside weight decay, which divides parameters."""
 
     def one(d: Any, p: Any) -> Any:
-        new = fnp.subtract(fnp.divide(p, grow), fnp.multiply(step, d))
-        return fnp.subtract(new, p)
+        shrunk = fnp.multiply(p, fnp.divide(fnp.subtract(1.0, grow), grow))
+        return fnp.subtract(shrunk, fnp.multiply(step, d))
 
     return tree.map(one, direction, params)
 
@@ -159,9 +158,9 @@ def momo(
             bound = fnp.maximum(bound, model - 0.5 * step * square)
         out = _moved(mean, params, step, grow)
         new = MomoState(mean, level, gamma, bound, safe_increment(state.count))
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformationExtraArgs(init, update)
+    return in_float32(GradientTransformationExtraArgs(init, update))
 
 
 def _lowered(level: Any, inner: Any, bound: Any, grow: Any, least: Any) -> Any:
@@ -227,11 +226,11 @@ def momo_adam(
         gamma = update_moment(vdot(updates, params), state.gamma, b1, 1)
         weight = 1.0 - fnp.power(b1, count)
         wide = 1.0 - fnp.power(b2, count)
-        direction = tree.map(
-            lambda m, v: fnp.divide(m, fnp.add(fnp.sqrt(fnp.divide(v, wide)), eps)),
-            mean,
-            second,
-        )
+
+        def normal(m: Any, v: Any) -> Any:
+            return fnp.divide(m, fnp.add(positive_root(fnp.divide(v, wide)), eps))
+
+        direction = tree.map(normal, mean, second)
         inner, square = vdot(mean, params), vdot(mean, direction)
         bound = state.lb
         grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
@@ -249,9 +248,9 @@ def momo_adam(
             bound = fnp.maximum(bound, model)
         out = _moved(direction, params, step, grow)
         new = MomoAdamState(mean, second, level, gamma, bound, count)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformationExtraArgs(init, update)
+    return in_float32(GradientTransformationExtraArgs(init, update))
 
 
 def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransformation:
@@ -299,14 +298,14 @@ def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransfo
 
         def one(p0: Any, p: Any, t: Any, s: Any, g: Any, r: Any) -> Any:
             below = fnp.multiply(s, fnp.maximum(fnp.add(g, s), fnp.multiply(alpha, s)))
-            bet = fnp.multiply(fnp.divide(t, below), fnp.add(s, r))
+            bet = fnp.multiply(quotient(t, below), fnp.add(s, r))
             return fnp.subtract(fnp.add(p0, bet), p)
 
         out = tree.map(one, state.init_particles, params, total, size, seen, reward)
         new = COCOBState(state.init_particles, total, size, seen, reward)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def cocob(
@@ -337,7 +336,7 @@ def cocob(
     Reference: Orabona and Tommasi 2017, "Training deep networks without learning rates
     through coin betting".
     """
-    return chain(
+    return wide_chain(
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
         scale_by_cocob(alpha, eps),
@@ -427,8 +426,6 @@ def reduce_on_plateau(
         )
         going = state._replace(count=seen, avg_value=mean)
         new = tree.map(lambda a, b: fnp.where(full, a, b), done, going)
-        new = all_cast_like(new, state)
-        out = tree.map(lambda g: cast_like(fnp.multiply(new.scale, g), g), updates)
-        return out, new
+        return tree.map(lambda g: fnp.multiply(new.scale, g), updates), new
 
-    return GradientTransformationExtraArgs(init, update)
+    return in_float32(GradientTransformationExtraArgs(init, update))

@@ -27,6 +27,7 @@ from fxflow.optim.base import (
     with_extra_args_support,
     zero_count,
 )
+from fxflow.optim.numerics import widened
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.tree import (
     bias_correction,
@@ -132,7 +133,8 @@ def sophia(
       update_interval: after how many updates the diagonal is estimated anew.
       hessian_diagonal_fn: a transformation that makes the estimates; None means
         `hutchinson_estimator_diag_hessian()`.
-      mu_dtype: of the mean of gradients; None means that of the parameters.
+      mu_dtype: of the mean of gradients; None means that of the parameters, float32 at
+        least.
 
     Returns:
       A transformation, which needs the parameters and what the estimator needs, such as
@@ -157,10 +159,11 @@ def sophia(
     estimator = with_extra_args_support(hessian_diagonal_fn)
 
     def init(params: Params) -> SophiaState:
+        wide = tree.map(widened, params)
         return SophiaState(
             zero_count(),
-            zeros_like(params, mu_dtype),
-            zeros_like(params),
+            zeros_like(wide, mu_dtype),
+            zeros_like(wide),
             estimator.init(params),
         )
 
@@ -171,20 +174,21 @@ def sophia(
         **extra: Any,
     ) -> tuple[Updates, SophiaState]:
         count = safe_increment(state.count)
-        mu = update_moment(updates, state.mu, b1, 1)
+        gradients, before = (tree.map(widened, part) for part in (updates, state.mu))
+        mu = update_moment(gradients, before, b1, 1)
 
         def estimated() -> tuple[Updates, State]:
             found, own = estimator.update(
                 updates, state.hessian_fn_state, params, **extra
             )
-            nu = update_moment(found, state.nu, b2, 1)
+            nu = update_moment(tree.map(widened, found), state.nu, b2, 1)
             return tree.map(cast_like, nu, state.nu), own
 
         due = fnp.equal(fnp.remainder(state.count, update_interval), 0)
         nu, own = lax.cond(due, estimated, lambda: (state.nu, state.hessian_fn_state))
 
         def one(m: Any, h: Any, update: Any) -> Any:
-            step = fnp.divide(m, fnp.maximum(fnp.multiply(gamma, h), eps))
+            step = fnp.divide(m, fnp.maximum(fnp.multiply(gamma, widened(h)), eps))
             if clip_threshold is not None:
                 step = fnp.clip(step, fnp.negative(clip_threshold), clip_threshold)
             return cast_like(step, update)

@@ -19,13 +19,15 @@ from fxflow.optim.base import (
     State,
     Updates,
     cast_like,
-    chain,
     identity,
+    in_float32,
     need_params,
     safe_increment,
+    wide_chain,
     with_extra_args_support,
     zero_count,
 )
+from fxflow.optim.numerics import positive_root, quotient, widened
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.tree import (
     cast_like as all_cast_like,
@@ -118,12 +120,6 @@ def _debias(b1: Any, b2: Any, count: Any) -> Any:
     return fnp.divide(fnp.sqrt(fnp.subtract(1.0, fnp.power(b2, count))), below)
 
 
-def _ratio(above: Any, below: Any) -> Any:
-    """Returns a quotient; 0 for nothing over nothing."""
-    some = fnp.greater(below, 0.0)
-    return fnp.where(some, fnp.divide(above, fnp.where(some, below, 1.0)), 0.0)
-
-
 def dadapt_adamw(
     learning_rate: ScalarOrSchedule = 1.0,
     betas: tuple[Scalar, Scalar] = (0.9, 0.999),
@@ -175,7 +171,7 @@ def dadapt_adamw(
         rate = fnp.multiply(_rate(learning_rate, state.count), _debias(b1, b2, count))
         step = fnp.multiply(state.estim_lr, rate)
         before = tree.map(
-            lambda s, v: fnp.divide(s, fnp.add(fnp.sqrt(v), eps)),
+            lambda s, v: fnp.divide(s, fnp.add(positive_root(v), eps)),
             state.grad_sum,
             state.exp_avg_sq,
         )
@@ -187,19 +183,19 @@ def dadapt_adamw(
         weighted = fnp.add(
             fnp.multiply(b3, state.numerator_weighted), fnp.multiply(1 - b3, numerator)
         )
-        guess = _ratio(weighted, fnp.multiply(1 - b3, norm(total, 1)))
+        guess = quotient(weighted, fnp.multiply(1 - b3, norm(total, 1)))
         estimate = fnp.maximum(state.estim_lr, guess)
 
         def one(m: Any, v: Any, p: Any) -> Any:
-            adam = fnp.divide(m, fnp.add(fnp.sqrt(v), eps))
+            adam = fnp.divide(m, fnp.add(positive_root(v), eps))
             decay = fnp.multiply(fnp.multiply(weight_decay, step), p)
             return fnp.negative(fnp.add(adam, decay))
 
         out = tree.map(one, mean, square, params)
         new = DAdaptAdamWState(mean, square, total, estimate, weighted, count)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def prodigy(
@@ -276,11 +272,11 @@ def prodigy(
             fnp.multiply(b3, state.numerator_weighted),
             fnp.multiply(fnp.multiply(share, step), far),
         )
-        guess = fnp.multiply(estim_lr_coef, _ratio(weighted, norm(total, 1)))
+        guess = fnp.multiply(estim_lr_coef, quotient(weighted, norm(total, 1)))
         estimate = fnp.maximum(d, guess)
 
         def one(m: Any, v: Any, p: Any) -> Any:
-            adam = fnp.divide(m, fnp.add(fnp.sqrt(v), fnp.multiply(d, eps)))
+            adam = fnp.divide(m, fnp.add(positive_root(v), fnp.multiply(d, eps)))
             both = fnp.add(adam, fnp.multiply(weight_decay, p))
             return fnp.negative(fnp.multiply(step, both))
 
@@ -288,9 +284,9 @@ def prodigy(
         new = ProdigyState(
             mean, square, total, state.params0, estimate, weighted, count
         )
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def _decay(weight_decay: Scalar | None, mask: Mask) -> GradientTransformation:
@@ -357,18 +353,17 @@ def dog(
     ) -> tuple[Updates, DoGState]:
         params = need_params("dog", params)
         far = norm(sub(params, state.init_params))
-        most = cast_like(fnp.maximum(state.max_dist, far), far)
+        most = fnp.maximum(state.max_dist, far)
         total = fnp.add(state.sum_sq_norm_grads, norm(updates, squared=True))
-        rate = fnp.divide(most, fnp.sqrt(fnp.add(total, eps)))
+        rate = fnp.divide(most, positive_root(fnp.add(total, eps)))
         if kind == "learning_rate":
             rate = fnp.where(state.is_init_step, size, rate)
-        out = tree.map(lambda g: cast_like(fnp.multiply(rate, g), g), updates)
-        new = DoGState(fnp.full((), False), state.init_params, most, total)
-        return out, all_cast_like(new, state)
+        out = tree.map(lambda g: fnp.multiply(rate, g), updates)
+        return out, DoGState(fnp.full((), False), state.init_params, most, total)
 
-    return chain(
+    return wide_chain(
         _decay(weight_decay, mask),
-        GradientTransformation(init, update),
+        in_float32(GradientTransformation(init, update)),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -419,13 +414,13 @@ def dowg(
         square = fnp.maximum(state.estim_sq_dist, far)
         gradients = fnp.multiply(square, norm(updates, squared=True))
         total = fnp.add(state.weighted_sq_norm_grads, gradients)
-        rate = fnp.divide(square, fnp.add(fnp.sqrt(total), eps))
-        out = tree.map(lambda g: cast_like(fnp.multiply(rate, g), g), updates)
-        return out, all_cast_like(DoWGState(state.init_params, total, square), state)
+        rate = fnp.divide(square, fnp.add(positive_root(total), eps))
+        out = tree.map(lambda g: fnp.multiply(rate, g), updates)
+        return out, DoWGState(state.init_params, total, square)
 
-    return chain(
+    return wide_chain(
         _decay(weight_decay, mask),
-        GradientTransformation(init, update),
+        in_float32(GradientTransformation(init, update)),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -470,7 +465,7 @@ def mechanize(
             m,
             v,
             fnp.full((num_betas,), s_init, "float32"),
-            tree.map(fnp.copy, params),
+            tree.map(fnp.copy, tree.map(widened, params)),
         )
 
     def update(
@@ -484,14 +479,15 @@ def mechanize(
             1.0, fnp.power(10.0, fnp.negative(fnp.arange(1.0, num_betas + 1)))
         )
         steps, own = inner.update(updates, state.base_optimizer_state, params, **extra)
-        moved = sub(params, state.x0)
+        wide, updates = (tree.map(widened, part) for part in (params, updates))
+        moved = sub(wide, tree.map(widened, state.x0))
         factor = fnp.sum(state.s)
-        direction = scale(fnp.divide(1.0, fnp.add(factor, eps)), moved)
-        pull = fnp.divide(norm(updates), fnp.add(norm(params), eps))
+        direction = scale(quotient(1.0, fnp.add(factor, eps)), moved)
+        pull = quotient(norm(updates), fnp.add(norm(wide), eps))
         decay = fnp.multiply(fnp.multiply(weight_decay, factor), pull)
         gain = fnp.negative(
             fnp.add(
-                vdot(direction, updates), fnp.multiply(decay, vdot(direction, params))
+                vdot(direction, updates), fnp.multiply(decay, vdot(direction, wide))
             )
         )
         bounded = fnp.clip(gain, fnp.negative(state.m), state.m)
@@ -499,11 +495,11 @@ def mechanize(
         m = fnp.maximum(fnp.multiply(betas, state.m), fnp.add(fnp.abs(gain), eps))
         v = fnp.add(fnp.multiply(fnp.square(betas), state.v), fnp.square(gain))
         wealth = fnp.add(fnp.multiply(s_init / num_betas, m), fnp.maximum(r, 0.0))
-        s = fnp.divide(wealth, fnp.add(fnp.sqrt(v), eps))
+        s = fnp.divide(wealth, fnp.add(positive_root(v), eps))
         total = fnp.sum(s)
 
         def one(d: Any, u: Any, far: Any) -> Any:
-            new = fnp.multiply(total, fnp.add(d, u))
+            new = fnp.multiply(total, fnp.add(d, widened(u)))
             return cast_like(fnp.subtract(new, far), u)
 
         out = tree.map(one, direction, steps, moved)

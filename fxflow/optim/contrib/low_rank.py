@@ -19,9 +19,9 @@ from fxflow.optim.base import (
     ScalarOrSchedule,
     State,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
     safe_increment,
+    wide_chain,
     with_extra_args_support,
     zero_count,
 )
@@ -110,12 +110,13 @@ def _flat(x: Any, m: _Matrix) -> Any:
 
 
 def _basis(x: Any, m: _Matrix, rank: int) -> Any:
-    """Returns the leading singular vectors of the longer side."""
-    g = _flat(x, m)
-    exact = fnp.astype(g, fnp.promote_types(typeof(g).dtype, "float32"))
-    u, _, vh = fnp.linalg.svd(exact, full_matrices=False)
-    found = u[:, :rank] if m.is_tall else fnp.transpose(vh[:rank])
-    return cast_like(found, x)
+    """Returns the leading singular vectors of the longer side.
+
+    Without derivatives, which equal singular values do not have.
+    """
+    g = lax.stop_gradient(_flat(x, m))
+    u, _, vh = fnp.linalg.svd(g, full_matrices=False)
+    return u[:, :rank] if m.is_tall else fnp.transpose(vh[:rank])
 
 
 def _down(x: Any, basis: Any, m: _Matrix) -> Any:
@@ -225,14 +226,14 @@ def scale_by_galore(
             treedef.unflatten(lows), state.base_optimizer_state, **extra
         )
         out = [
-            u if m is None else cast_like(fnp.multiply(scale, _up(u, b, m, x)), x)
+            u if m is None else fnp.multiply(scale, _up(u, b, m, x))
             for u, m, b, x in zip(tree.leaves(steps), ms, bases, leaves, strict=True)
         ]
         return treedef.unflatten(out), GaLoreState(
             safe_increment(state.count), own, treedef.unflatten(bases)
         )
 
-    return GradientTransformationExtraArgs(init, update)
+    return in_float32(GradientTransformationExtraArgs(init, update))
 
 
 def galore(
@@ -272,7 +273,7 @@ def galore(
     Reference: Zhao et al. 2024, "GaLore: memory-efficient LLM training by gradient
     low-rank projection".
     """
-    return chain(
+    return wide_chain(
         scale_by_galore(
             rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers
         ),

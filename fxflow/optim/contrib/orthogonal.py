@@ -20,13 +20,14 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
     safe_increment,
     stateless,
+    wide_chain,
     zero_count,
 )
 from fxflow.optim.masking import multi_transform
+from fxflow.optim.numerics import positive_root, quotient
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.tree import bias_correction, update_moment, zeros_like
 
@@ -105,7 +106,7 @@ def _transposed(x: Any) -> Any:
 
 
 def _frobenius(x: Any) -> Any:
-    return fnp.sqrt(fnp.sum(fnp.square(x), (-2, -1), keepdims=True))
+    return positive_root(fnp.sum(fnp.square(x), (-2, -1), keepdims=True))
 
 
 def _orthogonal(x: Any, coefficients: Any, steps: int, eps: Any, first: str) -> Any:
@@ -113,15 +114,15 @@ def _orthogonal(x: Any, coefficients: Any, steps: int, eps: Any, first: str) -> 
     tall = typeof(x).shape[-2] > typeof(x).shape[-1]
     x = _transposed(x) if tall else x
     if first == "schatten":  # the 4-norm of the singular values
-        length = fnp.sqrt(_frobenius(fnp.matmul(x, _transposed(x))))
+        length = positive_root(_frobenius(fnp.matmul(x, _transposed(x))))
     elif first == "spectral":
         length = fnp.linalg.norm(x, 2, axis=(-2, -1), keepdims=True)
     elif first == "aol":  # a length for each row
         products = fnp.abs(fnp.matmul(x, _transposed(x)))
-        length = fnp.sqrt(fnp.sum(products, -1, keepdims=True))
+        length = positive_root(fnp.sum(products, -1, keepdims=True))
     else:
         length = _frobenius(x)
-    x = fnp.divide(x, fnp.add(length, eps))
+    x = quotient(x, fnp.add(length, eps))
     for i in range(steps):
         a, b, c = coefficients[i] if coefficients.ndim == 2 else coefficients
         square = fnp.matmul(x, _transposed(x))
@@ -155,7 +156,8 @@ def scale_by_muon(
       ns_steps: how many steps.
       beta: decay of the momentum.
       eps: added to the norm that the momentum is divided by first.
-      mu_dtype: of the momentum; None means that of the parameters.
+      mu_dtype: of the momentum; None means that of the parameters, float32 at
+        least.
       nesterov: whether to look ahead.
       adaptive: whether updates keep the size of the momentum, by its inner product with
         the orthogonal matrix.
@@ -227,10 +229,9 @@ def scale_by_muon(
             return fnp.transpose(fnp.reshape(x, typeof(moved).shape), back)
 
         out = _by_matrix(one, weight_dimension_numbers, mean)
-        out = tree.map(cast_like, out, updates)
-        return out, MuonState(count, tree.map(cast_like, mu, state.mu), state.ns_coeffs)
+        return out, MuonState(count, mu, state.ns_coeffs)
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def _is_numbers(x: Any) -> bool:
@@ -261,9 +262,10 @@ def _scale_by_shape(
             factor: Any = math.sqrt(max(1, outputs / inputs))
         else:
             factor = fnp.multiply(consistent_rms, math.sqrt(max(inputs, outputs)))
-        return cast_like(fnp.multiply(factor, x), x)
+        return fnp.multiply(factor, x)
 
-    return stateless(lambda updates, params: _by_matrix(one, numbers, updates))
+    scaled = stateless(lambda updates, params: _by_matrix(one, numbers, updates))
+    return in_float32(scaled)
 
 
 def muon(
@@ -297,7 +299,8 @@ def muon(
       eps: added to norms, and to Adam's roots.
       weight_decay: λ of matrices.
       weight_decay_mask: which matrices decay; see `masked`.
-      mu_dtype: of the momentum; None means that of the parameters.
+      mu_dtype: of the momentum; None means that of the parameters, float32 at
+        least.
       nesterov: whether to look ahead, Adam too.
       adaptive: whether updates keep the size of the momentum.
       preconditioning: of the iteration; see `scale_by_muon`.
@@ -346,7 +349,7 @@ def muon(
     rate = learning_rate if adam_learning_rate is None else adam_learning_rate
     return multi_transform(
         {
-            "muon": chain(
+            "muon": wide_chain(
                 scale_by_muon(
                     ns_coeffs,
                     ns_steps,

@@ -16,8 +16,8 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    cast_like,
-    chain,
+    in_float32,
+    wide_chain,
 )
 from fxflow.optim.clipping import per_example_global_norm_clip
 from fxflow.optim.descents import sgd
@@ -86,13 +86,12 @@ def differentially_private_aggregate(
         def noisy(i: int, x: Any) -> Any:
             aval = typeof(x)
             noise = random.normal(keys[i + 1], aval.shape, aval.dtype)
-            noisy_sum = fnp.add(x, fnp.multiply(deviation, noise))
-            return cast_like(fnp.divide(noisy_sum, count), x)
+            return fnp.divide(fnp.add(x, fnp.multiply(deviation, noise)), count)
 
         new = [noisy(i, x) for i, x in enumerate(leaves)]
         return treedef.unflatten(new), DifferentiallyPrivateAggregateState(keys[0])
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def dpsgd(
@@ -126,7 +125,7 @@ def dpsgd(
 
     Reference: Abadi et al. 2016, "Deep learning with differential privacy".
     """
-    return chain(
+    return wide_chain(
         differentially_private_aggregate(l2_norm_clip, noise_multiplier, seed=seed),
         sgd(learning_rate, momentum, nesterov),
     )

@@ -25,6 +25,7 @@ from fxflow.optim.base import (
 )
 from fxflow.optim.descents import sgd
 from fxflow.optim.moments import scale_by_rms
+from fxflow.optim.numerics import quotient, widened
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.schedules import warmup_constant_schedule
 from fxflow.optim.tree import cast
@@ -68,8 +69,8 @@ def schedule_free_eval_params(state: ScheduleFreeState, params: Params) -> Param
     """
 
     def one(y: Any, z: Any) -> Any:
-        other = fnp.multiply(fnp.subtract(1.0, state.b1), z)
-        return cast_like(fnp.divide(fnp.subtract(y, other), state.b1), y)
+        other = fnp.multiply(fnp.subtract(1.0, state.b1), widened(z))
+        return cast_like(fnp.divide(fnp.subtract(widened(y), other), state.b1), y)
 
     return tree.map(one, params, state.z)
 
@@ -89,10 +90,12 @@ def schedule_free(
 
     Args:
       base_optimizer: one without momentum.
-      learning_rate: its learning rate: a number or a schedule with a warm-up.
+      learning_rate: its learning rate: a number or a schedule with a warm-up, which is
+        a function of the number of updates so far. (optax 0.2.8 weighs each step by the
+        rate of the next one.)
       b1: β, above 0.
       weight_lr_power: that power.
-      state_dtype: of z; None means that of the parameters.
+      state_dtype: of z; None means that of the parameters, float32 at least.
 
     Returns:
       A transformation, which needs the parameters y; `schedule_free_eval_params` gives
@@ -115,7 +118,7 @@ def schedule_free(
             fnp.ones((), "int32"),
             fnp.zeros((), "float32"),
             inner.init(params),
-            cast(tree.map(fnp.copy, params), state_dtype),
+            cast(tree.map(fnp.copy, tree.map(widened, params)), state_dtype),
         )
 
     def update(
@@ -127,22 +130,25 @@ def schedule_free(
         params = need_params("schedule_free", params)
         rate: Any = learning_rate
         if callable(learning_rate):
-            rate = learning_rate(state.step_count)
+            # The rate of this very step, which the inner optimizer counts from 0.
+            rate = learning_rate(fnp.subtract(state.step_count, 1))
         most = fnp.maximum(state.max_lr, rate)
         weight = fnp.power(most, weight_lr_power)
         total = fnp.add(state.weight_sum, weight)
-        some = fnp.greater(total, 0.0)
-        share = fnp.where(some, weight / fnp.where(some, total, 1.0), 0.0)
+        share = quotient(weight, total)
         steps, own = inner.update(updates, state.base_optimizer_state, params, **extra)
-        average = schedule_free_eval_params(state, params)
-        z = tree.map(lambda a, u: cast_like(fnp.add(a, u), a), state.z, steps)
+        params = tree.map(widened, params)
+        before = tree.map(widened, state.z)
+        average = schedule_free_eval_params(state._replace(z=before), params)
+        z = tree.map(lambda a, u: fnp.add(a, widened(u)), before, steps)
 
         def one(x: Any, z: Any, y: Any) -> Any:
             x = fnp.add(fnp.multiply(1.0 - share, x), fnp.multiply(share, z))
             new = fnp.add(fnp.multiply(b1, x), fnp.multiply(1.0 - b1, z))
-            return cast_like(fnp.subtract(new, y), y)
+            return fnp.subtract(new, y)
 
-        out = tree.map(one, average, z, params)
+        out = tree.map(cast_like, tree.map(one, average, z, params), updates)
+        z = tree.map(cast_like, z, state.z)
         count = safe_increment(state.step_count)
         kept = cast_like(total, state.weight_sum), cast_like(most, state.max_lr)
         return out, ScheduleFreeState(state.b1, kept[0], count, kept[1], own, z)
@@ -176,7 +182,8 @@ def schedule_free_adamw(
       eps: added to the root.
       weight_decay: λ.
       weight_lr_power: of the weights of steps.
-      state_dtype: of the iterates; None means that of the parameters.
+      state_dtype: of the iterates; None means that of the parameters, float32 at
+        least.
 
     Returns:
       A transformation, which needs the parameters; see `schedule_free`.
@@ -214,7 +221,8 @@ def schedule_free_sgd(
       b1: weight of the average where gradients are taken.
       weight_decay: λ; None means none.
       weight_lr_power: of the weights of steps.
-      state_dtype: of the iterates; None means that of the parameters.
+      state_dtype: of the iterates; None means that of the parameters, float32 at
+        least.
 
     Returns:
       A transformation, which needs the parameters; see `schedule_free`.

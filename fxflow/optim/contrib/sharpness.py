@@ -20,6 +20,7 @@ from fxflow.optim.base import (
     with_extra_args_support,
     zero_count,
 )
+from fxflow.optim.numerics import widened
 from fxflow.optim.tree import add, cast_like, scale, sub, where
 
 
@@ -75,6 +76,10 @@ def sam(
     """
     if sync_period < 2:
         raise ArgumentError(f"sam: sync_period must be at least 2, got {sync_period}")
+
+    def wide(values: Params) -> Params:
+        return tree.map(widened, values)
+
     down = with_extra_args_support(optimizer)
     up = with_extra_args_support(adv_optimizer)
 
@@ -95,7 +100,7 @@ def sam(
         cache = where(begins, params, state.cache)
         steps, adv_state = up.update(updates, state.adv_state, params, **extra)
         new, opt_state = down.update(averaged(updates), state.opt_state, cache, **extra)
-        back = sub(add(cache, new), params)
+        back = sub(add(wide(cache), wide(new)), wide(params))
         if reset_state:
             adv_state = where(last, up.init(params), adv_state)
         else:
@@ -113,7 +118,7 @@ def sam(
         point, adv_state = params, state.adv_state
         for i in range(sync_period - 1):
             steps, adv_state = up.update(updates, adv_state, point, **extra)
-            point = cast_like(sub(point, steps), params)
+            point = cast_like(sub(wide(point), wide(steps)), params)
             updates = grad_fn(point, i)
         out, opt_state = down.update(
             averaged(updates), state.opt_state, params, **extra

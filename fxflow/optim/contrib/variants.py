@@ -17,16 +17,17 @@ from fxflow.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Updates,
-    chain,
+    in_float32,
     need_params,
     safe_increment,
     stateless,
+    wide_chain,
     zero_count,
 )
 from fxflow.optim.moments import ScaleByAdamState
+from fxflow.optim.numerics import positive_root, quotient
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.tree import bias_correction, norm, update_moment, zeros_like
-from fxflow.optim.tree import cast_like as all_cast_like
 
 
 class ScaleByAdemamixState(NamedTuple):
@@ -57,7 +58,7 @@ class MadgradState(NamedTuple):
 
 
 def _root(v: Any, eps: Any, eps_root: Any = 0.0) -> Any:
-    return fnp.add(fnp.sqrt(fnp.add(v, eps_root)), eps)
+    return fnp.add(positive_root(fnp.add(v, eps_root)), eps)
 
 
 def _clip_bound(step: Any) -> Any:
@@ -108,7 +109,7 @@ def scale_by_adopt(
         decay = fnp.where(first, 0.0, b2)
 
         def normal(g: Any, v: Any) -> Any:
-            x = fnp.divide(g, fnp.maximum(fnp.sqrt(v), eps))
+            x = fnp.divide(g, fnp.maximum(positive_root(v), eps))
             if use_clipping:
                 bound = clip_value_fn(state.count)
                 x = fnp.clip(x, fnp.negative(bound), bound)
@@ -119,9 +120,9 @@ def scale_by_adopt(
         out = update_moment(steps, mu, b1, 1) if nesterov else mu
         nu = update_moment(updates, state.nu, decay, 2)
         new = ScaleByAdamState(safe_increment(state.count), mu, nu)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 @adam_docs
@@ -150,7 +151,7 @@ def adopt(
 
     Reference: Taniguchi et al. 2024, "ADOPT".
     """
-    return chain(
+    return wide_chain(
         scale_by_adopt(
             b1,
             b2,
@@ -201,9 +202,9 @@ def scale_by_acprop(
         nu = tree.map(lambda v: fnp.add(v, eps_root), nu)
         mu = update_moment(updates, state.mu, b1, 1)
         new = ScaleByAdamState(safe_increment(state.count), mu, nu)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 @adam_docs
@@ -229,7 +230,7 @@ def acprop(
     Reference: Zhuang et al. 2021, "Momentum centering and asynchronous update for
     adaptive gradient methods".
     """
-    return chain(
+    return wide_chain(
         scale_by_acprop(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -291,9 +292,9 @@ def scale_by_ademamix(
         out = tree.map(one, mean, m2, square)
         later = safe_increment(state.count_m2)
         new = ScaleByAdemamixState(count, later, m1, m2, nu)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 @adam_docs
@@ -325,7 +326,7 @@ def ademamix(
 
     Reference: Pagliardini, Ablin, Grangier 2024, "The AdEMAMix optimizer".
     """
-    return chain(
+    return wide_chain(
         scale_by_ademamix(b1, b2, b3, alpha, eps, eps_root, mu_dtype),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -377,9 +378,9 @@ def scale_by_simplified_ademamix(
 
         out = tree.map(one, updates, total, bias_correction(square, b2, t))
         new = ScaleBySimplifiedAdEMAMixState(t, total, square)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 @adam_docs
@@ -410,7 +411,7 @@ def simplified_ademamix(
     Reference: Morwani, Vyas, Zhang, Kakade 2025, "Connections between schedule-free
     optimizers, AdEMAMix, and accelerated SGD variants".
     """
-    return chain(
+    return wide_chain(
         scale_by_simplified_ademamix(b1, b2, alpha, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -470,14 +471,16 @@ def scale_by_madgrad(
         )
 
         def one(p: Any, p0: Any, s: Any, v: Any) -> Any:
-            z = fnp.subtract(p0, fnp.divide(s, fnp.add(fnp.cbrt(v), eps)))
+            # Above 0, where a cubic root has no derivative.
+            root = fnp.cbrt(fnp.square(positive_root(v)))
+            z = fnp.subtract(p0, fnp.divide(s, fnp.add(root, eps)))
             return fnp.multiply(fnp.subtract(1.0, momentum), fnp.subtract(z, p))
 
         out = tree.map(one, params, state.x0, total, squares)
         new = MadgradState(count, squares, total, state.x0)
-        return all_cast_like(out, updates), all_cast_like(new, state)
+        return out, new
 
-    return GradientTransformation(init, update)
+    return in_float32(GradientTransformation(init, update))
 
 
 def madgrad(
@@ -504,7 +507,7 @@ def madgrad(
 
     Reference: Defazio and Jelassi 2021, "Adaptivity without compromise".
     """
-    return chain(
+    return wide_chain(
         add_decayed_weights(weight_decay),
         scale_by_madgrad(learning_rate, momentum, eps),
     )
@@ -514,7 +517,8 @@ def normalize() -> GradientTransformation:
     r"""Makes gradients of length 1: :math:`g / \lVert g \rVert`, all arrays together.
 
     Returns:
-      A transformation without state.
+      A transformation without state. Gradients of length 0 stay 0; those of optax 0.2.8
+      become nan.
 
     Example:
       >>> optim.contrib.normalize().update(fnp.array([3.0, 4.0]), ())[0].tolist()
@@ -523,8 +527,6 @@ def normalize() -> GradientTransformation:
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
         length = norm(updates)
-        return all_cast_like(
-            tree.map(lambda g: fnp.divide(g, length), updates), updates
-        )
+        return tree.map(lambda g: quotient(g, length), updates)
 
-    return stateless(all_of)
+    return in_float32(stateless(all_of))

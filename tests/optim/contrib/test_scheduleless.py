@@ -36,3 +36,21 @@ def test_average_is_what_one_keeps() -> None:
         seen.append(float(state.z[0]))
     mean = optim.contrib.schedule_free_eval_params(state, p)
     assert float(mean[0]) == pytest.approx(sum(seen) / 3, abs=1e-6)
+
+
+def test_steps_are_weighed_by_their_own_rates() -> None:
+    # The paper's: z moves by γ_t, and weighs γ_t² in the mean. (optax: γ_{t+1}².)
+    rates = [0.0, 0.1, 0.2, 0.3, 0.3]
+    schedule = lambda count: fnp.array(rates)[count]
+    tx = optim.contrib.schedule_free(optim.sgd(schedule), schedule, 0.9)
+    y = fnp.ones(1)
+    state, z, x, total = tx.init(y), 1.0, 1.0, 0.0
+    for rate in rates:
+        g = float(y[0]) * 2
+        updates, state = tx.update(fnp.array([g]), state, y)
+        y = optim.apply_updates(y, updates)
+        z, total = z - rate * g, total + rate**2
+        share = rate**2 / total if total else 0.0
+        x = (1 - share) * x + share * z
+        assert float(state.z[0]) == pytest.approx(z, rel=1e-5)
+        assert float(y[0]) == pytest.approx(0.9 * x + 0.1 * z, rel=1e-5)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import fxflow.numpy as fnp
 from fxflow import optim
 from fxflow.optim.contrib import variants
 from tests.optim import suite
@@ -25,3 +26,14 @@ def test_as_optax(name: str) -> None:
 )
 def test_step_is_compiled(make) -> None:
     suite.step_is_compiled(make())
+
+
+def test_a_length_of_zero_stays() -> None:
+    tx, zero = optim.contrib.normalize(), fnp.zeros(2)
+    assert tx.update(zero, ())[0].tolist() == [0.0, 0.0]
+    up = optim.chain(tx, optim.sgd(0.5))
+    sam = optim.contrib.sam(optim.sgd(0.1), up)
+    state = sam.init(zero)
+    for _ in range(2):
+        updates, state = sam.update(zero, state, zero)
+        assert updates.tolist() == [0.0, 0.0]
