@@ -64,7 +64,9 @@ class Watch:
         self, policy: str | None, run: Run, roll_back: Callable[[], bool]
     ) -> None:
         self._policy, self._run, self._roll_back = policy, run, roll_back
-        self._judge, self._select = jit(_judged), jit(select_tree)
+        # Functions of their own: runs of many models are not one traced many times.
+        self._judge = jit(lambda *given: _judged(*given))
+        self._select = jit(lambda *given: select_tree(*given))
         # Of the state's structure: which leaves are looked at, and their names.
         self._structure: Any = None
         self._places: list[int] = []
@@ -161,8 +163,8 @@ class Watch:
         except (ArgumentError, PlacementError):
             pass
         # The leaves lie on devices that no program has together.
-        fine = all(bool(self._judge([x], [], None)[0]) for x in outputs)
-        counted = [self._judge([], [x], None)[1] for x in state]
+        fine = all(bool(_judged([x], [], None)[0]) for x in outputs)
+        counted = [_judged([], [x], None)[1] for x in state]
         now = np.concatenate([np.zeros(0, np.int32), *map(np.asarray, counted)])
         fine &= before is None or bool(np.all(now <= np.asarray(before)))
         return np.array(fine), now, now if fine or before is None else before

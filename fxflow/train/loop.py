@@ -35,7 +35,7 @@ from typing import (
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import is_arraylike, typeof
+from fxflow.core.arrays import dtypes, is_arraylike, typeof
 from fxflow.core.boundary import boundary
 from fxflow.devices import process_count, process_index
 from fxflow.distributed.multihost import (
@@ -576,7 +576,12 @@ class _Loop(Generic[S, B]):
             "positions": _of_all(json.dumps(position)),
             "hook_states": remembered,
         }
-        metrics = scalars(progress.outputs) | dict(more or {})
+        metrics = {
+            name: value
+            for name, value in scalars(progress.outputs).items()
+            if not dtypes.is_complex(typeof(value).dtype)
+        }
+        metrics |= dict(more or {})
         self._checkpointer.save(
             progress.step, progress.state, metrics=metrics, metadata=said, force=True
         )
@@ -642,5 +647,7 @@ def scalars(outputs: Any) -> dict[str, Any]:
     return {
         path_name(path, "output"): leaf
         for path, leaf in tree.leaves_with_path(outputs)
-        if is_arraylike(leaf) and not typeof(leaf).shape
+        if is_arraylike(leaf)
+        and not typeof(leaf).shape
+        and not dtypes.is_key(typeof(leaf).dtype)
     }

@@ -304,6 +304,12 @@ def test_finite_host_data_of_64_bits_are_finite() -> None:
     assert loop.run(step, 1e300, [1, 2], on_nonfinite="stop").step == 2
 
 
+def test_many_models_in_one_process() -> None:
+    for n in range(1, 12):  # RetraceWarning is an error here
+        state = [fnp.zeros(n), fnp.zeros(2)]
+        loop.run(lambda s, b: (s, None), state, [1], on_nonfinite="skip")
+
+
 def test_leaves_on_devices_that_no_program_has_together() -> None:
     first, second = fxflow.devices()[:2]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
+import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, get_args
 
 from fxflow.core import tree
@@ -43,7 +45,9 @@ class Logger:
     """Sends numbers and other values to sinks.
 
     A call puts them into a queue and returns: a thread waits until arrays are computed.
-    What goes wrong there is raised by the next call.
+    What goes wrong there does not end the run: the next call warns, once for each name
+    and kind of error, and for each sink, and all else is written. `close` says how
+    often it was.
 
     Args:
       *sinks: such as `terminal()`, `json_lines(path)` and `tensorboard(folder)`.
@@ -62,7 +66,8 @@ class Logger:
             if not hasattr(sink, "write"):
                 raise ArgumentError(f"Logger: expected sinks, got {sink!r}")
         self._sinks: Sequence[Sink] = sinks
-        self._error: BaseException | None = None
+        # What went wrong with a name or a sink: how often, and the first time.
+        self._failures: dict[Any, _Failure] = {}
         self._calls: queue.Queue[Any] = queue.Queue(_QUEUE)
         self._thread: threading.Thread | None = None
 
@@ -77,9 +82,8 @@ class Logger:
 
         Raises:
           ArgumentError: a name is no text.
-          Exception: what went wrong with an earlier call.
         """
-        self._raise()
+        self._warn()
         step = integer("log", "step", step)
         for name in values:
             if not isinstance(name, str):
@@ -99,51 +103,74 @@ class Logger:
             try:
                 if call is None:
                     return
-                if self._error is None:
-                    step, seconds, values = call
-                    shown = {name: _host(name, value) for name, value in values.items()}
-                    for sink in self._sinks:
-                        sink.write(step, seconds, shown)
-                    if self._calls.empty():
-                        for sink in self._sinks:
-                            sink.flush()
-            except BaseException as error:  # raised by the next call
-                self._error = error
+                self._write(*call)
             finally:
                 self._calls.task_done()
 
-    def _raise(self) -> None:
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+    def _write(self, step: int, seconds: float, values: Mapping[str, Any]) -> None:
+        shown = {}
+        for name, value in values.items():
+            with self._noted(name, f"{name!r} at step {step} is not logged"):
+                shown[name] = _host(name, value)
+        for which, sink in enumerate(self._sinks):
+            what = f"{_called(sink)} could not write step {step}, or not all of it"
+            with self._noted(which, what):
+                sink.write(step, seconds, shown)
+                if self._calls.empty():
+                    sink.flush()
+
+    @contextlib.contextmanager
+    def _noted(self, key: Any, what: str) -> Iterator[None]:
+        """Notes an error under a key, to be warned of in the caller's thread."""
+        try:
+            yield
+        except Exception as error:
+            text = f"log: {what}: {type(error).__name__}: {error}"
+            failure = self._failures.setdefault((key, type(error)), _Failure(text))
+            failure.count += 1
+
+    def _warn(self, at_end: bool = False) -> None:
+        """Warns of what went wrong first; at the end of what did again."""
+        for failure in list(self._failures.values()):
+            if not failure.told:
+                failure.told = True
+                warnings.warn(failure.text, stacklevel=3)
+            elif at_end and failure.count > 1:
+                again = f"{failure.text} (and {failure.count - 1} more times)"
+                warnings.warn(again, stacklevel=3)
 
     def flush(self) -> None:
-        """Waits until all that was logged is written.
-
-        Raises:
-          Exception: what went wrong.
-        """
+        """Waits until all that was logged is written; warns of what could not be."""
         self._calls.join()
-        self._raise()
+        self._warn()
 
     def close(self) -> None:
-        """Writes what is left, and closes the sinks.
-
-        Raises:
-          Exception: what went wrong.
-        """
+        """Writes what is left, and closes the sinks; warns of what could not be."""
         if self._thread is not None:
             _finish(self._calls, self._thread)
             self._thread = None
-        for sink in self._sinks:
-            sink.close()
-        self._raise()
+        for which, sink in enumerate(self._sinks):
+            with self._noted(which, f"{_called(sink)} could not be closed"):
+                sink.close()
+        self._warn(at_end=True)
+        self._failures.clear()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class _Failure:
+    """What went wrong with one name or sink."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.count, self.told = text, 0, False
+
+
+def _called(sink: Sink) -> str:
+    return f"the sink {type(sink).__name__.lstrip('_')}"
 
 
 def _finish(calls: queue.Queue[Any], thread: threading.Thread) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 from typing import Any
 
@@ -27,7 +28,11 @@ class _Profile:
     def __call__(self, progress: Progress[Any]) -> None:
         if progress.step == self._start and progress.is_chief:
             block_until_ready(progress.state)
-            start_trace(self._folder, profiler_options=self._options)
+            try:
+                start_trace(self._folder, profiler_options=self._options)
+            except (OSError, RuntimeError) as error:
+                warnings.warn(f"profile: there is none: {error}", stacklevel=2)
+                return
             # A run that ends before its time still has its profile.
             self._finish = weakref.finalize(self, _finish, progress)
         elif progress.step == self._stop and self._finish is not None:

@@ -23,6 +23,7 @@ from fxflow.train.logs.values import (
     HyperParameters,
     Image,
     Text,
+    counted,
     finite,
     pixels,
 )
@@ -50,8 +51,14 @@ class _TensorBoard:
         )
 
     def write(self, step: int, seconds: float, values: Mapping[str, Any]) -> None:
+        errors: list[Exception] = []
         for name, value in values.items():
-            self._one(name, value, step, seconds)
+            try:
+                self._one(name, value, step, seconds)
+            except Exception as error:  # the others are written
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _one(self, name: str, value: Any, step: int, seconds: float) -> None:
         writer = self._writer
@@ -74,7 +81,7 @@ class _TensorBoard:
             case Graph(graph=graph):
                 self._graph(graph_def(self._x.proto, graph), seconds)
             case _:
-                writer.add_scalar(name, value, step, seconds)
+                writer.add_scalar(name, float(value), step, seconds)
 
     def _summary(self, summary: Any, step: int, seconds: float) -> None:
         self._writer.file_writer.add_summary(summary, step, seconds)
@@ -82,18 +89,20 @@ class _TensorBoard:
     def _histogram(
         self, name: str, value: Histogram, step: int, seconds: float
     ) -> None:
-        good, bad = finite(value.values)
+        good, bad = finite(name, value.values)
         if bad:
             self._writer.add_scalar(f"{name}/nonfinite", bad, step, seconds)
         if good.size:
-            counts, edges = np.histogram(good, bins=value.bins)
+            counts, edges = counted(good, value.bins)
+            with np.errstate(over="ignore", under="ignore"):
+                total, squares = good.sum(), np.square(good).sum()
             self._writer.add_histogram_raw(
                 name,
                 min=good.min(),
                 max=good.max(),
                 num=good.size,
-                sum=good.sum(),
-                sum_squares=np.square(good).sum(),
+                sum=total,
+                sum_squares=squares,
                 bucket_limits=edges[1:].tolist(),
                 bucket_counts=counts.tolist(),
                 global_step=step,

@@ -7,6 +7,7 @@ numbers and texts.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -140,6 +141,8 @@ def number(name: str, value: Any) -> float | int:
     Raises:
       ArgumentError: it is none.
     """
+    if isinstance(value, int):  # of any size
+        return int(value)
     host = np.asarray(value)
     if host.size != 1 or host.dtype.kind in "OUSMm" or np.iscomplexobj(host):
         described = f"{host.dtype}{list(host.shape)}"
@@ -170,7 +173,7 @@ def pixels(name: str, image: Image) -> np.ndarray[Any, Any]:
         )
     if host.dtype == np.uint8:
         return host
-    if host.dtype.kind in "iuOUS":
+    if host.dtype.kind in "iucOUS":
         raise ArgumentError(
             f"log: the pixels of {name} must be floats in [0, 1] or uint8, got "
             f"{host.dtype}"
@@ -190,8 +193,42 @@ def _tiled(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return grid.reshape(rows * height, columns * width, channels)
 
 
-def finite(values: Any) -> tuple[np.ndarray[Any, Any], int]:
-    """Returns the finite ones of values, flat, and how many are not."""
-    host = np.asarray(values).astype(np.float64).ravel()
+def finite(name: str, values: Any) -> tuple[np.ndarray[Any, Any], int]:
+    """Returns the finite ones of values, flat, and how many are not.
+
+    Raises:
+      ArgumentError: they are not real numbers.
+    """
+    host = np.asarray(values)
+    if host.dtype.kind in "cOUSMm":
+        hint = ": give their absolute values" if host.dtype.kind == "c" else ""
+        raise ArgumentError(
+            f"log: the values of {name} must be real numbers, got {host.dtype}{hint}"
+        )
+    host = host.astype(np.float64).ravel()
     good = host[np.isfinite(host)]
     return good, host.size - good.size
+
+
+def counted(
+    good: np.ndarray[Any, Any], bins: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Returns the counts of a histogram, and the edges of its bins.
+
+    Bins lie between the smallest and the largest value, or around them where too few
+    numbers lie between, which `numpy.histogram` refuses.
+
+    Args:
+      good: finite float64 values, at least one.
+      bins: how many.
+    """
+    low, high = float(good.min()), float(good.max())
+    largest = np.finfo(np.float64).max
+    step = math.ulp(max(-low, high))
+    if high - low < bins * step or low == high:
+        around = max(0.5 if low == high else 0.0, bins * step)
+        low, high = max(low - around, -largest), min(high + around, largest)
+    # Half of it, because the difference of the largest numbers is infinite.
+    scale = 0.5 if max(-low, high) > 1 else 1.0
+    edges = np.linspace(low * scale, high * scale, bins + 1) / scale
+    return np.histogram(good, edges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -14,8 +15,9 @@ import numpy as np
 import pytest
 
 from fxflow import numpy as fnp
+from fxflow import random
 from fxflow.errors import ArgumentError
-from fxflow.train import logs, metrics
+from fxflow.train import logs, loop, metrics
 
 
 class Kept:
@@ -46,6 +48,8 @@ def test_numbers_of_all_kinds() -> None:
                 "one": np.ones((1, 1), np.float64),
                 "half": fnp.bfloat16(2),
                 "int": np.int64(2**40),
+                "large": 2**70,
+                "inf": -fnp.inf,
                 "bool": True,
                 "python": 1.5,
                 "metric": metrics.mean(fnp.array([1.0, 2.0])),
@@ -59,6 +63,8 @@ def test_numbers_of_all_kinds() -> None:
                 "one": 1.0,
                 "half": 2.0,
                 "int": 2**40,
+                "large": 2**70,
+                "inf": -math.inf,
                 "bool": 1,
                 "python": 1.5,
                 "metric": 1.5,
@@ -113,26 +119,62 @@ def test_order_and_every_call() -> None:
         (1j, "log: a must be a number"),
         ("text", r"a is a text: give logs\.Text\('text'\)"),
         (None, "log: a must be a number"),
+        (np.zeros(0), r"log: a must be a number .* got float64\[0\]"),
     ],
 )
-def test_what_went_wrong_is_raised_by_the_next_call(value: Any, words: str) -> None:
-    log = logs.Logger(Kept())
-    log(0, {"a": value})
-    with pytest.raises(ArgumentError, match=words):
+def test_what_is_no_number_gives_a_warning_once(value: Any, words: str) -> None:
+    sink = Kept()
+    log = logs.Logger(sink)
+    log(7, {"a": value, "b": 1})
+    with pytest.warns(UserWarning, match=f"'a' at step 7 is not logged.*{words}"):
         log.flush()
-    log(1, {"a": 1})
-    log.close()
-
-
-def test_errors_of_sinks_are_not_lost() -> None:
-    class Broken(Kept):
-        def write(self, *args: Any) -> None:
-            raise OSError("disk gone")
-
-    log = logs.Logger(Broken())
-    log(0, {"a": 1})
-    with pytest.raises(OSError, match="disk gone"):
+    log(8, {"a": value, "b": 2})
+    log.flush()
+    # All else is written, and at the end it is said how often it was.
+    assert sink.lines == [(7, {"b": 1}), (8, {"b": 2})]
+    with pytest.warns(UserWarning, match="1 more times"):
         log.close()
+
+
+class Broken(Kept):
+    def write(self, *args: Any) -> None:
+        raise OSError("disk gone")
+
+    def close(self) -> None:
+        raise OSError("disk gone")
+
+
+def test_a_broken_sink_gives_a_warning_once_and_stops_no_other() -> None:
+    sink = Kept()
+    log = logs.Logger(Broken(), sink)
+    log(0, {"a": 1})
+    with pytest.warns(UserWarning, match=r"Broken could not write step 0.*disk gone"):
+        log.flush()
+    for step in range(1, 5):
+        log(step, {"a": 1})
+    with pytest.warns(UserWarning, match=r"disk gone \(and 5 more times\)"):
+        log.close()
+    assert [step for step, _ in sink.lines] == [0, 1, 2, 3, 4] and sink.closes == 1
+
+
+@pytest.mark.filterwarnings("ignore:log")
+def test_a_run_goes_on_whatever_is_logged() -> None:
+    def step(state: Any, batch: Any) -> Any:
+        odd = {
+            "complex": fnp.array(1j),
+            "key": random.key(0),
+            "nan": fnp.array(fnp.nan),
+        }
+        return state + batch, {"loss": state, **odd}
+
+    sink = Kept()
+    with logs.Logger(Broken(), sink) as log:
+        outcome = loop.run(step, 0.0, [1.0] * 4, log=log, log_every=1)
+    assert outcome.step == 4
+    assert [sorted(values) for _, values in sink.lines] == [["loss", "nan"]] * 4
+
+
+def test_arguments_are_checked_at_once() -> None:
     with pytest.raises(ArgumentError, match="expected sinks, got 3"):
         logs.Logger(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="names must be texts, got 3"):

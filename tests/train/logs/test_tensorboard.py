@@ -13,7 +13,6 @@ import pytest
 
 import fxflow
 from fxflow import numpy as fnp
-from fxflow.errors import ArgumentError
 from fxflow.train import logs, metrics
 
 pytest.importorskip("tensorboardX", reason="pip install 'fxflow[tensorboard]'")
@@ -150,9 +149,22 @@ def test_embeddings(tmp_path: Path) -> None:
 )
 def test_values_that_do_not_fit(tmp_path: Path, value: Any, words: str) -> None:
     log = logs.Logger(logs.tensorboard(tmp_path))
-    log(0, {"a": value})
-    with pytest.raises(ArgumentError, match=words):
+    log(0, {"a": value, "b": 1})
+    with pytest.warns(UserWarning, match=words):
         log.close()
+    assert [s.value for s in read(tmp_path).Scalars("b")] == [1]
+
+
+def test_numbers_of_any_size(tmp_path: Path) -> None:
+    values = [0, 10**400, 2**70, 1e300, fnp.nan, -fnp.inf, True, 5e-324]
+    log = logs.Logger(logs.tensorboard(tmp_path))
+    for step, value in enumerate(values):
+        log(step, {"a": value, "b": step, "h": logs.Histogram(fnp.array([1.0]))})
+    with pytest.warns(UserWarning, match="could not write step 1.*OverflowError"):
+        log.close()
+    found = read(tmp_path)
+    assert [s.step for s in found.Scalars("a")] == [0, 2, 3, 4, 5, 6, 7]
+    assert len(found.Scalars("b")) == len(values) and found.Histograms("h")
 
 
 def test_a_folder_that_is_not_writable(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import fxflow
 from fxflow import numpy as fnp
 from fxflow.errors import ArgumentError
 from fxflow.train import logs
-from fxflow.train.logs.values import finite, pixels
+from fxflow.train.logs.values import counted, finite, pixels
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,48 @@ def test_what_is_no_image(image: Any, words: str) -> None:
 
 
 def test_what_is_finite() -> None:
-    good, bad = finite(fnp.array([[1.0, fnp.nan], [-fnp.inf, 2.0]]))
+    good, bad = finite("a", fnp.array([[1.0, fnp.nan], [-fnp.inf, 2.0]]))
     assert (good.tolist(), bad) == ([1.0, 2.0], 2)
+    for values in (np.array([True, False]), np.array([2**63 - 1]), fnp.int8(3), []):
+        good, bad = finite("a", values)
+        assert (good.tolist(), bad) == (np.ravel(values).astype(float).tolist(), 0)
+    with pytest.raises(ArgumentError, match=r"a must be real .* give their absolute"):
+        finite("a", fnp.array([1j]))
+
+
+LARGEST = np.finfo(np.float64).max
+
+
+@pytest.mark.parametrize("bins", [1, 7, 64])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e20] * 4,
+        [1, np.nextafter(1, 2)],
+        [0, 5e-324],
+        [-5e-324, 5e-324],
+        [-1e-310, 0],
+        [-1.7e308, 1.7e308],
+        [1e308, LARGEST],
+        [LARGEST],
+        [-LARGEST, -LARGEST],
+        [0.0],
+        [-3, 2, 2],
+    ],
+    ids=str,
+)
+def test_histograms_of_what_is_close_or_far(values: list[float], bins: int) -> None:
+    good = np.array(values, np.float64)
+    counts, edges = counted(good, bins)
+    assert (counts.sum(), len(counts)) == (len(values), bins)
+    assert np.isfinite(edges).all() and (np.diff(edges / 2) >= 0).all()
+    assert edges[0] <= good.min() and good.max() <= edges[-1]
+
+
+def test_histograms_are_those_of_numpy() -> None:
+    good = np.random.default_rng(0).normal(size=999)
+    for found, expected in zip(counted(good, 64), np.histogram(good, 64), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_graphs_of_functions_and_of_types() -> None:
