@@ -10,7 +10,6 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.core.ir import arith
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -25,7 +24,8 @@ from fxflow.numpy._operands import (
     no_out,
     size_of,
 )
-from fxflow.numpy.elementary import flat_at_zero
+from fxflow.numpy.elementary import hypot
+from fxflow.transforms.custom_jvp import custom_jvp
 
 
 def _kept(value: Array, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Array:
@@ -151,32 +151,47 @@ def _start(name: str, initial: Any, like: Any) -> Any:
 def length(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     """Returns the root of the sum of squares, whose derivative at 0 is taken for 0.
 
-    Vectors with a very large or small element are scaled by a power of two first, as
-    squares would over- or underflow; 16-bit floats are made 32-bit ones.
+    16-bit floats are made 32-bit ones.
 
     Args:
       x: float or complex array or tracer.
       axes: along which the elements of a vector lie.
       keepdims: whether they stay, with length 1.
     """
-    parts = [lax.real(x), lax.imag(x)] if dtypes.is_complex(x.aval.dtype) else [x]
-    wide = [accumulated(part, None)[0] for part in parts]
-    dtype = wide[0].aval.dtype
-    most = functools.reduce(
-        lax.max, [max(lax.abs(w), axis=axes, keepdims=True, initial=0) for w in wide]
-    )
-    # Beyond the fourth root of the largest number (of its exponent a quarter), and
-    # below its inverse: then squares and their sums are far from both ends.
+    if dtypes.is_complex(x.aval.dtype):
+        parts = (length(part, axes, keepdims) for part in (lax.real(x), lax.imag(x)))
+        return hypot.function(*parts)
+    wide, dtype = accumulated(x, None)
+    root: Array = convert(_length(wide, axes), dtype)
+    return _kept(root, axes, x.aval.ndim, keepdims)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _length(x: Any, axes: tuple[int, ...]) -> Any:
+    dtype = x.aval.dtype
+    # Squares of very large and small numbers over- or underflow: these vectors are
+    # scaled by powers of two. The sum of sizes is at least the root of the sum of
+    # squares; for fewer than 2³⁰ elements it is not far above the largest one.
+    size = lax.reduce_sum(lax.abs(x), axes)
     largest = int(dtypes.finfo(dtype).maxexp)
-    bound, factor = 2.0 ** (largest // 4), 2.0 ** (largest * 5 // 8)
-    one = arith.constant(1, dtype)
-    scale = lax.select(lax.gt(most, bound), 1 / factor, one)
-    scale = lax.stop_gradient(lax.select(lax.lt(most, 1 / bound), factor, scale))
-    squares = [lax.square(lax.mul(w, repeated(scale, w.aval.shape))) for w in wide]
-    total = sum(functools.reduce(lax.add, squares), axis=axes, keepdims=keepdims)
-    scale = lax.reshape(scale, total.aval.shape)
-    root = lax.div(flat_at_zero(lax.sqrt, total), scale)
-    return convert(root, parts[0].aval.dtype)
+    high, down = 2.0 ** (largest // 2 - 4), 2.0 ** (largest * 5 // 8)
+    low, up = 2.0 ** -(largest // 6), 2.0 ** -(largest // 2)
+    unit = lax.select(lax.gt(size, high), down, lax.full_like(size, 1))
+    unit = lax.select(lax.lt(size, low), up, unit)
+    total = lax.reduce_sum(lax.square(_over(x, unit, axes)), axes)
+    return lax.mul(lax.sqrt(total), unit)
+
+
+@_length.defjvp
+def _length_rule(axes: tuple[int, ...], primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    root = _length(x, axes)
+    direction = _over(x, lax.select(lax.eq(root, 0), 1, root), axes)
+    return root, lax.reduce_sum(lax.mul(direction, dx), axes)
+
+
+def _over(x: Any, unit: Any, axes: tuple[int, ...]) -> Any:
+    return lax.div(x, repeated(lax.expand_dims(unit, axes), x.aval.shape))
 
 
 @library("axis", "dtype", "out", "keepdims", "promote_integers")
