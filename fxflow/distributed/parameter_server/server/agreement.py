@@ -5,6 +5,12 @@ as another process, is to leave the view; workers that come or go, too, for they
 The lowest-numbered server that is heard proposes, and says who is to hold which shard
 when servers join or leave (`views.replanned`); who serves a shard proposes whoever has
 caught up with it. `succession` decides; here is what one end says and hears of it.
+
+Voters that die at one moment may leave no majority. Then the servers meet anew, as at
+the beginning, if each of them is the process that the view knows or has come again with
+its log. Only a server that was in the view can have proposed the next one, which it
+writes down before it serves anything in it. So among them they know the last view that
+counts, whatever the lost voters had accepted.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from fxflow.distributed.parameter_server.server.succession import (
     Proposal,
     Vote,
     Voter,
+    is_quorum,
     successor,
 )
 from fxflow.distributed.parameter_server.views import (
@@ -32,6 +39,9 @@ from fxflow.distributed.parameter_server.views import (
     with_holder,
 )
 
+#: Seconds without enough voters after which servers that can meet anew do so, and after
+#: which those that cannot say so.
+_STALLED, _LOST = 1.0, 4.0
 #: How long a proposal waits for votes before the next one, in seconds; times 1 to 2.
 _PATIENCE = 0.15
 _NOWHERE = Position(0, 0)
@@ -47,12 +57,14 @@ class Heard:
       when: it was read.
       leaving: whether it wants to leave the run.
       sizes: bytes of the shards that it serves.
+      kept: whether it began with the view that it had kept on its disk.
     """
 
     incarnation: int
     positions: Mapping[int, Position]
     when: float
     leaving: bool = False
+    kept: bool = False
     sizes: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
 
@@ -66,6 +78,7 @@ class Agreement:
       silent_after: seconds after which a silent server is taken for lost.
       send: sends a message to a voter.
       gone_after: seconds after which what a silent server held is given to others.
+      kept: whether this server began with the view that it had kept on its disk.
 
     Attributes:
       leaving: whether this server wants to leave the run.
@@ -81,7 +94,10 @@ class Agreement:
         silent_after: float,
         send: Callable[[int, Message], None],
         gone_after: float = 60.0,
+        *,
+        kept: bool = False,
     ) -> None:
+        self._kept = kept
         self._number, self._incarnation = number, incarnation
         self._view, self._silent_after, self._send = view, silent_after, send
         self._gone_after, self.leaving = gone_after, False
@@ -94,6 +110,9 @@ class Agreement:
         self._until = 0.0
         #: When this process first looked after the view.
         self._began: float | None = None
+        #: Since when too few voters are left; whether those who propose meet anew.
+        self._stalled_since: float | None = None
+        self._meets = False
 
     # -- who is there ------------------------------------------------------------------
 
@@ -134,6 +153,10 @@ class Agreement:
         """Returns whether the view knows this process, not only its address."""
         return self._view.incarnation(self._number) == self._incarnation
 
+    def stalled(self) -> bool:
+        """Returns whether too few of the view's voters are heard to decide anything."""
+        return self._stalled_since is not None
+
     def has_promised(self) -> bool:
         """Returns whether a view that is not known here may have been decided."""
         return self._voter.has_promised
@@ -153,6 +176,54 @@ class Agreement:
         propose what follows the view, or has.
         """
         return all(there.get(s, w) != w for s, w in self._incarnations().items())
+
+    def _is_stalled(
+        self, now: float, there: Mapping[int, int], workers: Collection[int]
+    ) -> bool:
+        """Returns whether too few of the view's voters have been heard for a while."""
+        known = self._incarnations().items()
+        servers = [which for s, which in known if which and there.get(s) == which]
+        voting = {*servers, *workers} & {*self._view.voters}
+        if not self._view.run or is_quorum(voting, self._view.voters):
+            self._stalled_since = None
+            return False
+        if self._stalled_since is None:
+            self._stalled_since = now
+        return now - self._stalled_since >= max(_STALLED, 2 * self._silent_after)
+
+    def _strangers(self, there: Mapping[int, int]) -> list[int]:
+        """Returns servers of the view that do not know which view they were last in.
+
+        That is who is not heard, or has come again as another process without its log.
+        """
+        known = {s for s, heard in self._heard.items() if heard.kept}
+        known |= {self._number} if self._kept else set()
+        return [
+            s
+            for s, which in self._incarnations().items()
+            if which and there.get(s) != which and (s not in known or s not in there)
+        ]
+
+    def lost(self, now: float) -> str:
+        """Returns why no view can follow any more; empty if one can, or may.
+
+        Args:
+          now: the time.
+        """
+        since, there = self._stalled_since, self.there(now)
+        strangers = self._strangers(there)
+        if since is None or now - since < _LOST or {*strangers} - {*there}:
+            return ""
+        if not strangers or self._is_over(there):
+            return ""
+        servers = ", ".join(map(str, strangers))
+        return (
+            "no view can follow: a majority of the servers and workers that decide on "
+            f"it ended at one moment, and servers that came again ({servers}) keep no "
+            "log (--folder, or --ps-folder of fxflow launch) that says what they had "
+            "agreed to. What the run has trained is lost: start all servers anew, from "
+            "a snapshot if there is one"
+        )
 
     def _incarnations(self) -> dict[int, int]:
         return {s: self._view.incarnation(s) for s in self._view.peers}
@@ -180,7 +251,9 @@ class Agreement:
           sizes: bytes of the shards that this server serves.
         """
         view, there = self._view, self.there(now)
-        if self._is_over(there):
+        stalled = self._is_stalled(now, there, workers)
+        self._meets = self._is_over(there) or (stalled and not self._strangers(there))
+        if self._meets:
             return self._meeting(there, workers, positions)
         if not self.inside() or self._is_new(now):
             return None
@@ -237,18 +310,23 @@ class Agreement:
         """Returns the view with which a run begins, or begins again.
 
         Servers that read logs may not be equally far: who is farthest serves. A worker
-        has to be there, too, or two servers could not go on without one of them.
+        has to be there, too, or two servers could not go on without one of them. What
+        only servers hold that are not there waits for them.
         """
         view = self._view
-        if self._number != min(view.peers) or not workers:
+        peers = [s for s in view.peers if s in there]
+        if self._number != min(peers) or not workers:
             return None
         at = self._positions(positions)
         epochs = [p.epoch for found in at.values() for p in found.values()]
-        held = enumerate(view.holders)
-        which = (there[s] if s in view.peers else 0 for s in range(len(view.addresses)))
+        present = [[s for s in held if s in there] for held in view.holders]
+        which = (there[s] if s in peers else 0 for s in range(len(view.addresses)))
         return view._replace(
             epoch=1 + max([view.epoch, *epochs]),
-            holders=tuple(_farthest(at, shard, servers) for shard, servers in held),
+            holders=tuple(
+                _farthest(at, shard, servers) if servers else view.holders[shard]
+                for shard, servers in enumerate(present)
+            ),
             servers=tuple(which),
             workers=tuple(sorted(workers)),
             run=view.run or secrets.randbits(62) or 1,
@@ -296,8 +374,8 @@ class Agreement:
         self._until = now + _PATIENCE * (1 + random.random())
         self._turn += 1
         ballot = Ballot(self._turn, self._number)
-        met = not self.inside()
-        # Those who meet are none that the view knows, and have no promises to keep.
+        # All servers meet, so whatever one of them has accepted before is known.
+        met = self._meets
         voters = tuple(filter(None, wanted.servers)) if met else self._view.voters
         self._proposal = Proposal(wanted, ballot, self._view, voters, unanimous=met)
         for voter in voters:
@@ -337,6 +415,8 @@ class Agreement:
         proposal = self._proposal
         if proposal is None or message.epoch != self._view.epoch:
             return None
+        if proposal.ballot < self._voter.promised:
+            return None  # another one has taken over; it may ask other voters
         return proposal if _ballot(message.fields) == proposal.ballot else None
 
     def _message(self, kind: str, ballot: Ballot, **more: Any) -> Message:

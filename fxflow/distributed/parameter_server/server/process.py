@@ -160,7 +160,7 @@ class Server:
         #: When this server ends whether or not others have taken what it holds.
         self._leaves_at: float | None = None
         self.gave_up = False
-        view = self._resumed(view, folder)
+        view, kept = self._resumed(view, folder)
         for shard in view.held_by(number):
             self._store.open(shard)
         for shard in view.served_by(number):
@@ -175,11 +175,14 @@ class Server:
             keys=keys,
             silent_after=silent_after,
             gone_after=gone_after,
+            kept=kept,
             changed=self._changed,
         )
 
-    def _resumed(self, view: View, folder: Path | None) -> View:
-        """Returns the view to begin with: of a run that goes on the one it was left in.
+    def _resumed(self, view: View, folder: Path | None) -> tuple[View, bool]:
+        """Returns the view to begin with, and whether it was in one before.
+
+        Of a run that goes on it is the one that it was left in.
 
         Raises:
           DistributedError: the folder is of another run.
@@ -189,12 +192,12 @@ class Server:
             if kept is None:
                 if view.run and not self._store.is_empty:
                     raise ValueError("it has shards of another run")
-                return view
+                return view, False
             if not view.run:
-                return resumed(view, kept)
+                return resumed(view, kept), True
             if view.run != kept.run:
                 raise ValueError("it is of another run than the servers that are named")
-            return max(view, kept, key=lambda view: view.epoch)
+            return max(view, kept, key=lambda view: view.epoch), True
         except ValueError as error:
             self._store.close()
             raise DistributedError(
@@ -574,6 +577,7 @@ class Server:
             "incarnation": self.incarnation,
             "inside": inside,
             "absent": self._replicas.absent,
+            "lost": self._replicas.lost,
             **self.tracing.heartbeat(message),
         }
         self._reply(peer, message, "pong", fields)

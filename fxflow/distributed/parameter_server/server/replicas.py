@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import sys
 import time
 from collections.abc import Callable
 
@@ -50,6 +51,7 @@ class Replicas:
       keys: of the run.
       silent_after: seconds after which a silent server is taken for lost.
       gone_after: seconds after which what it held is given to others.
+      kept: whether the view to begin with is what the server had kept on its disk.
       changed: called with the view that was left, when another one is entered.
     """
 
@@ -67,6 +69,7 @@ class Replicas:
         keys: Keys | None,
         silent_after: float,
         gone_after: float,
+        kept: bool,
         changed: Callable[[View], None],
     ) -> None:
         self._hub, self._listener, self._keys = hub, listener, keys
@@ -88,9 +91,13 @@ class Replicas:
         #: The epoch since which a shard has its primary, as far as is known.
         self._since = dict.fromkeys(range(len(view.holders)), view.epoch)
         self._early: list[tuple[bytes, Message]] = []
+        self._kept = kept
         self._agreement = Agreement(
-            number, incarnation, view, silent_after, self._to_voter, gone_after
+            *(number, incarnation, view, silent_after, self._to_voter, gone_after),
+            kept=kept,
         )
+        #: Why no view can follow, as was last told people.
+        self._lost = ""
         #: When an address that wants to join was last asked for.
         self._joining: dict[str, float] = {}
         #: When those who are not heard were last told of the view.
@@ -126,10 +133,16 @@ class Replicas:
 
     @property
     def absent(self) -> list[int]:
-        """The servers that this one waits for, before it serves anything."""
-        if self._alone or self._agreement.inside():
+        """The servers that this one waits for, before it serves anything again."""
+        agreement = self._agreement
+        if self._alone or (agreement.inside() and not agreement.stalled()):
             return []
         return self._agreement.absent(time.monotonic())
+
+    @property
+    def lost(self) -> str:
+        """Why no view can follow the one that there is; empty if one can."""
+        return "" if self._alone else self._agreement.lost(time.monotonic())
 
     # -- joining and leaving -----------------------------------------------------------
 
@@ -301,6 +314,7 @@ class Replicas:
             at,
             time.monotonic(),
             bool(fields["leaving"]),
+            bool(fields["kept"]),
             {int(number): float(size) for number, size in fields["sizes"]},
         )
         self._agreement.hear(server, heard)
@@ -426,6 +440,11 @@ class Replicas:
         if wanted is not None:
             self._agreement.propose(wanted, now)
             self._hear_itself()
+        if (lost := self._agreement.lost(now)) != self._lost:
+            self._lost = lost
+            if lost:
+                text = f"fxflow parameter-server: {lost}"
+                print(text, file=sys.stderr, flush=True)
 
     def _catch_up(self, now: float) -> dict[int, int]:
         """Sees to the copies; returns who has caught up, by shard."""
@@ -520,9 +539,9 @@ class Replicas:
     # -- to others ---------------------------------------------------------------------
 
     def _heartbeat(self) -> Message:
-        inside = self._agreement.inside()
-        shards = [] if inside else list(self._store.shards.items())
+        shards = list(self._store.shards.items())
         fields = {
+            "kept": self._kept,
             "server": self._number,
             "incarnation": self._incarnation,
             "began": self._began,

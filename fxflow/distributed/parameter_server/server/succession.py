@@ -67,6 +67,11 @@ class Voter:
         self._accepted: Vote | None = None
 
     @property
+    def promised(self) -> Ballot:
+        """The greatest ballot that it has promised itself to."""
+        return self._promised
+
+    @property
     def has_promised(self) -> bool:
         """Whether the view that follows may be decided with it."""
         return self._promised.proposer >= 0
@@ -146,13 +151,22 @@ class Proposal:
         return self._vote.view if self._is_quorum(self._accepted) else None
 
     def _is_quorum(self, voters: Collection[int]) -> bool:
-        """Returns whether any other quorum has a voter in common with this one."""
         if self._unanimous:
             return len(voters) == len(self.voters)
-        if 2 * len(voters) == len(self.voters):
-            # Of two halves one has the first voter.
-            return self.voters[0] in voters
-        return 2 * len(voters) > len(self.voters)
+        return is_quorum(voters, self.voters)
+
+
+def is_quorum(some: Collection[int], voters: Sequence[int]) -> bool:
+    """Returns whether any other quorum has a voter in common with this one.
+
+    Args:
+      some: of the voters.
+      voters: all of them.
+    """
+    if 2 * len(some) == len(voters):
+        # Of two halves one has the first voter.
+        return voters[0] in some
+    return 2 * len(some) > len(voters)
 
 
 def successor(view: View, silent: Collection[int]) -> View | None:

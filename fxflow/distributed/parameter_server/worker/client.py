@@ -140,6 +140,7 @@ class Client:
         self._heard: dict[int, float] = {}
         #: The servers that a server waits for before it serves anything.
         self._absent: dict[int, Sequence[int]] = {}
+        self._lost: dict[int, str] = {}
         self._voter = Voter(view.epoch)
         self.tracing = WorkerTracing()
         self._questions: dict[int, Question] = {}
@@ -370,6 +371,8 @@ class Client:
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
         absent = self._absent.get(number)
         waits = f", waits for servers {list(absent)}" if absent else ""
+        if lost := self._lost.get(number):
+            waits = f", says that {lost}"
         return f"server {number} at {address}{ago}{waits}{problem}"
 
     def _late(self, shards: Sequence[int]) -> str:
@@ -562,6 +565,7 @@ class Client:
         if message.kind == "pong":
             self.tracing.answered(server, message.fields)
             self._absent[server] = message.fields["absent"]
+            self._lost[server] = str(message.fields["lost"])
             self._note_absence(server, message.fields["inside"])
         number = message.fields.get("shard")
         shard = self._shards.get(number) if isinstance(number, int) else None

@@ -40,7 +40,7 @@ class Ends:
         """Delivers everything but what is for a lost end."""
         while self.sent:
             to, message = self.sent.pop(0)
-            if to == lost:
+            if to == lost or (to != WORKER and to not in self.servers):
                 continue
             if message.kind in ("prepare", "vote"):
                 proposer = 10 + int(message.fields["proposer"])
@@ -165,6 +165,121 @@ def test_a_process_that_the_view_does_not_know_proposes_nothing() -> None:
     ends.hear(1.0, 0, 1, 2)
     assert not ends.servers[10].inside()
     assert ends.servers[10].wanted(1.0, {}, {}, {0: 1}) is None
+
+
+# -- a majority of the voters dies at one moment ---------------------------------------
+
+#: Server 2 and all workers are killed: two voters of six are left.
+BUSY = MET._replace(run=5, workers=(96, 97, 98))
+NEW = (201, 202)
+
+
+def stalled(ends: Ends, *, kept: bool, number: int = 10) -> View | None:
+    """What a server wants once server 2 has come again, and other workers."""
+    wanted = None
+    for now in (1.0, 1.5, 2.0, 2.5, 6.0):
+        ends.hear(now, 0, 1)
+        again = Heard(72, {1: Position(2, 9), 2: Position(2, 5)}, now, kept=kept)
+        for server in ends.servers.values():
+            server.hear(2, again)
+        wanted = ends.servers[number].wanted(now, NEW, {0: Position(2, 4)}, {})
+        if now < 2.0:  # the workers may be heard again
+            assert not ends.servers[number]._meets
+    return wanted
+
+
+def with_the_new(ends: Ends) -> None:
+    two = Agreement(2, 72, BUSY, 0.5, lambda v, m: ends.sent.append((v, m)), kept=True)
+    ends.servers[72] = two
+    del ends.servers[12]
+
+
+def test_servers_with_their_logs_meet_anew() -> None:
+    ends = Ends(BUSY)
+    wanted = stalled(ends, kept=True)
+    assert wanted is not None
+    assert (wanted.epoch, wanted.run) == (3, 5)
+    assert (wanted.servers, wanted.workers) == ((10, 11, 72), NEW)
+    # Who is farthest with a shard serves it: server 2 with its log, not always.
+    assert wanted.holders == ((0,), (2,), (2,))
+    assert ends.servers[10].lost(6.0) == ""
+    # Server 1 is not the first: it proposes nothing.
+    assert stalled(ends, kept=True, number=11) is None
+    with_the_new(ends)
+    assert ends.servers[10].propose(wanted, 6.0)
+    ends.carry()
+    assert ends.views == {10: wanted}
+
+
+def test_all_servers_must_agree_on_it() -> None:
+    ends = Ends(BUSY)
+    wanted = stalled(ends, kept=True)
+    assert wanted is not None and ends.servers[10].propose(wanted, 6.0)
+    with_the_new(ends)
+    ends.carry(lost=11)
+    assert ends.views == {}
+
+
+def test_without_its_log_a_server_makes_the_run_lost() -> None:
+    ends = Ends(BUSY)
+    zero = ends.servers[10]
+    wanted = stalled(ends, kept=False)
+    assert not zero._meets
+    # What it asks for are votes that nobody will give.
+    assert wanted is None or zero.propose(wanted, 6.0)
+    ends.carry(lost=12)
+    assert ends.views == {}
+    why = zero.lost(6.0)
+    assert "a majority" in why and "came again (2) keep no log" in why
+    assert zero.stalled()
+    # Workers that were only silent make a majority again.
+    ends.hear(6.1, 0, 1)
+    zero.wanted(6.1, (96, 97), {}, {})
+    assert zero.lost(6.1) == "" and not zero.stalled()
+
+
+def test_a_server_that_is_not_back_is_waited_for() -> None:
+    ends = Ends(BUSY)
+    zero = ends.servers[10]
+    for now in (1.0, 3.0, 9.0):
+        ends.hear(now, 1)
+        zero.wanted(now, NEW, {}, {})
+    assert not zero._meets and zero.lost(9.0) == ""
+    assert zero.stalled() and zero.absent(9.0) == [2]
+
+
+def test_votes_that_come_late_decide_nothing_beside_the_meeting() -> None:
+    """What a survivor had proposed before is taken over, and not decided twice."""
+    ends = Ends(BUSY)
+    one = ends.servers[11]
+    ends.hear(1.0, 1, 2)  # server 0 seems silent to the others
+    before = one.wanted(1.0, (96, 97, 98), {}, {})
+    assert before is not None and one.propose(before, 1.0)
+    asked = [message for to, message in ends.sent if to == 98]
+    ends.sent.clear()
+    dead = {n: Voter(2) for n in (96, 97, 98)}
+    for n, voter in dead.items():
+        one.on_promise(answer_of(voter, n, asked[0]))  # type: ignore[arg-type]
+    one.on_promise(one.answer(asked[0]))  # type: ignore[arg-type]
+    (vote,) = {id(m): m for to, m in ends.sent if to == 98}.values()
+    late = [answer_of(voter, n, vote) for n, voter in dead.items()]
+    one.answer(vote)
+    ends.sent.clear()  # and they die, with server 2
+
+    wanted = stalled(ends, kept=True)
+    with_the_new(ends)
+    zero = ends.servers[10]
+    zero._turn = vote.fields["turn"]  # of two ballots of a turn its own is the lesser
+    assert wanted is not None and zero.propose(wanted, 6.0)
+    while ends.sent and ends.sent[0][1].kind == "prepare":
+        to, message = ends.sent.pop(0)
+        answer = ends.servers[to].answer(message)
+        assert answer is not None
+        ends.sent.append((10, answer))
+    decided = [one.on_vote_ok(m) for m in late if m is not None]
+    assert decided == [None] * 3
+    ends.carry()
+    assert ends.views == {10: before}  # which one server may have entered
 
 
 def test_nonsense() -> None:

@@ -292,6 +292,51 @@ def test_all_come_again_from_their_logs(tmp_path: Path) -> None:
             run.wait(((0, 1), (1, 0)))
 
 
+def kill(client: Client) -> None:
+    """As if its process were killed: it says nothing to anybody."""
+    client._fail(RuntimeError("killed"))
+    client._orders.put(("die",))  # which nobody can do
+    client._hub.wake()
+
+
+def lose_a_majority(run: Run, victim: int) -> None:
+    """Kills a server and all workers at one moment, and starts the server again."""
+    clients = [Client(run.view, deadline=30.0) for _ in range(2)]
+    for client in clients:
+        models = models_of(run.view)
+        client.wait(client.begin(models, [[ZEROS]] * len(models)))
+    run.until(lambda view: len(view.workers) == 2 and view.holders == view.places)
+    for client in clients:
+        client.wait(push(client))
+    for client in clients:
+        kill(client)
+    run.stop(victim)
+    run.start(victim)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_majority_dies_and_comes_again_with_its_log(
+    tmp_path: Path, victim: int
+) -> None:
+    with running(tmp_path, 2, logs=True, silent_after=0.5) as run:
+        lose_a_majority(run, victim)
+        with worker(run) as client:
+            assert totals(client, push(client)) == [3, 3]
+            run.wait(((0, 1), (1, 0)))
+            assert [run.sums(shard) for shard in (0, 1)] == [[3, 3]] * 2
+
+
+def test_a_majority_that_is_lost_is_said_to_be(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running(tmp_path, 2, silent_after=0.5) as run:
+        lose_a_majority(run, 1)
+        late = pytest.raises(DistributedError, match="What the run has trained is lost")
+        with late, worker(run, deadline=12.0):
+            pass
+    assert "came again (1) keep no log (--folder" in capfd.readouterr().err
+
+
 def test_servers_wait_for_each_other_and_say_for_whom(tmp_path: Path) -> None:
     with running(tmp_path, 2) as run:
         run.stop(1)

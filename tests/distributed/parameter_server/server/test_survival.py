@@ -179,6 +179,55 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
             )
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=[pytest.mark.soak] if seed else [])
+        for seed in range(100)
+    ],
+)
+def test_majorities_that_die_come_again_with_their_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Servers and all workers are killed at one moment, at any, and started again."""
+    rng = random.Random(seed)
+    monkeypatch.setattr(clients, "_AGAIN", 0.5)
+    servers = rng.randint(2, 3)
+    weather = Weather(rng, monkeypatch)
+    options: dict[str, Any] = {"copies": 2, "logs": True, "silent_after": 0.7}
+    with running(tmp_path, servers, **options) as run:
+        works: list[Work] = []
+        for _ in range(3 if seed else 1):
+            killed = [Work(run, dies_at=rng.randint(1, 8)) for _ in range(2)]
+            works += killed
+            for work in killed:
+                work.start()
+            for work in killed:
+                work.join()
+            dead = rng.sample(range(servers), rng.randint(1, servers))
+            for number in dead:
+                run.stop(number)
+            time.sleep(rng.random() * rng.choice((0.0, 2.0)))
+            for number in dead:
+                run.start(number)
+        end = threading.Event()
+        works.append(last := Work(run, stays_until=end))
+        last.start()
+        wait_until(run, lambda: not last.is_alive() or last.acknowledged == PUSHES)
+        weather.bad = False
+        wait_until(run, lambda: run.now().holders == run.now().places)
+        least = sum(work.acknowledged for work in works)
+        most = sum(work.pushed for work in works)
+        for shard in range(servers):
+            sums = run.sums(shard)
+            assert len(set(sums)) == 1 and least <= sums[0] <= most, (
+                f"{sums}, {least} to {most}\n{run.described()}"
+            )
+        end.set()
+        last.join()
+        assert [work.error for work in works] == [None] * len(works)
+
+
 def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
     """Servers join and leave, and one is killed meanwhile, while there is work."""
     while any(w.is_alive() and w.acknowledged < PUSHES for w in works):
