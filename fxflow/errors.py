@@ -304,6 +304,9 @@ class MessageError(FxflowError, ValueError):
         super().__init__(message)
         self.reason = reason
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.reason, str(self)), self.__dict__
+
 
 class ServeError(FxflowError, RuntimeError):
     """A model cannot be served, or a request to one is not answered.

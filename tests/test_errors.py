@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import sys
 
 import pytest
@@ -87,3 +88,20 @@ def test_kinds_of_concretization():
     for name in ("ArrayConversion", "BoolConversion", "IntegerConversion"):
         cls = getattr(errors, f"Tracer{name}Error")
         assert issubclass(cls, errors.ConcretizationError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.ShapeError("a"),
+        errors.DistributedError("a", [2, 1], 3.0),
+        errors.MessageError("mark", "a"),
+        errors.ServeError("a", 400, 1.0),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_errors_cross_processes(error: Exception) -> None:
+    error.add_note("more")
+    found = pickle.loads(pickle.dumps(error))
+    assert type(found) is type(error) and str(found) == "a"
+    assert vars(found) == vars(error) and found.__notes__ == ["more"]

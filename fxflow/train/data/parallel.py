@@ -33,6 +33,8 @@ Pairs = Generator[tuple[T, S], None, None]
 
 #: How long a thread that was told to end may go on before it is left behind.
 _GRACE = 1.0
+#: How long a process whose pipe is closed may take to end, with what it still says.
+_ENDING = 10.0
 #: Seconds of work that are handed over at once. A hand-over between threads that all
 #: want Python's lock, or to a process, takes 0.1 ms, and several where cores are busy.
 _SPAN = 1e-2
@@ -218,6 +220,7 @@ def _pickled(
 
     From what cannot be pickled on, `found` is cut off; the error says why.
     """
+    error = None if error is None else _sendable(error)
     try:
         return pickle.dumps((found, error), protocol=5), error
     except Exception as reason:
@@ -230,16 +233,59 @@ def _pickled(
             del found[count:]
             break
     error = DataError(
-        f"map: an element, or what the function gave or raised, cannot be sent: {words}"
+        f"map: an element, or what the function gave, cannot be sent: {words}"
     )
     return pickle.dumps((found, error), protocol=5), error
+
+
+def _sendable(error: Exception) -> Any:
+    """Returns an error as the other process can rebuild it.
+
+    pickle calls the class with `args`, which a class with an `__init__` of its own may
+    refuse, or turn into other words. Such an error is made without that call. Only one
+    whose class the other process cannot find is a DataError there.
+    """
+    lines = [str(error), *getattr(error, "__notes__", ())]
+    for candidate in (error, _Bare(error)):
+        try:
+            found = pickle.loads(pickle.dumps(candidate))
+            if type(found) is type(error) and str(found) == lines[0]:
+                return candidate
+        except Exception:
+            continue
+    words = f"map: the function raised {type(error).__qualname__}: {lines[0]}"
+    stand_in = DataError(words)
+    for note in lines[1:]:
+        stand_in.add_note(note)
+    return stand_in
+
+
+class _Bare:
+    """Is pickled as an error that is made without a call of its `__init__`."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        attributes = {}
+        for name, value in vars(self._error).items():
+            with contextlib.suppress(Exception):
+                pickle.loads(pickle.dumps(value))
+                attributes[name] = value
+        return _made, (type(self._error), self._error.args, attributes)
+
+
+def _made(kind: type[Exception], args: tuple[Any, ...], attributes: Any) -> Exception:
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
+    return error
 
 
 def _serve(pipe: Connection, place: ctypes.c_long) -> None:
     """The main function of a child process: receives a function, then its arguments."""
     # The parent's end, or its death, closes the pipe, and with it this process.
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
-        function = pickle.loads(pipe.recv_bytes())
+        function = _loaded(pipe.recv_bytes())
         while True:
             results = _answered(pipe.recv_bytes(), function, place)
             given = place.value
@@ -255,6 +301,23 @@ def _serve(pipe: Connection, place: ctypes.c_long) -> None:
                 if len(found) < wanted:
                     place.value = given
                 pipe.send_bytes(answer)
+
+
+def _loaded(message: bytes) -> Callable[..., Any]:
+    """Returns the function of a message, or one that says why there is none."""
+    try:
+        return pickle.loads(message)  # type: ignore[no-any-return]
+    except Exception as error:
+        failure = DataError(
+            "map: a worker process cannot load the function: "
+            f"{type(error).__name__}: {error}. Define it in a module that other "
+            "processes can import, rather than in a session or a notebook"
+        )
+
+    def fail(*args: Any) -> None:
+        raise failure
+
+    return fail
 
 
 def _answered(
@@ -311,13 +374,25 @@ class _Child:
         try:
             self._pipe.send_bytes(message)
             while error is None:
-                found, error = pickle.loads(self._pipe.recv_bytes())
+                answer = self._pipe.recv_bytes()
+                try:
+                    found, error = pickle.loads(answer)
+                except Exception as reason:
+                    raise DataError(
+                        "map: what the function gave cannot be loaded here: "
+                        f"{type(reason).__name__}: {reason}"
+                    ) from reason
                 if found:
                     yield found
         except (EOFError, OSError):
-            self._process.join(_GRACE)
+            self._process.join(_ENDING)
+            code = self._process.exitcode
+            ended = (
+                "closed its pipe" if code is None else f"ended with exit code {code}"
+            )
             raise DataError(
-                f"map: a worker process ended with exit code {self._process.exitcode}"
+                f"map: a worker process {ended}; what it said of that is on its "
+                "standard error"
             ) from None
         if not isinstance(error, StopIteration):
             raise error

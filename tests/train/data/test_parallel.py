@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxflow.errors import DataError, DataTimeoutError
+from fxflow.errors import DataError, DataTimeoutError, DistributedError
 from fxflow.train import data
 from fxflow.train.data import Dataset
 
@@ -143,6 +143,88 @@ def test_what_ends_a_long_run_names_its_element(
     assert given == numbers[: len(given)]
     # Of a worker that says nothing any more, what it had not sent is lost.
     assert len(given) == place or (last in (800, 1000) and len(given) < place)
+
+
+class Needing(Exception):
+    """Its `__init__` takes what `args` does not have."""
+
+    def __init__(self, where: str, *, code: int) -> None:
+        super().__init__(f"{where} has {code}")
+        self.where, self.code, self.lock = where, code, threading.Lock()
+
+
+class Quoting(ValueError):
+    """pickle would rebuild it, with other words."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no {name}")
+
+
+class Unloadable:
+    def __reduce__(self) -> Any:
+        return int, ("no number",)
+
+
+def raises(n: int) -> Any:
+    if n == 0:
+        raise Needing("row", code=7)
+    if n == 1:
+        raise Quoting("name")
+    if n == 2:
+
+        class Local(Exception):
+            pass
+
+        raise Local("of a function")
+    if n == 3:
+        raise DistributedError("lost", [1], 2.0)
+    return Unloadable()
+
+
+@pytest.mark.parametrize(
+    ("n", "kind", "words"),
+    [
+        (0, Needing, "row has 7"),
+        (1, Quoting, "^no name\n"),
+        (2, DataError, r"the function raised raises\.<locals>\.Local: of a function"),
+        (3, DistributedError, "lost"),
+        (4, DataError, "what the function gave cannot be loaded here: ValueError"),
+    ],
+)
+def test_errors_of_processes_are_those_of_the_function(
+    n: int, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        list(data.indexed([n]).map(raises, **PROCESS))
+    notes = "\n".join(caught.value.__notes__)
+    assert "element 0 of map(raises)" in notes
+    assert ("in a process of map" in notes) == (n != 4)
+    if isinstance(caught.value, Needing):
+        assert (caught.value.where, caught.value.code) == ("row", 7)
+    if isinstance(caught.value, DistributedError):
+        assert (caught.value.processes, caught.value.seconds) == ((1,), 2.0)
+
+
+class Hidden:
+    """A function that only this process can load."""
+
+    def __reduce__(self) -> Any:
+        return here, (os.getpid(),)
+
+    def __call__(self, n: int) -> int:
+        return n
+
+
+def here(process: int) -> Hidden:
+    if os.getpid() != process:
+        raise ImportError("no module named 'notebook'")
+    return Hidden()
+
+
+def test_a_function_that_a_process_cannot_load() -> None:
+    words = "cannot load the function: ImportError: no module named 'notebook'"
+    with pytest.raises(DataError, match=words):
+        list(data.indexed(range(3)).map(Hidden(), **PROCESS))
 
 
 def waits_at_64(n: int) -> int:
