@@ -1,4 +1,4 @@
-"""What losses ask of their arguments."""
+"""What losses ask of their arguments, and products of probabilities and logarithms."""
 
 from __future__ import annotations
 
@@ -82,3 +82,17 @@ def same_shapes(name: str, predictions: Any, targets: Any) -> None:
         raise ShapeError(
             f"{name}: expected arrays of one shape, got {given} and {wanted}"
         )
+
+
+def weighted_logs(weights: Any, logs: Any) -> Any:
+    """Returns products, which are 0 where a weight is 0 and its logarithm infinite.
+
+    Args:
+      weights: array, such as probabilities.
+      logs: float array that broadcasts against it, such as their logarithms.
+
+    Returns:
+      `weights * logs`. Where it is taken for 0, so are both derivatives.
+    """
+    none = fnp.logical_and(fnp.equal(weights, 0), fnp.isinf(logs))
+    return fnp.multiply(weights, fnp.where(none, 0, logs))

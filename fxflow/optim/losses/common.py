@@ -13,7 +13,9 @@ from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike
-from fxflow.optim.losses.checks import difference, floats
+from fxflow.numpy.elementary import flat_at_zero
+from fxflow.optim.losses.checks import difference, floats, weighted_logs
+from fxflow.optim.numerics import in_wide, quotient, widened
 
 _error_docs = shared("""
     Args:
@@ -91,9 +93,19 @@ def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
       >>> float(optim.losses.log_cosh(0.0))
       0.0
     """
-    error = difference("log_cosh", predictions, targets)
-    both = fnp.logaddexp(error, fnp.negative(error))
-    return fnp.subtract(both, fnp.log(fnp.asarray(2.0, typeof(error).dtype)))
+
+    def of(error: Any) -> Any:
+        size = fnp.abs(error)
+        near = fnp.less(size, 1)
+        # cosh e = 1 + 2 sinh²(e/2): the sum would lose small errors.
+        half = fnp.sinh(fnp.multiply(0.5, fnp.where(near, error, 0)))
+        small = fnp.log1p(fnp.multiply(2.0, fnp.square(half)))
+        rest = fnp.log1p(fnp.exp(fnp.multiply(-2.0, size)))
+        large = fnp.add(size, fnp.subtract(rest, math.log(2)))
+        return fnp.where(near, small, large)
+
+    loss: Array = in_wide(of, difference("log_cosh", predictions, targets))
+    return loss
 
 
 # -- classification --------------------------------------------------------------------
@@ -115,6 +127,9 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     Raises:
       DtypeError: the logits are no floats.
 
+    Special cases:
+      Infinite odds for what is certain cost 0.
+
     Example:
       >>> round(float(optim.losses.sigmoid_binary_cross_entropy(0.0, 1.0)), 4)
       0.6931
@@ -125,8 +140,8 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     x = floats(name, "logits", logits)
     if not is_arraylike(labels):
         raise not_an_array(labels, f"{name}: labels is")
-    yes = fnp.multiply(labels, nn.log_sigmoid(x))
-    no = fnp.multiply(fnp.subtract(1.0, labels), nn.log_sigmoid(fnp.negative(x)))
+    yes = weighted_logs(labels, nn.log_sigmoid(x))
+    no = weighted_logs(fnp.subtract(1.0, labels), nn.log_sigmoid(fnp.negative(x)))
     return fnp.negative(fnp.add(yes, no))
 
 
@@ -154,6 +169,9 @@ def softmax_cross_entropy(
       AxisError: there is no such axis.
       DtypeError: the logits are no floats.
 
+    Special cases:
+      A class of logit -inf and label 0 adds 0; with optax 0.2.8 it adds nan.
+
     Example:
       >>> labels = fnp.array([[0.0, 1.0]])
       >>> loss = optim.losses.softmax_cross_entropy(fnp.zeros((1, 2)), labels)
@@ -161,11 +179,16 @@ def softmax_cross_entropy(
       0.6931
     """
     name = "softmax_cross_entropy"
-    log_p = nn.log_softmax(floats(name, "logits", logits), axis, where)
+    x = floats(name, "logits", logits)
     if not is_arraylike(labels):
         raise not_an_array(labels, f"{name}: labels is")
-    products = fnp.multiply(labels, log_p)
-    return fnp.negative(fnp.sum(products, axis, where=where))
+
+    def of(x: Any, y: Any) -> Any:
+        costs = weighted_logs(y, fnp.negative(nn.log_softmax(x, axis, where)))
+        return fnp.sum(costs, axis, where=where)
+
+    loss: Array = in_wide(of, x, labels)
+    return loss
 
 
 @library("axis")
@@ -212,9 +235,14 @@ def softmax_cross_entropy_with_integer_labels(
             f"{name}: labels must have the shape of the logits without axis {axis}, "
             f"got {classes} for logits {scores}"
         )
-    picked = fnp.take_along_axis(x, fnp.expand_dims(labels, axis), axis)
-    total = nn.logsumexp(x, axis, where=where)
-    return fnp.subtract(total, fnp.squeeze(picked, axis))
+
+    def of(x: Any) -> Any:
+        picked = fnp.take_along_axis(x, fnp.expand_dims(labels, axis), axis)
+        total = nn.logsumexp(x, axis, where=where)
+        return fnp.subtract(total, fnp.squeeze(picked, axis))
+
+    loss: Array = in_wide(of, x)
+    return loss
 
 
 @library()
@@ -275,14 +303,15 @@ def kl_divergence(
     """
     log_p = floats("kl_divergence", "log_predictions", log_predictions)
     y = floats("kl_divergence", "targets", targets)
-    none = fnp.equal(y, 0)
-    # Where the target is 0, its logarithm and that one's derivative are not finite.
-    log_y = fnp.log(fnp.where(none, 1, y))
-    # There the prediction may be 0 as well.
-    lost = fnp.logical_and(none, fnp.equal(log_p, -math.inf))
-    log_p = fnp.where(lost, 0, log_p)
-    terms = fnp.multiply(y, fnp.subtract(fnp.where(none, 0, log_y), log_p))
-    return fnp.sum(terms, axis, where=where)
+
+    def of(log_p: Any, y: Any) -> Any:
+        # Where the target is 0, its logarithm and that one's derivative are not finite.
+        log_y = fnp.log(fnp.where(fnp.equal(y, 0), 1, y))
+        terms = weighted_logs(y, fnp.subtract(log_y, log_p))
+        return fnp.sum(terms, axis, where=where)
+
+    loss: Array = in_wide(of, log_p, y)
+    return loss
 
 
 @library("axis")
@@ -322,8 +351,9 @@ def smooth_labels(
     count: Any = aval.shape[axis]
     if where is not None:
         there = fnp.broadcast_to(fnp.astype(where, bool), aval.shape)
-        count = fnp.sum(there, axis, keepdims=True, dtype=aval.dtype)
-    share = fnp.divide(alpha, count)
+        count = fnp.sum(there, axis, keepdims=True, dtype=widened(y).dtype)
+        count = fnp.astype(count, aval.dtype)
+    share = quotient(alpha, count)
     return fnp.add(fnp.multiply(fnp.subtract(1.0, alpha), y), share)
 
 
@@ -362,7 +392,8 @@ def cosine_similarity(
       targets: b: float[..., n], of the same shape.
 
     Special cases:
-      The derivative at a vector of norm `epsilon` or less is finite if `epsilon` > 0.
+      A vector of zeros has the cosine 0 with all; with `epsilon` 0 the derivative there
+      is taken for 0. (optax 0.2.8 gives nan.)
 
     Example:
       >>> a = fnp.array([3.0, 4.0])
@@ -377,9 +408,13 @@ def cosine_similarity(
         small = fnp.less_equal(square, fnp.square(epsilon))
         # The root's derivative at 0 is infinite: 0 · inf would be nan.
         root = fnp.sqrt(fnp.where(small, 1.0, square))
-        return fnp.divide(x, fnp.where(small, epsilon, root))
+        return quotient(x, fnp.where(small, epsilon, root))
 
-    return fnp.sum(fnp.multiply(unit(a), unit(b)), axis, where=where)
+    def of(a: Any, b: Any) -> Any:
+        return fnp.sum(fnp.multiply(unit(a), unit(b)), axis, where=where)
+
+    cosine: Array = in_wide(of, a, b)
+    return cosine
 
 
 @library("axis")
@@ -438,10 +473,10 @@ def sigmoid_focal_loss(
     """
     floats("sigmoid_focal_loss", "logits", logits)
     entropy = sigmoid_binary_cross_entropy(logits, labels)
-    yes, other = nn.sigmoid(logits), fnp.subtract(1.0, labels)
-    wrong = fnp.add(
-        fnp.multiply(fnp.subtract(1.0, yes), labels), fnp.multiply(yes, other)
-    )
+    # σ(-x), as 1 - σ(x) is 0 for sure answers and their weights with it.
+    yes, no = nn.sigmoid(logits), nn.sigmoid(fnp.negative(logits))
+    other = fnp.subtract(1.0, labels)
+    wrong = fnp.add(fnp.multiply(no, labels), fnp.multiply(yes, other))
     found = fnp.multiply(fnp.power(wrong, gamma), entropy)
     if alpha is None:
         return found
@@ -467,10 +502,9 @@ def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
       >>> float(optim.losses.safe_softmax_cross_entropy(logits, fnp.array([1.0, 0.0])))
       0.0
     """
-    floats("safe_softmax_cross_entropy", "logits", logits)
-    none = fnp.equal(labels, 0.0)
-    costs = fnp.where(none, 0.0, fnp.negative(nn.log_softmax(logits, axis=-1)))
-    return fnp.sum(fnp.multiply(labels, costs), -1)
+    return softmax_cross_entropy(
+        floats("safe_softmax_cross_entropy", "logits", logits), labels
+    )
 
 
 @library("axis")
@@ -505,11 +539,16 @@ def poly_loss_cross_entropy(
     Reference: Leng et al. 2022, "PolyLoss: a polynomial expansion perspective of
     classification loss functions".
     """
-    floats("poly_loss_cross_entropy", "logits", logits)
-    wrong = fnp.subtract(1.0, nn.softmax(logits, axis=axis, where=where))
-    first = fnp.sum(fnp.multiply(labels, wrong), axis, where=where)
-    entropy = softmax_cross_entropy(logits, labels, axis=axis, where=where)
-    return fnp.add(entropy, fnp.multiply(epsilon, first))
+    x = floats("poly_loss_cross_entropy", "logits", logits)
+
+    def of(x: Any, y: Any) -> Any:
+        wrong = fnp.subtract(1.0, nn.softmax(x, axis=axis, where=where))
+        first = fnp.sum(fnp.multiply(y, wrong), axis, where=where)
+        entropy = softmax_cross_entropy(x, y, axis=axis, where=where)
+        return fnp.add(entropy, fnp.multiply(epsilon, first))
+
+    loss: Array = in_wide(of, x, labels)
+    return loss
 
 
 @library()
@@ -621,8 +660,12 @@ def kl_divergence_with_log_targets(
     error = difference(
         name, fnp.where(none, 0, log_targets), fnp.where(none, 0, log_predictions)
     )
-    terms = fnp.multiply(fnp.exp(log_targets), error)
-    return fnp.sum(terms, axis, where=where)
+
+    def of(log_t: Any, error: Any) -> Any:
+        return fnp.sum(fnp.multiply(fnp.exp(log_t), error), axis, where=where)
+
+    loss: Array = in_wide(of, log_targets, error)
+    return loss
 
 
 @library("axis")
@@ -650,9 +693,14 @@ def generalized_kl_divergence(
       >>> float(optim.losses.generalized_kl_divergence(fnp.log(p), p))
       0.0
     """
-    rest = fnp.subtract(fnp.exp(log_predictions), targets)
-    kl = kl_divergence(log_predictions, targets, axis, where)
-    return fnp.add(kl, fnp.sum(rest, axis, where=where))
+
+    def of(log_p: Any, t: Any) -> Any:
+        rest = fnp.subtract(fnp.exp(log_p), t)
+        kl = kl_divergence(log_p, t, axis, where)
+        return fnp.add(kl, fnp.sum(rest, axis, where=where))
+
+    loss: Array = in_wide(of, log_predictions, targets)
+    return loss
 
 
 @library("axis")
@@ -689,10 +737,20 @@ def triplet_margin_loss(
     Reference: Schroff, Kalenichenko, Philbin 2015, "FaceNet".
     """
 
-    def distance(other: Any) -> Any:
-        error = fnp.abs(difference("triplet_margin_loss", anchors, other))
-        total = fnp.sum(fnp.power(error, norm_degree), axis)
-        return fnp.power(fnp.add(total, eps), fnp.divide(1.0, norm_degree))
+    def of(positive: Any, negative: Any) -> Any:
+        def distance(error: Any) -> Any:
+            total = fnp.sum(fnp.power(fnp.abs(error), norm_degree), axis)
+            exponent = fnp.divide(1.0, norm_degree)
+            return flat_at_zero(
+                lambda x: fnp.power(x, exponent), fnp.asarray(fnp.add(total, eps))
+            )
 
-    gap = fnp.subtract(distance(positives), distance(negatives))
-    return fnp.maximum(fnp.add(gap, margin), 0)
+        gap = fnp.subtract(distance(positive), distance(negative))
+        return fnp.maximum(fnp.add(gap, margin), 0)
+
+    errors = (
+        difference("triplet_margin_loss", anchors, other)
+        for other in (positives, negatives)
+    )
+    loss: Array = in_wide(of, *errors)
+    return loss

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fxflow import nn
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, is_arraylike, not_an_array, typeof
@@ -9,7 +11,7 @@ from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.losses.checks import floats
-from fxflow.optim.numerics import safe_norm
+from fxflow.optim.numerics import in_wide, quotient, safe_norm
 
 
 @library()
@@ -56,11 +58,14 @@ def ntxent(
         raise ShapeError(
             f"ntxent: expected embeddings [n, d] and labels [n], got {aval} and {given}"
         )
-    length = safe_norm(x, 0, axis=1, keepdims=True)
-    unit = fnp.divide(x, fnp.where(fnp.equal(length, 0), 1, length))
-    s = fnp.divide(fnp.matmul(unit, fnp.transpose(unit)), temperature)
     same = fnp.equal(fnp.expand_dims(labels, 1), labels)
-    others = nn.logsumexp(s, 1, where=fnp.logical_not(same), keepdims=True)
-    costs = fnp.subtract(fnp.logaddexp(s, others), s)
     pairs = fnp.logical_and(same, fnp.logical_not(fnp.eye(aval.shape[0], dtype=bool)))
-    return fnp.mean(costs, where=pairs)
+
+    def of(x: Any) -> Any:
+        unit = quotient(x, safe_norm(x, 0, axis=1, keepdims=True))
+        s = fnp.divide(fnp.matmul(unit, fnp.transpose(unit)), temperature)
+        others = nn.logsumexp(s, 1, where=fnp.logical_not(same), keepdims=True)
+        return fnp.mean(fnp.subtract(fnp.logaddexp(s, others), s), where=pairs)
+
+    loss: Array = in_wide(of, x)
+    return loss

@@ -9,7 +9,8 @@ from fxflow import nn
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.numpy._operands import ArrayLike
-from fxflow.optim.losses.checks import floats, same_shapes
+from fxflow.optim.losses.checks import floats, same_shapes, weighted_logs
+from fxflow.optim.numerics import in_wide
 
 
 def ranking_softmax_loss(
@@ -55,15 +56,19 @@ def ranking_softmax_loss(
     floats(name, "logits", logits)
     same_shapes(name, logits, labels)
     shares = labels if weights is None else fnp.multiply(labels, weights)
-    log_p = nn.log_softmax(logits, -1, where)
-    if where is None:
-        there = None
-    else:
+    there = None
+    if where is not None:
         there = fnp.any(fnp.broadcast_to(where, fnp.shape(logits)), -1)
-        # Items that are not there have no logarithm, and no derivative.
-        log_p = fnp.where(where, log_p, 0)
-        shares = fnp.where(where, shares, 0)
-    losses = fnp.negative(fnp.sum(fnp.multiply(shares, log_p), -1))
+
+    def of(scores: Any, shares: Any) -> Any:
+        log_p = nn.log_softmax(scores, -1, where)
+        if where is not None:
+            # Items that are not there have no logarithm, and no derivative.
+            log_p = fnp.where(where, log_p, 0)
+            shares = fnp.where(where, shares, 0)
+        return fnp.negative(fnp.sum(weighted_logs(shares, log_p), -1))
+
+    losses: Array = in_wide(of, logits, shares)
     if reduce_fn is None:
         return losses
     if there is None:

@@ -12,12 +12,14 @@ from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.losses.checks import floats, same_shapes
+from fxflow.optim.numerics import in_wide, quotient
 
 _docs = shared("""
     Args:
       predictions: float[batch, ..., classes], scores.
       targets: of the same shape: 1 where a point is of the class, else 0.
-      smooth: s, added to both sides of the fraction, so that 0 / 0 is none.
+      smooth: s, added to both sides of the fraction; with s = 0 a class that is nowhere
+        and is predicted nowhere costs 0.
       apply_softmax: whether predictions are scores (of one class: those of a sigmoid);
         else they are probabilities.
       ignore_background: whether class 0 does not count.
@@ -73,7 +75,7 @@ def dice_loss(
       >>> p = fnp.array([[[1.0, 0.0], [1.0, 0.0]]])
       >>> t = fnp.array([[[1.0, 0.0], [0.0, 1.0]]])
       >>> optim.losses.dice_loss(p, t, apply_softmax=False, reduction="none").tolist()
-      [[0.199..., 0.333...]]
+      [[0.2..., 0.333...]]
 
     Reference: Milletari, Navab, Ahmadi 2016, "V-Net"; Salehi, Erdogmus, Gholipour 2017,
     "Tversky loss function for image segmentation".
@@ -88,12 +90,16 @@ def dice_loss(
         )
     points = range(1, aval.ndim - 1) if axis is None else axis
     axes = points if isinstance(points, int) else tuple(points)
-    p = _probabilities(predictions, apply_softmax)
-    hit = fnp.sum(fnp.multiply(p, targets), axes)
-    wrong = fnp.multiply(alpha, fnp.subtract(fnp.sum(p, axes), hit))
-    missed = fnp.multiply(beta, fnp.subtract(fnp.sum(targets, axes), hit))
-    above = fnp.add(hit, smooth)
-    costs = fnp.subtract(1, fnp.divide(above, above + wrong + missed))
+
+    def of(scores: Any, truth: Any) -> Any:
+        p = _probabilities(scores, apply_softmax)
+        hit = fnp.sum(fnp.multiply(p, truth), axes)
+        wrong = fnp.multiply(alpha, fnp.subtract(fnp.sum(p, axes), hit))
+        missed = fnp.multiply(beta, fnp.subtract(fnp.sum(truth, axes), hit))
+        # 1 - (H + s) / (H + αW + βM + s), which is 0 where there is nothing at all.
+        return quotient(fnp.add(wrong, missed), fnp.add(hit, smooth) + wrong + missed)
+
+    costs: Array = in_wide(of, predictions, targets)
     if class_weights is not None:
         costs = fnp.multiply(costs, class_weights)
     if ignore_background:
@@ -140,11 +146,16 @@ def multiclass_generalized_dice_loss(
         reduction="none",
     )
     aval = typeof(targets)
-    size = fnp.sum(targets, tuple(range(1, aval.ndim - 1)))
-    weights = fnp.reciprocal(fnp.square(fnp.add(size, 1e-6)))
-    shares = fnp.divide(weights, fnp.mean(weights, -1, keepdims=True))
-    costs = fnp.multiply(costs, shares)
-    return fnp.mean(costs[..., 1:] if ignore_background else costs)
+
+    def of(costs: Any, truth: Any) -> Any:
+        size = fnp.sum(truth, tuple(range(1, aval.ndim - 1)))
+        weights = fnp.reciprocal(fnp.square(fnp.add(size, 1e-6)))
+        shares = fnp.divide(weights, fnp.mean(weights, -1, keepdims=True))
+        costs = fnp.multiply(costs, shares)
+        return fnp.mean(costs[..., 1:] if ignore_background else costs)
+
+    loss: Array = in_wide(of, costs, targets)
+    return loss
 
 
 @_docs
@@ -167,7 +178,7 @@ def binary_dice_loss(
     Example:
       >>> p, t = fnp.array([[1.0, 1.0]]), fnp.array([[1.0, 0.0]])
       >>> optim.losses.binary_dice_loss(p, t, apply_sigmoid=False).tolist()
-      [0.199...]
+      [0.2...]
 
     Reference: Milletari, Navab, Ahmadi 2016, "V-Net".
     """

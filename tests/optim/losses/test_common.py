@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.optim import losses
 from tests.optim.golden import DATA, LOSS_INPUTS
@@ -206,3 +207,76 @@ def test_where_of_directions_and_smooth_labels() -> None:
     np.testing.assert_allclose(smooth, 0.7 * p + 0.15, rtol=1e-6)
     across = losses.smooth_labels(p, 0.3, axis=0, where=where)
     np.testing.assert_allclose(across[0], 0.7 * p[0] + [0.15, 0.3, 0.3], rtol=1e-6)
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: losses.softmax_cross_entropy(x, fnp.array([1.0, 0.0])), 0.0),
+        (lambda x: losses.safe_softmax_cross_entropy(x, fnp.array([1.0, 0.0])), 0.0),
+        (lambda x: losses.poly_loss_cross_entropy(x, fnp.array([1.0, 0.0])), 0.0),
+        (lambda x: losses.softmax_cross_entropy(x, fnp.array([0.0, 1.0])), INF),
+        (lambda x: losses.sigmoid_binary_cross_entropy(x[1], 0.0), 0.0),
+        (lambda x: losses.sigmoid_binary_cross_entropy(-x[1], 1.0), 0.0),
+        (lambda x: losses.sigmoid_binary_cross_entropy(x[1], 1.0), INF),
+        (lambda x: losses.kl_divergence(x, fnp.array([1.0, 0.0])), 0.0),
+        (lambda x: losses.generalized_kl_divergence(x, fnp.array([1.0, 0.0])), 0.0),
+        (lambda x: losses.kl_divergence_with_log_targets(x, x), 0.0),
+    ],
+)
+def test_what_cannot_be_and_is_not_costs_nothing(call: Any, expected: float) -> None:
+    x = fnp.array([0.0, -INF])
+    for f in (call, fxflow.jit(call)):
+        assert float(f(x)) == expected
+    if expected == 0.0:
+        assert np.isfinite(np.asarray(fxflow.grad(call)(x))).all()
+
+
+def test_vectors_of_zeros() -> None:
+    zero, one = fnp.zeros(3), fnp.ones(3)
+    for epsilon in (0.0, 1e-6):
+        f = lambda a, e=epsilon: losses.cosine_similarity(a, one, epsilon=e)
+        assert float(f(zero)) == 0.0
+        assert np.isfinite(np.asarray(fxflow.grad(f)(zero))).all()
+        assert float(losses.cosine_distance(zero, zero, epsilon=epsilon)) == 1.0
+    triplet = lambda a: losses.triplet_margin_loss(a, zero, one, eps=0.0)
+    assert float(triplet(zero)) == 0.0
+    assert np.isfinite(np.asarray(fxflow.grad(lambda a: triplet(a * 0.1))(zero))).all()
+    none = fnp.zeros((2, 3), bool)
+    smooth = losses.smooth_labels(fnp.ones((2, 3)), 0.5, where=none)
+    assert smooth.tolist() == [[0.5] * 3] * 2
+
+
+def test_small_errors_and_sure_answers() -> None:
+    errors = np.array([1e-6, 1e-3, 0.5, 0.999, 1.0, 2.0, 30.0, 300.0], np.float32)
+    wide = errors.astype(np.float64)
+    expected = np.logaddexp(wide, -wide) - np.log(2)
+    expected[:2] = wide[:2] ** 2 / 2 - wide[:2] ** 4 / 12
+    np.testing.assert_allclose(losses.log_cosh(errors), expected, rtol=1e-6)
+    slopes = fxflow.grad(lambda x: losses.log_cosh(x).sum())(errors)
+    np.testing.assert_allclose(slopes, np.tanh(wide), rtol=1e-6)
+    # (1 - p)² · -log p where p is 1 in float32.
+    found = losses.sigmoid_focal_loss(fnp.array(20.0), 1.0)
+    np.testing.assert_allclose(float(found), np.exp(-60.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_narrow_numbers(dtype: str) -> None:
+    n = 70_000
+    logits, labels = fnp.zeros(n, dtype), fnp.full(n, 1 / n, dtype)
+    label = fnp.array(0)
+    entropy = losses.softmax_cross_entropy_with_integer_labels(logits, label)
+    rough = {"rtol": 1e-2 if dtype == "bfloat16" else 2e-3}
+    np.testing.assert_allclose(float(entropy), np.log(n), **rough)
+    mean = losses.softmax_cross_entropy(logits, labels)
+    total = float(np.asarray(labels, np.float64).sum())
+    np.testing.assert_allclose(float(mean), np.log(n) * total, **rough)
+    assert entropy.dtype == mean.dtype == dtype
+    a = fnp.full(4, 300.0, dtype)
+    np.testing.assert_allclose(float(losses.cosine_similarity(a, a)), 1.0, **rough)
+    near, far = fnp.zeros(4, dtype), fnp.full(4, 400.0, dtype)
+    found = losses.triplet_margin_loss(near, a, far, margin=300.0)
+    np.testing.assert_allclose(float(found), 100.0, **rough)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import nn
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.optim import losses
@@ -81,3 +82,13 @@ def test_two_classes() -> None:
     np.testing.assert_allclose(sharp, [0.2184915, 0.4360071], rtol=1e-5)
     vector = losses.binary_dice_loss(B[0, :, 0], T[0, :, 0])
     np.testing.assert_allclose(vector, [0.1190556, 0.1185316, 0.0307161], rtol=1e-5)
+
+
+def test_classes_that_are_nowhere() -> None:
+    x = fnp.zeros((1, 4, 2))
+    cost = lambda p: losses.dice_loss(p, x, smooth=0.0, apply_softmax=False)
+    assert cost(x).tolist() == [0.0]
+    assert np.isfinite(np.asarray(fxflow.grad(lambda p: cost(p)[0])(x))).all()
+    # 1e-6, by which no class has a weight of 1 / 0, is less than float16 has.
+    narrow = losses.multiclass_generalized_dice_loss(*[x.astype("float16")] * 2)
+    assert np.isfinite(float(narrow))
