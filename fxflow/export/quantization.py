@@ -74,11 +74,12 @@ def quantize(params: Any) -> Any:
         if not is_weight(array):
             return leaf
         axes = tuple(range(array.ndim - 1))
-        greatest = fnp.max(fnp.abs(array.astype("float32")), axis=axes)
+        wide = array.astype(fnp.promote_types(dtype, "float32"))
+        greatest = fnp.max(fnp.abs(wide), axis=axes)
         # A channel of zeros stays one.
         scales = fnp.where(greatest > 0, greatest, 1) / _GREATEST
         scales = scales.astype(dtype)
-        values = fnp.round(array.astype("float32") / scales.astype("float32"))
+        values = fnp.round(wide / scales.astype(wide.dtype))
         clipped = fnp.clip(values, -_GREATEST, _GREATEST)
         return QuantizedWeights(clipped.astype("int8"), scales)
 

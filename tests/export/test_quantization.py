@@ -32,6 +32,13 @@ def test_half_a_step(w: np.ndarray) -> None:
     assert np.abs(np.asarray(q.values).astype(int)).max() <= 127
 
 
+def test_weights_of_64_bits() -> None:
+    w = fnp.array([[1e300, 0.2], [3e299, 0.1]], "float64")
+    back = np.asarray(export.dequantize(export.quantize({"w": w}))["w"])
+    assert back.dtype == np.float64
+    np.testing.assert_allclose(back, w, rtol=2e-2)
+
+
 def test_only_weights() -> None:
     params = {
         "w": fnp.ones((2, 3), fnp.bfloat16),

@@ -15,7 +15,7 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.errors import ServeError
 from fxflow.export.files import Bundle, load
-from fxflow.serve.containers.models import DATATYPE_OF, Model
+from fxflow.serve.containers.models import DATATYPE_OF, Model, declared
 from fxflow.serve.signatures import TensorSpec
 from fxflow.transforms.jit import jit as _jit
 
@@ -87,7 +87,7 @@ def load_exported(
         return Model(run, jit=not bundles[0].is_compiled, **options)
 
     def call(*arrays: Any) -> Any:
-        return programs[arrays[0].shape[0]](*arrays)
+        return programs[arrays[0].shape[0]](*declared(arrays))
 
     # Machine code is called as it is; a program becomes part of a compiled function.
     programs = {

@@ -98,7 +98,6 @@ class Model:
                 "a generator is called as it is: say jit=False, and jit what it does "
                 "in a step"
             )
-        self._is_wide = any(dtypes.is_wide(spec.dtype) for spec in self._inputs)
         self._names = tuple(outputs)
         self._batched, self._jit = batched, jit
         self._function = _jit(function) if jit else function
@@ -198,10 +197,9 @@ class Model:
 
     def _called(self, inputs: Arrays) -> Any:
         """The function's result; compiled, it is given each input's declared dtype."""
-        given: list[Any] = inputs
-        if self._jit and self._is_wide:
-            given = [as_array(x, x.dtype) for x in inputs]
-        return self._function(*self._params, *given)
+        return self._function(
+            *self._params, *(declared(inputs) if self._jit else inputs)
+        )
 
     def _checked(self, result: Any, size: int, rows: int) -> Arrays:
         """The outputs of a result that has `size` rows, of which `rows` are asked."""
@@ -256,6 +254,11 @@ class Model:
                 array = array.astype(array.dtype.newbyteorder("="), copy=False)
             arrays[str(name)] = array
         return arrays
+
+
+def declared(inputs: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
+    """Returns the inputs of a compiled function, with 64 bits where they have them."""
+    return [as_array(x, x.dtype) if dtypes.is_wide(x.dtype) else x for x in inputs]
 
 
 def _asynchronous(results: Any) -> aclosing[AsyncGenerator[Any, None]]:

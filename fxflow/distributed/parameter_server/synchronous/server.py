@@ -197,9 +197,12 @@ class ParameterServer:
           optimizer: the optimizer's state.
 
         Returns:
-          The state to go on with.
+          The state to go on with, of the same dtypes, also if NumPy's arrays are given.
         """
-        given = device_put((params, optimizer), self._everywhere)
+        strong = tree.map(
+            lambda x: as_array(x, getattr(x, "dtype", None)), (params, optimizer)
+        )
+        given = device_put(strong, self._everywhere)
         state: ServerState = self._share_out(given)
         return state
 

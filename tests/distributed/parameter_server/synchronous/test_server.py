@@ -187,6 +187,17 @@ def test_state_moves_to_other_devices() -> None:
     assert_same(second.params(state), alone(optimizer, 4)[0], 2e-3)
 
 
+def test_64_bits_stay_when_the_state_moves() -> None:
+    """`config.x64` is off, and what `whole` gave became NumPy's in between."""
+    server = parameter_server(lambda p, b: fnp.sum(p * b), optim.sgd(0.5, 0.5))
+    wide = fnp.array([1 / 3, 1e300], "float64")
+    state, _ = server.step(server.init(wide), fnp.ones((8, 2), "float64"))
+    before = fxflow.device_get(server.whole(state))
+    after = fxflow.device_get(server.whole(server.shared_out(*before)))
+    for x, y in zip(fxflow.tree.leaves(before), fxflow.tree.leaves(after)):
+        assert x.dtype == y.dtype == np.float64 and x.tolist() == y.tolist()
+
+
 def test_state_is_saved_and_restored(tmp_path: Path) -> None:
     """A run is stopped and goes on to the same bits; then on other devices."""
     pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
