@@ -205,18 +205,20 @@ class Svd(MultipleResults):
         ones = identity(square, typeof(s).dtype)
         columns, rows = as_columns(s, square), as_rows(s, square)
         inverse = _inverse(s, dtype)
-        # The difference of squares by factors keeps the digits of close values.
-        gaps = mul(add(columns, rows), sub(columns, rows))
-        weights = sub(div(full_like(ones, 1), add(gaps, ones)), ones)
-        f = convert_element_type(weights, dtype)
-        by_columns = mul(inner, convert_element_type(columns, dtype))
-        by_rows = mul(convert_element_type(rows, dtype), inner)
-        left = mul(f, add(by_columns, adjoint(by_columns)))
+        # By the Hermitian and the skew part of UᴴTV, which need the differences and the
+        # sums of the singular values: their squares would over- or underflow.
+        gaps = add(sub(columns, rows), ones)
+        apart = sub(div(full_like(ones, 1), gaps), ones)
+        between = _inverse(add(columns, rows), dtype)
+        even = mul(add(inner, adjoint(inner)), 0.5)
+        odd = mul(sub(inner, adjoint(inner)), 0.5)
+        turn = diagonal_part(odd)
+        even = mul(convert_element_type(apart, dtype), even)
+        odd = mul(between, sub(odd, turn))
+        left, right = add(even, odd), sub(even, odd)
         if is_complex:
             # The phase of each pair of vectors is free: V keeps its own.
-            turn = diagonal_part(sub(inner, adjoint(inner)))
-            left = add(left, mul(mul(turn, as_columns(inverse, square)), 0.5))
-        right = mul(f, add(by_rows, adjoint(by_rows)))
+            left = add(left, mul(turn, as_columns(inverse, square)))
         du, dv = matmul(u, left), matmul(v, right)
         if not is_at_least(k, m):
             du = add(du, _outside(u, matmul(t, v), inverse))

@@ -306,16 +306,39 @@ def _least_squares(
     else:
         if rcond is None:
             rcond = larger(m, n) * precision_of(matrix)
-        u, s, vh = svd(matrix, full_matrices=False)
-        keep = (s > 0) & (s >= convert(array_of(rcond, "lstsq"), real) * s[0])
-        rank = sum(keep)
-        one = lax.full_like(s, 1)
-        inverse = choose_between(keep, 1 / choose_between(keep, s, one), 0 * one)
-        inverse = convert(inverse, matrix.aval.dtype)
-        x = matmul(adjoint(vh), inverse[:, None] * matmul(adjoint(u), right))
+        least = convert(array_of(rcond, "lstsq"), real)
+        s = svd(matrix, full_matrices=False)[1]
+        rank = sum(_kept(s, least))
+        x = _fitted(matrix, right, least)
     rest = right - matmul(matrix, x)
     residuals = sum(lax.square(lax.abs(rest)), axis=0)
     return (x[:, 0] if vector else x), residuals, rank, s
+
+
+def _kept(s: Any, rcond: Any) -> Any:
+    """Returns which singular values do not count as zero."""
+    return (s > 0) & (s >= rcond * s[0])
+
+
+@custom_jvp
+def _fitted(a: Any, b: Any, rcond: Any) -> Any:
+    u, s, vh = svd(a, full_matrices=False)
+    keep, one = _kept(s, rcond), lax.full_like(s, 1)
+    inverse = choose_between(keep, 1 / choose_between(keep, s, one), 0 * one)
+    inverse = convert(inverse, a.aval.dtype)
+    return matmul(adjoint(vh), inverse[:, None] * matmul(adjoint(u), b))
+
+
+@_fitted.defjvp
+def _fitted_rule(primals: Any, tangents: Any) -> Any:
+    (a, b, rcond), (da, db, _) = primals, tangents
+    x = _fitted(a, b, rcond)
+    # As of the pseudo-inverse: vectors of equal singular values have no derivative.
+    p = _pinv(False)(a, rcond)
+    ph, dh = adjoint(p), adjoint(da)
+    out = p @ (db - da @ x) + p @ (ph @ (dh @ (b - a @ x)))
+    beside = dh @ (ph @ x)
+    return x, out + beside - p @ (a @ beside)
 
 
 # -- tensors ---------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """Public functions of `lax.linalg`: values, options and errors."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import linalg as scipy_linalg
 
 import fxflow
+from fxflow import lax
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.errors import (
     ArgumentError,
@@ -322,3 +325,47 @@ def test_matrices_with_infinities_come_to_an_end() -> None:
     values = np.asarray(linalg.svd(both, compute_uv=False))
     assert np.isnan(values[0]).all() and values[1].tolist() == [1, 1, 1]
     assert np.isnan(np.asarray(linalg.svd(x.astype(np.complex64))[0])).all()
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 3), (3, 4)])
+@pytest.mark.parametrize("size", [1e-20, 1e20])
+def test_slopes_of_svd_are_those_of_the_scaled_matrix(
+    shape: tuple[int, int], size: float
+) -> None:
+    """Squares of singular values would over- or underflow."""
+    rng = np.random.default_rng(0)
+    x, weights = (rng.normal(size=shape).astype("f4") for _ in range(2))
+
+    def turned(x: Any) -> Any:
+        u, _, vh = lax.linalg.svd(x, full_matrices=False)
+        return (lax.dot(u, vh) * weights).sum()
+
+    def total(x: Any) -> Any:
+        return (lax.linalg.svd(x, compute_uv=False) * np.float32([1, 2, 3])).sum()
+
+    far = x * np.float32(size)
+    for run in (lambda f: f, fxflow.jit):
+        slope = np.asarray(run(fxflow.grad(turned))(far)) * np.float32(size)
+        np.testing.assert_allclose(slope, fxflow.grad(turned)(x), 2e-4, 1e-5)
+        slope = run(fxflow.grad(total))(far)
+        np.testing.assert_allclose(slope, fxflow.grad(total)(x), 2e-4, 1e-5)
+        bend = np.asarray(run(fxflow.hessian(total))(far)) * np.float32(size)
+        np.testing.assert_allclose(bend, fxflow.hessian(total)(x), 2e-4, 2e-5)
+
+
+def test_vectors_of_equal_values_have_no_slope() -> None:
+    """Nor have functions of them that do not depend on which vectors are chosen.
+
+    The derivative would have to be 1 of `u @ vh` and another of `(u * s) @ vh` by what
+    makes two equal values differ, and both get the same derivatives of u, s and vh.
+    """
+    eye = np.eye(2, dtype="f4")
+
+    def rebuilt(x: Any) -> Any:
+        u, s, vh = lax.linalg.svd(x, full_matrices=False)
+        return lax.dot(u * s, vh)
+
+    assert np.isnan(np.asarray(fxflow.jacrev(rebuilt)(eye))).any()
+    values = lambda x: lax.linalg.eigh(x)[1].sum()
+    np.testing.assert_array_equal(fxflow.grad(values)(eye), eye)
+    assert np.isnan(np.asarray(fxflow.hessian(values)(eye))).any()

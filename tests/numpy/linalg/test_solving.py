@@ -1,5 +1,7 @@
 """Solving equations against NumPy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,19 @@ def test_residuals_as_numpy_has_them() -> None:
     assert jitted(T[0].T, np.ones(3))[1].shape == (0,)
     with pytest.raises(ConcretizationError, match="the rank, which is traced"):
         jitted(T[0], np.ones(5))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4)])
+def test_slopes_of_least_squares_at_equal_singular_values(
+    shape: tuple[int, int], run: Any
+) -> None:
+    with fxflow.config.override(x64=True):
+        rng = np.random.default_rng(0)
+        a, b = np.eye(*shape), rng.normal(size=shape[0])
+        far = a + 1e-6 * rng.normal(size=shape)
+        fit = lambda a: fnp.linalg.lstsq(a, b)[0]
+        first, second = fxflow.jacrev(fit), fxflow.jacfwd(fxflow.jacrev(fit))
+        np.testing.assert_allclose(run(first)(a), first(far), 0, 1e-4)
+        np.testing.assert_allclose(run(second)(a), second(far), 0, 1e-3)
+        np.testing.assert_allclose(fxflow.jacfwd(fit)(a), first(a), 1e-12, 1e-12)
