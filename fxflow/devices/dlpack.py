@@ -177,6 +177,13 @@ def _take_host(source: Any, home: Device, copied: bool | None) -> Buffer:
     except (BufferError, RuntimeError):
         # NumPy knows neither bfloat16 nor the float8 family.
         return _take_device(source, home, copied)
+    if not array.dtype.isnative:
+        if copied is False:
+            raise BufferError(
+                f"from_dlpack: the memory has another byte order ({array.dtype}), and "
+                "copy=False forbids a copy"
+            )
+        array = array.astype(array.dtype.newbyteorder("="))
     kind = BufferType(array.shape, array.dtype)
     if copied:
         return put_copy(kind, array, where)

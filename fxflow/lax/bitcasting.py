@@ -181,7 +181,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
       narrower (the lowest bits first), without its last axis if it is wider.
 
     Raises:
-      DtypeError: one of the dtypes is bool, complex or of keys, and they differ.
+      DtypeError: one of the dtypes is bool, complex or of keys, and they differ; or the
+        new one is of another byte order.
       ShapeError: the last axis does not hold as many elements as make a wider one.
 
     Special cases:
@@ -195,4 +196,4 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
 
     Source: StableHLO `bitcast_convert`.
     """
-    return BitcastConvertType.bind(operand, new_dtype=dtypes.dtype(new_dtype))
+    return BitcastConvertType.bind(operand, new_dtype=dtypes.of_bits(new_dtype))

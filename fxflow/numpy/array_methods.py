@@ -165,7 +165,7 @@ def _dunder_round(self: Array, ndigits: int | None = None) -> Array:
 
 def _view(self: Array, dtype: Any = None) -> Array:
     """Returns the same bits read as another dtype; the last axis grows or shrinks."""
-    wanted = self.dtype if dtype is None else dtypes.dtype(dtype)
+    wanted = self.dtype if dtype is None else dtypes.of_bits(dtype)
     old = self.aval
     if dtypes.is_bool(wanted) or dtypes.is_bool(old.dtype):
         # A byte that is neither 0 nor 1 is no bool.

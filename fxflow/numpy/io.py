@@ -23,13 +23,6 @@ def _given(values: np.ndarray[Any, Any], dtype: Any) -> Array:
     return asarray(values, dtypes.dtype(dtype))
 
 
-def _stored(dtype: Any) -> np.dtype[Any]:
-    """Returns the dtype of bytes: the one asked for, in the byte order it says."""
-    chosen: np.dtype[Any] = dtypes.dtype(dtype)
-    swapped = chosen.newbyteorder("S")
-    return swapped if isinstance(dtype, np.dtype | str) and swapped == dtype else chosen
-
-
 _data_docs = shared("""
     Args:
       dtype: of the elements.
@@ -55,7 +48,7 @@ def frombuffer(
     Raises:
       ValueError: the bytes are no whole number of elements, or too few.
     """
-    return _given(np.frombuffer(buffer, _stored(dtype), count, offset), dtype)
+    return _given(np.frombuffer(buffer, dtypes.stored(dtype), count, offset), dtype)
 
 
 @_data_docs
@@ -71,7 +64,7 @@ def fromfile(
     Raises:
       OSError: the file cannot be read.
     """
-    found = np.fromfile(file, _stored(dtype), count, sep, offset)
+    found = np.fromfile(file, dtypes.stored(dtype), count, sep, offset)
     return _given(found, dtype)
 
 

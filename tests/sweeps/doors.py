@@ -501,6 +501,7 @@ def sent_host(x: Any) -> Any:
 HOST_DOORS: dict[str, Door] = {
     "asarray": lambda x: fnp.asarray(x, x.dtype),
     "array": lambda x: fnp.array(x, x.dtype),
+    "from_dlpack": lambda x: fnp.from_dlpack(np.asarray(x)),
     "ref": ref_of,
     "callback": given_back_by_a_callback,
     "compiled": compiled_for,

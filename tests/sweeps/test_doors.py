@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
+from fxflow import lax
 from fxflow.core.arrays import dtypes
-from fxflow.errors import FxflowError
+from fxflow.errors import DtypeError, FxflowError
 from tests.sweeps.doors import (
     ARRAY_DOORS,
     DEFAULT_DOORS,
@@ -119,3 +120,8 @@ def test_bytes_are_read_in_their_order(dtype: str, tmp_path: Path) -> None:
     check(fnp.frombuffer(stored.tobytes(), np.dtype(dtype)), host)
     stored.tofile(tmp_path / "raw")
     check(fnp.fromfile(tmp_path / "raw", dtype), host)
+    with pytest.raises(BufferError, match="another byte order"):
+        fnp.from_dlpack(stored, copy=False)
+    for read in (lambda x: x.view(dtype), lambda x: lax.bitcast_convert_type(x, dtype)):
+        with pytest.raises(DtypeError, match="bits cannot be read as >"):
+            read(fnp.asarray(host, host.dtype))

@@ -184,6 +184,50 @@ def dtype(x: Any, /) -> Any:
     return found
 
 
+def stored(x: Any, /) -> Any:
+    """Returns the dtype of bytes in memory: `dtype(x)`, in the byte order of `x`.
+
+    Args:
+      x: see `dtype`.
+
+    Returns:
+      A `numpy.dtype` in any byte order, or a `KeyDtype`.
+
+    Raises:
+      DtypeError: see `dtype`.
+
+    Example:
+      >>> stored(">f4"), stored("float32")
+      (dtype('>f4'), dtype('float32'))
+    """
+    chosen = dtype(x)
+    if isinstance(x, str | np.dtype) and isinstance(chosen, np.dtype):
+        swapped: np.dtype[Any] = chosen.newbyteorder("S")
+        return swapped if swapped == x else chosen
+    return chosen
+
+
+def of_bits(x: Any, /) -> Any:
+    """Returns the dtype that the bits of an array are to be read as.
+
+    Args:
+      x: see `dtype`.
+
+    Returns:
+      `dtype(x)`.
+
+    Raises:
+      DtypeError: see `dtype`; or `x` is of another byte order than this machine's.
+    """
+    chosen = dtype(x)
+    if stored(x) != chosen:
+        raise DtypeError(
+            f"{at_fault(x)}bits cannot be read as {x}: arrays have this machine's byte "
+            f"order, {_short[chosen]}"
+        )
+    return chosen
+
+
 def _resolve(x: Any) -> DType:
     """Finds the dtype of something that is not in the table of known requests."""
     if isinstance(x, KeyDtype):
