@@ -255,13 +255,13 @@ class Config(threading.local):
     numpy_dtype_promotion = Option(
         "standard",
         _one_of("standard", "strict"),
-        'Whether arrays of different dtypes combine: "strict" refuses them, and lets '
-        "only Python numbers take the dtype of an array.",
+        "Whether arrays of different dtypes that you pass to one function combine: "
+        '"strict" refuses them, and lets only Python numbers take the dtype of arrays.',
     )
     numpy_rank_promotion = Option(
         "allow",
         _one_of("allow", "warn", "raise"),
-        "What becomes of operands of different rank (but 0) that broadcast.",
+        "What becomes of operands of different rank (but 0) that you let broadcast.",
     )
     default_matmul_precision = Option[str | None](
         None,

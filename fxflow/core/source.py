@@ -21,6 +21,7 @@ from fxflow._config import config
 from fxflow.errors import FxflowError
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 Source = tuple[CodeType, int]
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -171,7 +172,7 @@ def at_fault(value: Any = None) -> str:
       `linspace: num: `, or `linspace: ` if no argument or more than one is `value`, or
       nothing if the user called an operator or a method of Python's.
     """
-    name, arguments = _public_call()
+    name, arguments, _ = _public_call()
     if not name:
         return ""
     found = [key for key, given in arguments.items() if _holds(given, value)]
@@ -197,8 +198,45 @@ def of_rank(ndim: int) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _public_call() -> tuple[str, dict[str, Any]]:
-    """Returns the name and the arguments of the function that the user called."""
+def combined_by_user(
+    kinds: set[T], kind: Callable[[Any], T], packages: tuple[str, ...]
+) -> bool:
+    """Returns whether operands are those that the user passed to a public function.
+
+    The strict settings of promotion refuse what the user combines, not what a function
+    of fxflow combines on its way to a result.
+
+    Args:
+      kinds: of the operands.
+      kind: returns that of an argument, or of an item of a list, tuple or dict.
+      packages: whose functions combine their arguments as NumPy's do. Those of others
+        document arguments of several ranks or dtypes.
+    """
+    # `jit(numpy.add)(x, y)` calls `numpy.add`.
+    name, arguments, module = _public_call(("fxflow.transforms.", "fxflow.core."))
+    if not name.isidentifier():  # an operator
+        return True
+    if not module.startswith(packages):
+        return False
+    found: set[T] = set()
+    open_ = list(arguments.values())
+    while open_:
+        value = open_.pop()
+        if isinstance(value, list | tuple):
+            open_ += value
+        elif isinstance(value, dict):
+            open_ += value.values()
+        else:
+            found.add(kind(value))
+    return kinds <= found
+
+
+def _public_call(skipped: tuple[str, ...] = ()) -> tuple[str, dict[str, Any], str]:
+    """Returns name, arguments and module of the function that the user called.
+
+    Args:
+      skipped: the beginnings of modules whose functions do not count.
+    """
     frame: FrameType | None = sys._getframe(2)
     frames = []
     while frame is not None and is_internal(frame.f_code.co_filename):
@@ -206,10 +244,16 @@ def _public_call() -> tuple[str, dict[str, Any]]:
         frame = frame.f_back
     # The outermost frame of ours is the function that the user called.
     for frame in reversed(frames):
+        if skipped and frame.f_globals["__name__"].startswith(skipped):
+            continue
         name, arguments = _call(frame)
+        if name and not name.startswith("_"):
+            function = frame.f_locals.get("function")  # a decorator's
+            scope = getattr(function, "__globals__", frame.f_globals)
+            return name, arguments, scope["__name__"]
         if name:
-            return ("", {}) if name.startswith("_") else (name, arguments)
-    return "", {}
+            break
+    return "", {}, ""
 
 
 def _call(frame: FrameType) -> tuple[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ from fxflow.core.arrays.convert import as_array, not_an_array
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
-from fxflow.core.source import at_fault
+from fxflow.core.source import at_fault, combined_by_user
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax._operands import stretched
 
@@ -304,7 +304,10 @@ def broadcast(name: str, args: Sequence[Array]) -> list[Array]:
 
 
 def _check_ranks(name: str, avals: Sequence[Aval]) -> None:
-    if len({a.ndim for a in avals if a.ndim}) < 2:
+    shapes = {a.shape for a in avals if a.ndim}
+    if len(set(map(len, shapes))) < 2:
+        return
+    if not combined_by_user(shapes, _shape_of, _LIKE_NUMPY):
         return
     shown = ", ".join(map(str, avals))
     if config.numpy_rank_promotion == "raise":
@@ -317,6 +320,14 @@ def _check_ranks(name: str, avals: Sequence[Aval]) -> None:
         ':], or set config.numpy_rank_promotion to "allow"',
         stacklevel=2,
     )
+
+
+#: Packages whose functions broadcast their arguments.
+_LIKE_NUMPY = ("fxflow.numpy", "fxflow.scipy.special", "fxflow.compat.jax.numpy")
+
+
+def _shape_of(value: Any) -> Any:
+    return getattr(value, "shape", None)
 
 
 def promote(name: str, *args: Any) -> list[Array]:

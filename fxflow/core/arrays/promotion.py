@@ -28,7 +28,7 @@ from fxflow._config import config
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.dtypes import bool_, short_name
 from fxflow.core.arrays.protocol import array_method
-from fxflow.core.source import at_fault
+from fxflow.core.source import at_fault, combined_by_user
 from fxflow.errors import DtypeError
 
 # -- the lattice -----------------------------------------------------------------------
@@ -148,6 +148,13 @@ def _lub(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> tuple[Any, bool]:
     return (result if wide else dtypes.narrow(result)), all_weak
 
 
+#: Packages whose functions give their arguments one dtype.
+_PROMOTING = (
+    *("fxflow.numpy", "fxflow.scipy.special", "fxflow.nn", "fxflow.lax"),
+    *("fxflow.compat.jax.numpy", "fxflow.compat.jax.nn", "fxflow.compat.jax.lax"),
+)
+
+
 def _check_strict(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> None:
     """Refuses what only implicit promotion combines."""
     pairs = [(d, weak and d != bool_) for d, weak in zip(given, weaks, strict=True)]
@@ -157,12 +164,26 @@ def _check_strict(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> None:
     ranks = [_rank(d) for d, weak in pairs if weak]
     (rank, *others) = map(_rank, strong)
     if others or (ranks and (not rank or max(ranks) > rank)):
+        if not combined_by_user(set(pairs), _operand_of, _PROMOTING):
+            return
         names = [f"{short_name(d)}{'~' if weak else ''}" for d, weak in pairs]
         raise DtypeError(
             f"{at_fault()}no implicit promotion of {' and '.join(dict.fromkeys(names))}"
             ' while config.numpy_dtype_promotion is "strict"; cast explicitly, such as '
             "x.astype('float32')"
         )
+
+
+def _operand_of(value: Any) -> tuple[Any, bool]:
+    """Returns the dtype of an array-like and whether it is weak."""
+    aval: Any = getattr(value, "aval", None)
+    if hasattr(aval, "weak_type"):
+        return aval.dtype, aval.weak_type and aval.dtype != bool_
+    if isinstance(value, np.ndarray | np.generic):
+        return dtypes.host_dtype(value.dtype), False
+    if type(value) in (bool, int, float, complex):
+        return dtypes.default(type(value)), type(value) is not bool
+    return None, False
 
 
 def _rank(dtype: Any) -> int:

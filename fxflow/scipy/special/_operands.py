@@ -10,7 +10,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError
-from fxflow.numpy._operands import joint_shape, promote_inexact
+from fxflow.numpy._operands import broadcast, joint_shape, promote_inexact
 from fxflow.numpy.selection import choose_between
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -41,7 +41,7 @@ def operands(name: str, *args: Any, real: bool = True) -> list[Array]:
     if real and dtypes.is_complex(out[0].aval.dtype):
         raise DtypeError(f"{name}: takes real numbers, got {out[0].aval}")
     shape = joint_shape(name, [a.aval for a in out])
-    return [repeated(a, shape) for a in out]
+    return [repeated(a, shape) for a in broadcast(name, out)]
 
 
 def safe(condition: Any, x: Any, value: float) -> Array:
