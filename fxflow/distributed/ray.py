@@ -30,6 +30,8 @@ from fxflow.errors import DistributedError
 
 #: Seconds without an answer of an actor after which the launcher says so.
 _QUIET = 30.0
+#: Seconds without places after which the launcher says what it waits for.
+_AT_ONCE = 3.0
 #: Seconds within which Ray's head has to take a connection.
 _REACHED = 5.0
 
@@ -249,6 +251,36 @@ class RayLauncher(JobLauncher):
         return not child.gone and super()._may_start(number)
 
 
+def lacking(
+    taken: Sequence[Mapping[str, float]], machines: Sequence[Mapping[str, float]]
+) -> str:
+    """Returns what machines lack to run all processes at once; empty: nothing.
+
+    Args:
+      taken: resources of each process.
+      machines: resources of each machine, whoever has them now.
+
+    Example:
+      >>> lacking([{"CPU": 1}] * 4, [{"CPU": 2}])
+      'CPU=4 in all, and there is CPU=2'
+      >>> lacking([{"GPU": 2}], [{"GPU": 1}, {"GPU": 1}])
+      'GPU=2 on one machine, and the most there is is GPU=1'
+      >>> lacking([{"CPU": 1}] * 2, [{"CPU": 2}])
+      ''
+    """
+    for name in dict.fromkeys(name for one in taken for name in one):
+        wanted = [one.get(name, 0.0) for one in taken]
+        there = [machine.get(name, 0.0) for machine in machines]
+        if sum(wanted) > sum(there):
+            return f"{name}={sum(wanted):g} in all, and there is {name}={sum(there):g}"
+        if max(wanted) > (most := max(there, default=0.0)):
+            return (
+                f"{name}={max(wanted):g} on one machine, and the most there is is "
+                f"{name}={most:g}"
+            )
+    return ""
+
+
 # -- places ----------------------------------------------------------------------------
 
 
@@ -263,6 +295,32 @@ class _Places:
         # By value: the actors' processes need not import fxflow.
         for module in (ray_leader, remote):
             self.ray.cloudpickle.register_pickle_by_value(module)
+
+    def check(self, taken: Sequence[Mapping[str, float]]) -> None:
+        """Says at once what the cluster lacks.
+
+        Args:
+          taken: resources of each process.
+
+        Raises:
+          DistributedError: the cluster is this machine alone, to which Ray adds none.
+        """
+        machines = [n["Resources"] for n in self.ray.nodes() if n["Alive"]]
+        lacks = lacking(taken, machines)
+        if not lacks:
+            return
+        why = (
+            f"the {len(taken)} processes take {lacks} (--server-resources and "
+            "--worker-resources say what one takes)"
+        )
+        if self._options.ray == "local":
+            raise DistributedError(f"this machine has no place for them: {why}")
+        print(
+            f"fxflow launch: {why}; waits up to {self._options.start_timeout:g} s for "
+            "machines that Ray may add",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def reserve(self, names: Sequence[str], resources: Mapping[str, float]) -> None:
         """Adds an actor for each name, on as many machines as there are.
@@ -279,15 +337,25 @@ class _Places:
             return
         group = ray.util.placement_group([dict(resources)] * len(names), "SPREAD")
         self._groups.append(group)
-        if not group.wait(options.start_timeout):
+        if not group.wait(min(_AT_ONCE, options.start_timeout)):
+            who = ", ".join(names)
             taken = ",".join(f"{k}={v:g}" for k, v in resources.items())
             left = ray.available_resources()
             free = ", ".join(f"{k}={left.get(k, 0):g}" for k in resources)
-            raise DistributedError(
-                f"Ray has no place for {', '.join(names)} within "
-                f"{options.start_timeout:g} s: each takes {taken}; free in all are "
-                f"{free} (--server-resources and --worker-resources say what one takes)"
+            why = (
+                f"each takes {taken}; free in all are {free} (--server-resources and "
+                "--worker-resources say what one takes)"
             )
+            seconds = f"{options.start_timeout:g} s"
+            print(
+                f"fxflow launch: waits up to {seconds} for a place for {who}: {why}",
+                file=sys.stderr,
+                flush=True,
+            )
+            if not group.wait(max(0.0, options.start_timeout - _AT_ONCE)):
+                raise DistributedError(
+                    f"Ray has no place for {who} within {seconds}: {why}"
+                )
         others = {k: v for k, v in resources.items() if k not in ("CPU", "GPU")}
         memory = others.pop("memory", None)
         for index, name in enumerate(names):
@@ -383,6 +451,9 @@ def launch_on_ray(
         jobs = jobs_of(options, command, ["ray"], ["?:0"] * options.ps, keys)
         names = [str(job) for job in jobs]
         places = _Places(options)
+        servers = [options.server_resources] * options.ps
+        workers = [options.worker_resources] * (len(names) - options.ps)
+        places.check([*servers, *workers])
         places.reserve(names[: options.ps], options.server_resources)
         places.reserve(names[options.ps :], options.worker_resources)
         port = options.port or job_port(os.getpid())

@@ -1,5 +1,6 @@
 """Runs in actors of Ray, on a cluster of this machine."""
 
+import argparse
 import json
 import os
 import re
@@ -9,11 +10,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fxflow.distributed import launch
-from fxflow.distributed.ray import _check_reached, resources_of
+from fxflow.distributed.ray import _check_reached, _Places, resources_of
 from fxflow.errors import DistributedError
 from tests.processes import check_gone
 
@@ -110,13 +112,67 @@ def test_killed_actors_are_started_again_by_ray(scratch: str) -> None:
 @pytest.mark.slow
 def test_no_place(scratch: str) -> None:
     pytest.importorskip("ray", reason="pip install 'fxflow[ray]'")
-    options = ["--ps", "1", "--workers", "2", "--start-timeout", "1"]
-    options += ["--server-resources", "CPU=0.1", "--worker-resources", "gold=1"]
-    code, text = launched(scratch, *options, "train.py")
+    options = ["--ps", "1", "--workers", "2", "--server-resources", "CPU=0.1"]
+    code, text = launched(scratch, *options, "--worker-resources=gold=1", "train.py")
     assert code == 1
-    assert "Ray has no place for worker 0, worker 1 within 1 s" in text, text
-    assert "each takes gold=1; free in all are gold=0" in text, text
+    # At once: nobody adds a machine to a cluster of this one.
+    assert "this machine has no place for them: the 3 processes take gold=2" in text
+    assert "in all, and there is gold=0 (--server-resources and" in text, text
     check_gone(scratch)
+
+
+class FakeGroup:
+    """Places that are free after so many questions."""
+
+    def __init__(self, asked: int) -> None:
+        self.asked, self.waited = asked, 0.0
+
+    def wait(self, seconds: float) -> bool:
+        self.asked -= 1
+        self.waited += seconds
+        return self.asked < 0
+
+
+def places(group: FakeGroup, ray: str = "auto") -> _Places:
+    """Places on a cluster of two machines with 2 CPUs each."""
+    found = _Places.__new__(_Places)
+    nodes = [{"Alive": True, "Resources": {"CPU": 2.0}}] * 2
+    nodes.append({"Alive": False, "Resources": {"CPU": 64.0}})
+    found.ray = SimpleNamespace(
+        nodes=lambda: nodes,
+        available_resources=lambda: {"CPU": 1.0},
+        util=SimpleNamespace(placement_group=lambda *_: group),
+    )
+    found._options = argparse.Namespace(ray=ray, start_timeout=300.0)
+    found._groups, found.actors = [], []
+    return found
+
+
+def test_what_is_waited_for_is_said_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    never = FakeGroup(asked=9)
+    with pytest.raises(DistributedError, match="no place for ps 0, ps 1 within 300 s"):
+        places(never).reserve(["ps 0", "ps 1"], {"CPU": 1.0})
+    assert never.waited == 300.0
+    said = capsys.readouterr().err
+    assert "waits up to 300 s for a place for ps 0, ps 1: each takes CPU=1" in said
+    assert "free in all are CPU=1" in said
+
+
+def test_more_than_the_cluster_has(capsys: pytest.CaptureFixture[str]) -> None:
+    some, many = [{"CPU": 1.0}] * 4, [{"CPU": 1.0}] * 5
+    places(FakeGroup(0)).check(some)
+    assert not capsys.readouterr().err
+    # Machines may be added to a cluster, but not to one that is this machine.
+    places(FakeGroup(0)).check(many)
+    said = capsys.readouterr().err
+    assert "the 5 processes take CPU=5 in all, and there is CPU=4" in said
+    assert "waits up to 300 s for machines that Ray may add" in said
+    with pytest.raises(DistributedError, match="CPU=5 in all, and there is CPU=4"):
+        places(FakeGroup(0), ray="local").check(many)
+    with pytest.raises(DistributedError, match="CPU=3 on one machine, and the most"):
+        places(FakeGroup(0), ray="local").check([{"CPU": 3.0}])
 
 
 @pytest.mark.parametrize(

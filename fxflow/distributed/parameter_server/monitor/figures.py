@@ -21,7 +21,8 @@ class WorkerFigures(NamedTuple):
 
     Attributes:
       name: such as ``"worker 0"``.
-      clock: how many pushes it has made, as the server knows that knows least.
+      clock: how many pushes it has made since it joined, and the clock at which it did
+        (`consistency.join`), as the server knows that knows least.
       rate: of its clock, a second.
       silent: seconds since the server that heard it last has heard it.
     """

@@ -114,7 +114,7 @@ def exposition(figures: Figures) -> str:
     lines += _metric(
         "worker_clock",
         "gauge",
-        "Pushes that a worker has made.",
+        "Pushes that a worker has made, from the clock at which it joined.",
         [("", {"worker": w.name}, w.clock) for w in figures.workers],
     )
     lines += _metric(

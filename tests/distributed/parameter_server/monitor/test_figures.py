@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,11 @@ from fxflow.distributed.parameter_server import (
 )
 from fxflow.distributed.parameter_server.monitor import Monitor
 from fxflow.distributed.parameter_server.monitor.figures import flat_counts
+from tests.distributed.parameter_server.server.test_replicas import (
+    push,
+    running,
+    worker,
+)
 
 PARAMS = {"a": np.ones((64, 64), np.float32), "b": np.ones(4, np.float32)}
 
@@ -56,6 +62,18 @@ def test_counts_of_a_run() -> None:
     assert 1 < pushed / (5 * told.push_bytes) < 2
     assert all(0 < s.load <= 1 for s in after.servers)
     assert [number for s in after.servers for number, _ in s.served] == [0, 1]
+
+
+def test_a_late_worker_s_clock_begins_at_the_fastest_one_s(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, 2) as run, worker(run, name="first") as first:
+        for _ in range(4):
+            first.wait(push(first))
+        with worker(run, name="late") as late, Monitor(run.view.addresses) as monitor:
+            late.wait(push(late))
+            clocks = {w.name: w.clock for w in monitor.look().workers}
+    assert clocks == {"first": 4, "late": 5}
 
 
 def test_replicas_are_not_counted_twice() -> None:
