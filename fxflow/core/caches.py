@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -67,6 +68,45 @@ class Turn:
         return True
 
 
+class Room:
+    """The memory that some caches share: when it is full, the older half goes.
+
+    Args:
+      nbytes: that the entries may take together.
+      least: number of entries that stay in any case.
+    """
+
+    def __init__(self, nbytes: int, least: int = 0) -> None:
+        self.nbytes, self.least = nbytes, least
+        self.taken = 0
+        self._entries: deque[tuple[weakref.ref[Cache[Any, Any]], Any, int]] = deque()
+        # An array that is freed meanwhile may lead back here, in the same thread.
+        self._lock = threading.RLock()
+
+    def enter(self, cache: Cache[Any, Any], key: Any, nbytes: int) -> None:
+        """Counts an entry, and drops the oldest ones if there are too many."""
+        with self._lock:
+            self._entries.append((weakref.ref(cache), key, nbytes))
+            self.taken += nbytes
+            if self.taken <= self.nbytes:
+                return
+            # First what is counted and no longer there: caches are emptied, and freed.
+            self._entries = deque(e for e in self._entries if _there(e[0](), e[1]))
+            self.taken = sum(size for _, _, size in self._entries)
+            if self.taken <= self.nbytes:
+                return
+            while self.taken > self.nbytes // 2 and len(self._entries) > self.least:
+                of, old, size = self._entries.popleft()
+                self.taken -= size
+                found = of()
+                if found is not None:
+                    found.pop(old, None)
+
+
+def _there(cache: Cache[Any, Any] | None, key: Any) -> bool:
+    return cache is not None and key in cache
+
+
 class Cache(dict[K, V]):
     """A dict that `clear_caches` empties, and whose older half goes when it is full.
 
@@ -77,32 +117,49 @@ class Cache(dict[K, V]):
       limit: number of entries.
       by_options: whether the options in force are part of the keys, so that a change
         of them leaves the entries valid.
+      room: the memory that it shares with others, for entries whose size is known.
     """
 
-    __slots__ = ("__weakref__", "_turns", "by_options", "limit", "name")
+    __slots__ = ("__weakref__", "_turns", "by_options", "limit", "name", "room")
 
     by_options: bool
     limit: int
     name: str
+    room: Room | None
 
     def __init__(
-        self, name: str, limit: int = LIMIT, *, by_options: bool = False
+        self,
+        name: str,
+        limit: int = LIMIT,
+        *,
+        by_options: bool = False,
+        room: Room | None = None,
     ) -> None:
         self.name, self.limit, self.by_options = name, limit, by_options
+        self.room = room
         self._turns: dict[K, Turn] = {}
         # By id, since a dict has no hash; weak, since most caches belong to a function
         # of the user's and go with it.
         _every[id(self)] = self
 
-    def keep(self, key: K, value: V) -> V:
-        """Adds an entry; returns its value."""
+    def keep(self, key: K, value: V, nbytes: int = 0) -> V:
+        """Adds an entry; returns its value.
+
+        Args:
+          key: of the entry.
+          value: of the entry.
+          nbytes: that it takes, about, if the cache has a `room`.
+        """
         if len(self) >= self.limit:
             # The first entered, not the least recently used: a look-up would have to
             # note its time, and looking up is what must cost nothing. Another thread
             # may be doing the same.
             for old in list(self)[: self.limit // 2]:
                 self.pop(old, None)
+        known = key in self
         self[key] = value
+        if self.room is not None and not known:
+            self.room.enter(self, key, nbytes)
         return value
 
     def once(self, key: K, make: Callable[[], V], *, patient: bool = False) -> V:

@@ -60,6 +60,7 @@ class PythonCallback(MultipleResults):
     """
 
     name = "python_callback"
+    keeps_plan = False
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = (
         "Python code has no derivative: wrap it with fxflow.custom_jvp or "
@@ -380,6 +381,7 @@ def _flatten(
         return [out]
 
     flat.__name__ = name_of(callback)
+    flat.__wrapped__ = callback  # type: ignore[attr-defined]
     return flat, out_avals, out_tree, leaves
 
 

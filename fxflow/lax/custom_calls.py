@@ -43,6 +43,7 @@ from fxflow.lax.custom_rules import (
     BatchedVJPRule,
     JVPRule,
     VJPRule,
+    memo_beside,
     rule_name,
 )
 
@@ -143,8 +144,9 @@ class CustomCall(HigherOrder):
         """The vectorized function with the vectorized rule."""
         p = CustomCallParams(**params)
         graph, used = p.graph, p.used(mapped)
-        key = (self.name, p.rule, size, tuple(mapped), axis_name)
-        batched = graph.memo.get(key)
+        memo = memo_beside(p.rule, graph)
+        key = (size, tuple(mapped), axis_name)
+        batched = memo.get(key)
         if batched is None:
             _, have = batch_graph(graph, size, used, axis_name=axis_name)
             batched = self.batched_rule(
@@ -153,11 +155,15 @@ class CustomCall(HigherOrder):
             avals = [typeof(a) for a in args[p.num_consts :]]
             # Within a rule that calls its own function the answer is not final.
             if batched.settle(graph, avals, p.num_rule_consts):
-                graph.memo[key] = batched
+                memo[key] = batched
         out_mapped = batched.out_mapped
         derived, _ = batch_graph(graph, size, used, out_mapped, axis_name)
         new = p.replace(graph=derived, rule=batched)
         return self.bind(*args, **vars(new)), out_mapped
+
+    def planned(self, params: dict[str, Any]) -> dict[str, Any]:
+        """No rule: nothing is differentiated any more."""
+        return {**params, "rule": None}
 
     def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
         """The masked function, with the same rule."""

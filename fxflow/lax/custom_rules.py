@@ -10,6 +10,7 @@ are values that the rule captured, if it was traced.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -357,6 +358,17 @@ def _innermost(rule: Any) -> Any:
     while hasattr(rule, "rule"):
         rule = rule.rule
     return rule
+
+
+def memo_beside(rule: Any, graph: Graph) -> dict[Any, Any]:
+    """Returns what is remembered of a rule and a graph, as long as both are there.
+
+    A graph may be shared by functions with other rules, and outlive them and the arrays
+    that they close over: so it is the rule that remembers.
+    """
+    table = vars(rule).setdefault("_memo", weakref.WeakKeyDictionary())
+    memo: dict[Any, Any] = table.setdefault(graph, {})
+    return memo
 
 
 def rule_name(rule: Any) -> str:

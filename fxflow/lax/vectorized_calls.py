@@ -16,6 +16,7 @@ from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, Zero, registe
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError
 from fxflow.lax.calls import JitCall
+from fxflow.lax.custom_rules import memo_beside
 
 # Called with the length of the mapped axis, which arguments are mapped, and the
 # arguments, mapped axes in front; returns results and which of them are mapped.
@@ -63,10 +64,10 @@ class CustomVmapCall(GraphCall):
                 "differentiated: pass it as an argument"
             )
         derived, has = jvp_graph(graph, nonzero)
-        key = ("custom_vmap", rule, tuple(nonzero))
-        linear = derived.memo.get(key)
+        memo, key = memo_beside(rule, derived), tuple(nonzero)
+        linear = memo.get(key)
         if linear is None:
-            linear = derived.memo[key] = _rule_of_jvp(rule, nonzero[num_consts:], has)
+            linear = memo[key] = _rule_of_jvp(rule, nonzero[num_consts:], has)
         outs = self.bind(
             *primals,
             *chosen(tangents, nonzero),
@@ -81,6 +82,10 @@ class CustomVmapCall(GraphCall):
     ) -> Dual:
         """The function's own: a rule of both values and tangents cannot be cut."""
         return _call.linearize(primals, tangents, graph=graph)  # type: ignore[no-any-return]
+
+    def planned(self, params: dict[str, Any]) -> dict[str, Any]:
+        """No rule: nothing is vectorized any more."""
+        return {**params, "rule": None}
 
     def masked(self, active: Any, args: Values, params: dict[str, Any]) -> None:
         """No rule: the user's vectorized form knows of no mask."""

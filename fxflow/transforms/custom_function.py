@@ -18,6 +18,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
+from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import Tracer, state
@@ -27,6 +28,7 @@ from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.source import name_of
 from fxflow.core.tree.paths import difference
 from fxflow.errors import ArgumentError, TreeError
+from fxflow.lax.custom_rules import memo_beside
 from fxflow.transforms.arguments import (
     Bindable,
     as_indices,
@@ -166,10 +168,7 @@ class CustomFunction(Bindable[P, R]):
                 lambda: self._recorded(direct, call),
             )
         else:
-            key = (self.kind, *passes, self.symbolic_zeros)
-            rule = body.graph.memo.get(key)
-            if rule is None:
-                rule = body.graph.memo[key] = self._rule(call)
+            rule = self._rule_beside(body.graph, passes, call)
         counts = {"num_consts": len(body.consts)}
         if self.captures:
             counts["num_rule_consts"] = len(captured)
@@ -178,6 +177,26 @@ class CustomFunction(Bindable[P, R]):
         )
         result: R = body.out_tree.unflatten(outs)
         return result
+
+    def _rule_beside(self, graph: Graph, passes: tuple[Any, ...], call: Call) -> Any:
+        """Returns the rule of all calls that share a graph."""
+        key = (self.kind, *passes, self.symbolic_zeros)
+        # Functions that close over nothing may be kept by the graph, for all functions
+        # that have them; others, and the arrays in them, go with this one.
+        if call.fixed or any(
+            getattr(f, "__closure__", key) is not None for f in passes
+        ):
+            memo = memo_beside(self, graph)
+        else:
+            memo = graph.memo
+        rule = memo.get(key)
+        if rule is None:
+            rule = memo[key] = self._rule(call)
+        return rule
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is made of, without what it remembers."""
+        return {name: v for name, v in self.__dict__.items() if name != "_memo"}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """As its name, if that is in its module."""

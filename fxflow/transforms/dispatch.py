@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, as_array, buffer_of, is_arraylike
 from fxflow.core.arrays.array import require_alive
-from fxflow.core.caches import Cache, on_clear
+from fxflow.core.caches import Cache, Room, on_clear
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL
@@ -31,8 +31,10 @@ from fxflow.transforms.arguments import Bindable, global_name
 from fxflow.transforms.explain import Signature
 from fxflow.transforms.stages import Compiled, Traced
 
-# Signatures kept for a function, each with a program or more of some 200 KB.
+# Signatures kept for a function.
 MAX_TRACED = 512
+# Bytes of programs kept for a function; and how many stay however large they are.
+PROGRAM_BYTES, LEAST = 128 << 20, 32
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,7 +62,7 @@ class _Caches:
         # Of a traced function and placements. A program knows what it was traced from,
         # so kept there it would be freed by the garbage collector alone.
         self.compiled: Cache[Any, Compiled] = Cache(
-            "programs", MAX_TRACED, by_options=True
+            "programs", MAX_TRACED, by_options=True, room=Room(PROGRAM_BYTES, LEAST)
         )
         #: How often it was traced, and for what the last times.
         self.traces = 0
@@ -75,9 +77,10 @@ class _Caches:
 
     def keep_compiled(self, key: Any, compiled: Compiled) -> None:
         """Keeps a program; the oldest go when there are too many."""
-        if len(self.compiled) >= MAX_TRACED:
-            self.forget_fast()  # it has those that will go too
-        self.compiled.keep(key, compiled)
+        before = len(self.compiled)
+        self.compiled.keep(key, compiled, compiled.program.nbytes)
+        if len(self.compiled) <= before:
+            self.forget_fast()  # it has those that are gone, too
 
     def forget_fast(self) -> None:
         self.fast.clear()

@@ -11,7 +11,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, lax
 from fxflow.core import caches
-from fxflow.core.caches import Cache, clear_caches
+from fxflow.core.caches import Cache, Room, clear_caches
 
 
 def test_the_older_half_goes_when_it_is_full():
@@ -20,6 +20,38 @@ def test_the_older_half_goes_when_it_is_full():
         assert cache.keep(i, -i) == -i
         assert len(cache) <= 10
     assert cache[34] == -34 and 0 not in cache
+
+
+def test_caches_share_a_room():
+    room = Room(100)
+    one, other = Cache("test", room=room), Cache("test", room=room)
+    for i in range(20):
+        (one, other)[i % 2].keep(i, i, nbytes=10)
+        assert len(one) + len(other) <= 10
+        assert room.taken == 10 * (len(one) + len(other))
+    assert 19 in other and 0 not in one
+    other.keep(19, 19, nbytes=10)
+    assert room.taken == 10 * (len(one) + len(other)), "the same entry counts once"
+
+
+def test_what_has_gone_by_itself_takes_no_room():
+    room = Room(100)
+    kept = Cache("test", room=room)
+    kept.keep("first", 1, nbytes=10)
+    for i in range(50):
+        Cache("test", room=room).keep(i, i, nbytes=10)
+        gone = Cache("test", room=room)
+        gone.keep(i, i, nbytes=10)
+        gone.clear()
+    assert kept == {"first": 1}
+
+
+def test_some_entries_stay_however_large():
+    room = Room(100, least=3)
+    cache = Cache("test", room=room)
+    for i in range(10):
+        cache.keep(i, i, nbytes=1000)
+    assert list(cache) == [7, 8, 9]
 
 
 def test_entries_of_all_caches_of_a_name_are_counted():

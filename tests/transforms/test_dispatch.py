@@ -177,3 +177,18 @@ def test_programs_of_ever_new_shapes_are_bounded(monkeypatch):
         assert fun.traces == 40
         jitted(fnp.ones(1))  # forgotten
         assert fun.traces == 41
+
+
+def test_programs_of_a_function_are_bounded_by_their_bytes(monkeypatch):
+    monkeypatch.setattr(dispatch, "PROGRAM_BYTES", 2_000_000)
+    monkeypatch.setattr(dispatch, "LEAST", 3)
+    jitted = jit(counting(lambda x: x * 2))
+    programs = weakref.WeakSet()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetraceWarning)
+        for size in range(1, 30):
+            jitted(fnp.ones(size))
+            programs.add(next(reversed(jitted._caches.fast.values()))[0])
+    gc.collect()
+    assert len(programs) <= 10
+    assert 3 <= len(jitted._caches.compiled) <= 10

@@ -31,6 +31,10 @@ T = TypeVar("T")
 STATE = "state"
 
 
+#: Entries that a graph remembers (it is vectorized once for each size, say).
+MAX_MEMO = 512
+
+
 class Var:
     """An edge: a typed value that one node (or the caller) makes."""
 
@@ -108,6 +112,18 @@ class Node:
         return replace(self, **parts)
 
 
+class Memo(dict[Any, Any]):
+    """What a graph remembers: all can be derived again, so the older half may go."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if len(self) >= MAX_MEMO:
+            for old in list(self)[: MAX_MEMO // 2]:
+                self.pop(old, None)
+        super().__setitem__(key, value)
+
+
 class Graph:
     """A dataflow graph.
 
@@ -121,7 +137,15 @@ class Graph:
         live as long as it does.
     """
 
-    __slots__ = ("inputs", "memo", "name", "nodes", "num_consts", "outputs")
+    __slots__ = (
+        "__weakref__",
+        "inputs",
+        "memo",
+        "name",
+        "nodes",
+        "num_consts",
+        "outputs",
+    )
 
     inputs: list[Var]
     nodes: list[Node]
@@ -142,7 +166,7 @@ class Graph:
         self.outputs = list(outputs)
         self.name = source.graph_name(name)
         self.num_consts = num_consts
-        self.memo: dict[Any, Any] = {}
+        self.memo: dict[Any, Any] = Memo()
 
     @property
     def in_avals(self) -> list[Aval]:
@@ -183,9 +207,11 @@ class Graph:
 
     def remembered(self, key: Any, make: Callable[[], T]) -> T:
         """Returns what was derived from this graph under a key, or derives it."""
-        if key not in self.memo:
-            self.memo[key] = make()
-        found: T = self.memo[key]
+        found: T
+        try:
+            found = self.memo[key]
+        except KeyError:
+            found = self.memo[key] = make()
         return found
 
     def evaluate(self, *args: Any) -> list[Any]:

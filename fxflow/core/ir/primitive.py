@@ -90,6 +90,8 @@ class HostRules:
         included, and may replace it when eager: letters of `dtypes.host_kind`.
       host_bytes: bytes in and out above which XLA runs it when eager, if less than
         usual.
+      keeps_plan: whether its plan may be kept; not if parameters hold functions of the
+        user's, which may close over arrays.
       inlines: whether it only runs the graph in its parameter `graph`, so that
         NumPy may run it where it may run that graph.
     """
@@ -97,6 +99,7 @@ class HostRules:
     is_view: ClassVar[bool] = False
     host_kinds: ClassVar[frozenset[str]] = frozenset("biuf")
     host_bytes: ClassVar[int | None] = None
+    keeps_plan: ClassVar[bool] = True
     inlines: ClassVar[bool] = False
 
     if TYPE_CHECKING:
@@ -128,6 +131,10 @@ class HostRules:
         atoms = (*node.inputs, *node.outputs)
         noisy = any(dtypes.is_inexact(atom.aval.dtype) for atom in atoms)
         return HostCall(self.host_function(**node.params), noisy and not self.is_view)
+
+    def planned(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Returns the parameters that matter to a plan, if it holds graphs."""
+        return params
 
     def plan(
         self, arg_types: Sequence[Any], params: dict[str, Any]

@@ -4,8 +4,10 @@ The body of a loop or a branch is traced when the operation is used. In an eager
 that happens again and again with the same function, or with a new one of the same code
 (a lambda written in the loop). `trace_body` remembers the graph as long as everything
 the function refers to is the same: values that cannot change by what they are, lists
-and dicts by what they hold now. A function that refers to anything else (an object with
-state, say) is traced each time, which is always right; a `jit` around saves that.
+and dicts by what they hold now. It keeps nothing of that alive: when an object that the
+function refers to is freed, the graph is forgotten. A function that refers to anything
+else (an object with state, say) is traced each time, which is always right; a `jit`
+around saves that.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +24,8 @@ import numpy as np
 from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Array, Aval
-from fxflow.core.caches import Cache
-from fxflow.core.ir.graph import Graph
+from fxflow.core.caches import Cache, Room
+from fxflow.core.ir.graph import Graph, Node, any_node
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
@@ -33,8 +36,11 @@ from fxflow.core.runtime.eager import options, plans_of
 MAX_BODIES = 1024
 # Lists and dicts with more items are not looked through.
 MAX_ITEMS = 1000
-# Larger arrays are not kept alive by a key.
+# Larger arrays that were made in tracing are not kept with a graph.
 MAX_CONST_BYTES = 1 << 16
+# Bytes of all graphs together; of a node of one, about.
+MAX_BYTES = 64 << 20
+NODE_BYTES = 2048
 
 
 class Body(Frozen, eq=False):
@@ -49,9 +55,6 @@ class Body(Frozen, eq=False):
     graph: Graph
     consts: list[Any]
     out_tree: Any
-
-
-_bodies: Cache[Any, Body] = Cache("traced bodies", MAX_BODIES, by_options=True)
 
 
 def trace_body(
@@ -78,7 +81,11 @@ def trace_body(
         key = (key, name, in_tree, tuple(avals), state.axes, options())
         known = _bodies.get(key)
         if known is not None:
-            return known
+            graph, refs, out_tree = known
+            consts = [ref() for ref in refs]
+            # An array may be freed just now, in another thread.
+            if all(c is not None for c in consts):
+                return Body(graph, consts, out_tree)
     structure: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
@@ -99,30 +106,120 @@ def trace_body(
         called=source.name_of(function),
     )
     body = Body(graph, consts, structure[0])
-    # A tracer belongs to one trace; a large array would be kept alive by the cache.
-    if key is not None and not any(
-        isinstance(c, Tracer) or c.nbytes > MAX_CONST_BYTES for c in consts
-    ):
-        _bodies.keep(key, body)
+    if key is not None:
+        _keep(key, body)
     return body
+
+
+_Kept = tuple[Graph, list[Callable[[], Any]], Any]
+_bodies: Cache[Any, _Kept] = Cache(
+    "traced bodies", MAX_BODIES, by_options=True, room=Room(MAX_BYTES)
+)
+
+
+def _keep(key: Any, body: Body) -> None:
+    """Keeps a traced function, if that keeps nothing of the user's alive.
+
+    Of captured arrays those that the function refers to are the user's; any other was
+    made when it was traced, and goes with the graph.
+    """
+    # A tracer belongs to one trace.
+    if any(isinstance(c, Tracer) for c in body.consts):
+        return
+    if any_node(body.graph, "closes over arrays", _closes_over_arrays):
+        return
+    known = list(_same_in(key))
+    theirs = {id(same.value()) for same in known}
+    refs: list[Callable[[], Any]] = []
+    own = 0
+    for const in body.consts:
+        if id(const) in theirs:
+            refs.append(weakref.ref(const))
+        else:
+            own += const.nbytes
+            refs.append(functools.partial(_itself, const))
+    if own > MAX_CONST_BYTES:
+        return
+    nbytes = own + NODE_BYTES * (1 + len(body.graph.nodes))
+    _bodies.keep(key, (body.graph, refs, body.out_tree), nbytes)
+    for same in known:
+        same.forget(key)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _closes_over_arrays(node: Node) -> bool:
+    """Returns whether a node holds a function of the user's that may do so."""
+    return any(
+        _may_hold(value, 0)
+        for name, value in node.params.items()
+        if name in ("rule", "function")
+    )
+
+
+def _may_hold(value: Any, depth: int) -> bool:
+    if callable(value) and isinstance(
+        value, types.FunctionType | types.MethodType | functools.partial
+    ):
+        key = function_key(getattr(value, "__wrapped__", value))
+        return key is None or any(
+            isinstance(same.value(), Array) for same in _same_in(key)
+        )
+    if isinstance(value, Array):
+        return True
+    if depth > 8 or isinstance(value, Graph | Aval | tree.PyTreeDef | type | str):
+        return False
+    if isinstance(value, tuple | list):
+        return any(_may_hold(item, depth + 1) for item in value)
+    # A rule, which holds the user's functions or another rule.
+    return any(_may_hold(v, depth + 1) for v in getattr(value, "__dict__", {}).values())
 
 
 # -- what a function does, as a key ----------------------------------------------------
 
 
 class _Same:
-    """A cache key by identity, which keeps its object alive."""
+    """A cache key by identity.
 
-    __slots__ = ("value",)
+    It does not keep its object alive, if there are weak references to such objects.
+    """
+
+    __slots__ = ("_hash", "value")
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self._hash = id(value)
+        try:
+            self.value: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.value = functools.partial(_itself, value)
 
     def __hash__(self) -> int:
-        return id(self.value)
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is _Same and other.value is self.value
+        if type(other) is not _Same:
+            return False
+        value = self.value()
+        return value is not None and other.value() is value
+
+    def forget(self, key: Any) -> None:
+        """Forgets an entry when the object is freed."""
+        value = self.value()
+        if isinstance(self.value, weakref.ref) and value is not None:
+            # Names of the module are gone first when the process ends.
+            cache = _bodies
+            self.value = weakref.ref(value, lambda _: cache.pop(key, None))
+
+
+def _same_in(key: Any) -> Iterator[_Same]:
+    """Returns what a key compares by identity."""
+    if type(key) is _Same:
+        yield key
+    elif type(key) is tuple:
+        for part in key:
+            yield from _same_in(part)
 
 
 class _Changeable(Exception):
@@ -228,7 +325,7 @@ def _value_key(value: Any, inside: tuple[Any, ...]) -> Any:
         return kind, *(_value_key(item, inside) for item in items)
     if isinstance(value, type) and _calls_own_code(kind):
         raise _Changeable
-    if isinstance(value, _FIXED) or (kind is Array and value.nbytes <= MAX_CONST_BYTES):
+    if isinstance(value, _FIXED) or kind is Array:
         return _Same(value)
     if isinstance(value, tree.PyTreeDef):
         return value

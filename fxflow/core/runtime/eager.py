@@ -15,6 +15,7 @@ import contextvars
 import functools
 import sys
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -37,7 +38,7 @@ from fxflow.core.arrays import (
 from fxflow.core.arrays.array import host_of
 from fxflow.core.arrays.sizes import Size
 from fxflow.core.caches import Cache
-from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs, with_graphs
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
@@ -51,8 +52,12 @@ from fxflow.errors import NonFiniteError
 # Above this many bytes in and out of one operation, XLA's threads and fused loops win
 # over NumPy even though the call costs more (measured on 2 cores; see docs/design).
 HOST_BYTES = 1 << 18
-# Programs kept for all eager operations: each takes some 200 KB.
-MAX_PROGRAMS = 1024
+# Bytes of programs that are kept for all eager operations together.
+PROGRAM_BYTES = 128 << 20
+# Bytes of a plan without its program, about.
+PLAN_BYTES = 4096
+PLANS = caches.Room(64 << 20)
+"""What the plans of all eager operations and functions take together."""
 
 Plan = Callable[..., Any]
 
@@ -67,7 +72,7 @@ class EvalTrace(Trace):
     __slots__ = ("plans",)
 
     def __init__(self) -> None:
-        self.plans: Cache[Any, Plan] = Cache("eager operations")
+        self.plans: Cache[Any, Plan] = Cache("eager operations", room=PLANS)
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -78,9 +83,44 @@ class EvalTrace(Trace):
         key = (primitive, *[a._type for a in arrays], *params.items())
         plan = self.plans.get(key)
         if plan is None:
-            plan = _primitive_plan(primitive, [a._type for a in arrays], params)
-            self.plans.keep(key, plan)
+            plan = self._plan(key, primitive, [a._type for a in arrays], params)
         return plan(*arrays)
+
+    def _plan(
+        self,
+        key: tuple[Any, ...],
+        primitive: Primitive,
+        arg_types: list[ArrayType],
+        params: dict[str, Any],
+    ) -> Plan:
+        """Returns a plan that is not in `plans`, and keeps it where it may be kept."""
+        if not primitive.keeps_plan:
+            return _primitive_plan(primitive, arg_types, params)
+        graphs = subgraphs(params)
+        if not graphs:
+            plan = _primitive_plan(primitive, arg_types, params)
+            return self.plans.keep(key, plan, PLAN_BYTES)
+        # Kept by a graph for as long as all live: parameters may lead to arrays of the
+        # user's (the rule of a derivative closes over some), which must go when the
+        # graphs do. For the same reason the plan has copies, which lead to no memo.
+        params = primitive.planned(params)
+        (_, owner), *others = graphs
+        key = (self, _programs.made, primitive, *arg_types, *_weakly(params))
+        known = owner.memo.get(key)
+        if known is None:
+            copies = with_graphs(params, Graph.replace)
+            plan = _primitive_plan(primitive, arg_types, copies)
+            of = weakref.ref(owner)
+
+            def forget(_: Any) -> None:
+                graph = of()
+                if graph is not None:
+                    graph.memo.pop(key, None)
+
+            refs = [weakref.ref(g, forget) for _, g in others if g is not owner]
+            known = owner.memo[key] = plan, refs
+        plan, _ = known
+        return plan
 
 
 EVAL = EvalTrace()
@@ -223,6 +263,17 @@ def _begin_anew() -> None:
 source.on_interrupt(_begin_anew)
 
 
+def _weakly(params: dict[str, Any]) -> list[Any]:
+    """Returns parameters as a part of a key that does not keep graphs alive."""
+
+    def part(value: Any) -> Any:
+        if isinstance(value, Graph):
+            return weakref.ref(value)
+        return tuple(map(part, value)) if type(value) is tuple else value
+
+    return [(name, part(value)) for name, value in params.items()]
+
+
 def _concrete(value: Any) -> Array:
     if isinstance(value, Tracer):
         raise leaked(value)
@@ -325,8 +376,57 @@ def graph_plan(
     return checked if check or single else plan
 
 
-_programs: OrderedDict[_CompiledPlan, None] = OrderedDict()
-"""The plans that have a program, the least recently used first."""
+class _Programs:
+    """The programs of plans, the least recently used first.
+
+    A plan is not kept alive by having one: it goes with the graph or the cache that it
+    belongs to.
+
+    Attributes:
+      made: how often all were dropped: what was made before holds no more.
+      nbytes: that they take together.
+    """
+
+    def __init__(self) -> None:
+        self.made, self.nbytes = 0, 0
+        self._plans: OrderedDict[weakref.ref[_CompiledPlan], int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def enter(self, plan: _CompiledPlan, nbytes: int) -> weakref.ref[_CompiledPlan]:
+        """Adds one; those that were used least recently go if there are too many."""
+        entered = weakref.ref(plan, self.drop)
+        self._plans[entered] = nbytes
+        self.nbytes += nbytes
+        while self.nbytes > PROGRAM_BYTES and len(self._plans) > 1:
+            try:
+                ref, size = self._plans.popitem(last=False)
+            except KeyError:  # other threads have let go of all
+                break
+            self.nbytes -= size
+            old = ref()
+            if old is not None:
+                old.program = None
+        return entered
+
+    def used(self, ref: weakref.ref[_CompiledPlan]) -> None:
+        """Notes a use: a compilation costs far more than that."""
+        with suppress(KeyError):  # another thread has just let go of it
+            self._plans.move_to_end(ref)
+
+    def drop(self, ref: weakref.ref[_CompiledPlan]) -> None:
+        """Takes one out, if it is there."""
+        self.nbytes -= self._plans.pop(ref, 0)
+
+    def clear(self) -> None:
+        """Takes all out."""
+        self.made += 1
+        self.nbytes = 0
+        self._plans.clear()
+
+
+_programs = _Programs()
 caches.on_clear(_programs.clear)
 
 
@@ -337,29 +437,24 @@ class _CompiledPlan:
     disk, when they are needed again.
     """
 
-    __slots__ = ("_arg_types", "_graph", "_name", "_program")
+    __slots__ = ("__weakref__", "_arg_types", "_graph", "_name", "program", "ref")
 
     def __init__(self, graph: Graph, arg_types: Sequence[ArrayType], name: str) -> None:
         self._graph, self._arg_types, self._name = graph, arg_types, name
-        self._program: Program | None = self._compile()
+        self.program: Program | None = self._compile()
 
     def _compile(self) -> Program:
         program = compile_graph(self._graph, self._arg_types, name=self._name)
-        self._program = program
-        _programs[self] = None
-        # By use, unlike other caches: a compilation costs far more than noting it.
-        while len(_programs) > MAX_PROGRAMS:
-            old, _ = _programs.popitem(last=False)
-            old._program = None
+        self.program = program
+        self.ref = _programs.enter(self, program.nbytes)
         return program
 
     def __call__(self, *arrays: Array) -> list[Array]:
-        program = self._program
+        program = self.program
         if program is None:
             program = self._compile()
         else:
-            with suppress(KeyError):  # another thread has just let go of it
-                _programs.move_to_end(self)
+            _programs.used(self.ref)
         return program(arrays)
 
 
@@ -492,7 +587,7 @@ def library(*static: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        plans: Cache[Any, Plan] = Cache("eager functions")
+        plans: Cache[Any, Plan] = Cache("eager functions", room=PLANS)
         code = function.__code__
         positional = code.co_varnames[: code.co_argcount]
         fixed = frozenset(static)
@@ -569,7 +664,7 @@ def library(*static: str) -> Callable[[F], F]:
                         # The key names its type only, and the function asks its value.
                         return function(*args, **kwargs)
                     plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
-                    plans.keep(frozen, plan)
+                    plans.keep(frozen, plan, PLAN_BYTES)
                 return plan(*arrays)
             except Exception as error:
                 wrong = call.leave(error, args, kwargs)  # type: ignore[attr-defined]

@@ -51,6 +51,9 @@ from fxflow.devices.shardings import (
 from fxflow.errors import CompileError, DonationError, NonFiniteError
 
 _get_buffer = attrgetter("_buffer")
+#: What a program takes, and more for each letter of its text (by the memory of
+#: processes with some hundreds of programs, and by the size of serialized ones).
+_PROGRAM_BYTES, _BYTES_PER_LETTER = 200_000, 14
 #: Flops of a convolution from which XLA computes it better by itself (by the nets of
 #: `benchmarks/cases/convnets.py`).
 _LARGE = 5e9
@@ -84,6 +87,11 @@ class Program:
         self.run: Callable[[list[Any]], list[Array]] = (
             self._waiting_runner() if calls_python else self._runner()
         )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, about: the runtime does not tell."""
+        return _PROGRAM_BYTES + _BYTES_PER_LETTER * len(self.text)
 
     def _runner(self) -> Callable[[list[Any]], list[Array]]:
         """Returns the cheapest function from buffers to arrays."""

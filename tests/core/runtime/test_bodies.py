@@ -5,6 +5,8 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ FACTOR = 2.0
 
 
 def trace(function):
-    return trace_body(function, ONE, [SCALAR], name="f")
+    return trace_body(function, ONE, [SCALAR], name="f").graph
 
 
 def adder(value):
@@ -51,12 +53,33 @@ def test_what_may_change(value):
     assert function_key(adder(value)) is None
 
 
-def test_arrays_by_identity_if_small():
-    small = as_array(np.ones(3, np.float32))
-    assert function_key(adder(small)) == function_key(adder(small))
-    assert function_key(adder(small)) != function_key(adder(as_array(np.ones(3))))
-    large = as_array(np.ones(1 << 15, np.float32))
-    assert function_key(adder(large)) is None, "a key would keep it alive"
+@pytest.mark.parametrize("size", [3, 1 << 15])
+def test_arrays_by_identity(size):
+    array = as_array(np.ones(size, np.float32))
+    assert function_key(adder(array)) == function_key(adder(array))
+    assert function_key(adder(array)) != function_key(adder(as_array(np.ones(size))))
+    graph = trace(adder(array))
+    assert trace(adder(array)) is graph
+    known, freed = len(bodies._bodies), weakref.ref(array)
+    del array
+    assert freed() is None, "neither the key nor the graph keeps it alive"
+    assert len(bodies._bodies) == known - 1, "and the graph is forgotten"
+
+
+def test_a_function_with_a_rule_that_closes_over_an_array_is_not_kept():
+    def with_rule(value):
+        f = fxflow.custom_jvp(lambda x: x)
+        f.defjvp(lambda primals, tangents: (*primals, tangents[0] * value))
+        return f
+
+    array = as_array(np.ones(3, np.float32))
+    freed = weakref.ref(array)
+    trace(with_rule(array))
+    del array
+    gc.collect()
+    assert freed() is None
+    kept = with_rule(2.0)
+    assert trace(kept) is trace(kept)
 
 
 def test_globals_defaults_and_functions_called():

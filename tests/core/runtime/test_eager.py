@@ -14,7 +14,7 @@ from fxflow import config, grad, jit, lax, vmap
 from fxflow.core.arrays.array import host_of
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime import eager
+from fxflow.core.runtime import eager, execute
 from fxflow.core.runtime.eager import EVAL, EvalTrace, graph_plan, library, runs_on_host
 from fxflow.devices import buffers
 from fxflow.errors import LeakedTracerError
@@ -447,10 +447,12 @@ def test_python_ints_that_do_not_fit_are_refused(how, number: int) -> None:
 
 
 def test_programs_of_eager_operations_are_bounded(monkeypatch):
-    monkeypatch.setattr(eager, "MAX_PROGRAMS", 4)
+    one = execute._PROGRAM_BYTES
+    monkeypatch.setattr(eager, "PROGRAM_BYTES", 4 * one + one // 2)
     with config.override(eager="xla"):
         for _ in range(2):  # those that went are compiled again
             for size in range(1, 12):
                 assert float(fnp.square(fnp.full(size, 3.0))[-1]) == 9.0
                 assert len(eager._programs) <= 4
-    assert all(plan._program is not None for plan in eager._programs)
+    plans = [ref() for ref in eager._programs._plans]
+    assert plans and all(plan.program is not None for plan in plans)
