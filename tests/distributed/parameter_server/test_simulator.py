@@ -61,6 +61,24 @@ def test_rounds_take_as_long_as_the_slowest_of_them() -> None:
     assert found.idle == pytest.approx(1 - 1 / expected, abs=0.03)
 
 
+def test_the_longer_the_tail_the_more_backup_workers_pay() -> None:
+    def gain(compute: Compute, spares: int) -> float:
+        """Of a step's time, for as many workers; Abadi et al., OSDI 2016, figure 8."""
+        times = []
+        for b in (0, spares):
+            found = simulate(
+                backup(50, b), workers=50 + b, compute=compute, network=FREE, steps=80
+            )
+            times.append(found.seconds / found.updates)
+        return times[0] / times[1] * 50 / (50 + spares) - 1
+
+    short = Compute(1.9, "lognormal", sigma=0.05)
+    assert gain(short, 1) > gain(short, 3)
+    long = Compute(1.9, "lognormal", sigma=0.05, straggling=(0.04, 1.4))
+    assert gain(long, 3) > gain(long, 1) > gain(short, 1)
+    assert 0.07 < gain(long, 3) < 0.15
+
+
 def test_backup_does_not_wait_for_the_last() -> None:
     slow = Compute(1, slow={2: 10})
     found = simulate(backup(2, 1), workers=3, compute=slow, network=FREE, steps=40)
