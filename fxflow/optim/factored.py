@@ -55,7 +55,8 @@ class ScaleBySM3State(NamedTuple):
 
 def _power_decay(step: Any, exponent: Any) -> Any:
     """Returns the decay of the paper: 1 - t^-c, where t is the number of the update."""
-    t = fnp.add(fnp.astype(step, dtypes.float32), 1.0)
+    # Before the offset there is no such number, and 0 to a negative power is infinite.
+    t = fnp.add(fnp.maximum(fnp.astype(step, dtypes.float32), 0.0), 1.0)
     return fnp.subtract(1.0, fnp.power(t, fnp.negative(exponent)))
 
 
@@ -83,7 +84,8 @@ def scale_by_factored_rms(
     Args:
       factored: whether to do so; else all second moments are kept.
       decay_rate: the exponent of the decay, :math:`1 - t^{-0.8}`.
-      step_offset: subtracted from the number of updates.
+      step_offset: subtracted from the number of updates; of a smaller number, the
+        gradient alone counts. (optax 0.2.8 gives nan.)
       min_dim_size_to_factor: an array is factored if two of its axes have this size.
       epsilon: added to squared gradients.
       decay_rate_fn: `decay_rate_fn(step, decay_rate)` gives the decay.

@@ -366,7 +366,8 @@ def scale_by_radam(
       b2: β₂, decay of the second moments.
       eps: added to the root.
       eps_root: added under the root.
-      threshold: of :math:`\rho_t`.
+      threshold: of :math:`\rho_t`. Where it is below 4, steps are 0 until
+        :math:`\rho_t` is above 4. (optax 0.2.8 gives nan.)
 
     Example:
       >>> tx = optim.scale_by_radam()

@@ -89,6 +89,9 @@ CALLS: dict[str, str] = {
     "momo-bound": "contrib.momo(1.0, 0.8, 5.0, adapt_lower_bound=True)",
     "momo_adam": "contrib.momo_adam(0.2, weight_decay=0.1)",
     "momo_adam-bound": "contrib.momo_adam(0.5, lower_bound=5., adapt_lower_bound=True)",
+    "momo-lowered": "contrib.momo(0.5, 0.8, -1.0, 0.1, True)",
+    "momo_adam-lowered": ("contrib.momo_adam(0.1, 0.8, 0.95, 1e-3, -1.0, 0.1, True)"),
+    "scale_by_cocob": "contrib.scale_by_cocob(5.0)",
     "cocob": "contrib.cocob(alpha=5.0, weight_decay=0.1)",
     "reduce_on_plateau": (
         "chain(optim.adam(0.9), optim.contrib.reduce_on_plateau(0.5, 1, cooldown=1))"

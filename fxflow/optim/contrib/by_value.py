@@ -155,7 +155,7 @@ def momo(
         step = _step(rate, rate, weight_decay, level - gamma - bound, inner, square)
         if adapt_lower_bound:
             model = level + inner - gamma
-            bound = fnp.maximum(bound, model - 0.5 * step * square)
+            bound = fnp.maximum(model - 0.5 * step * square, lower_bound)
         out = _moved(mean, params, step, grow)
         new = MomoState(mean, level, gamma, bound, safe_increment(state.count))
         return out, new
@@ -163,11 +163,17 @@ def momo(
     return in_float32(GradientTransformationExtraArgs(init, update))
 
 
-def _lowered(level: Any, inner: Any, bound: Any, grow: Any, least: Any) -> Any:
-    """Returns a bound that the model of the loss is above of."""
+def _lowered(
+    level: Any, inner: Any, bound: Any, grow: Any, least: Any, weight: Any = 1.0
+) -> Any:
+    """Returns a bound that the model of the loss is above of.
+
+    `weight` is what the means hold so far, by which they are smaller than what they
+    are means of.
+    """
     cap = grow * level + inner
-    below = fnp.maximum(cap / (2.0 * grow), least)
-    return fnp.where(fnp.less(cap, grow * bound), below, bound)
+    below = fnp.maximum(cap / (2.0 * grow * weight), least)
+    return fnp.where(fnp.less(cap, grow * weight * bound), below, bound)
 
 
 def momo_adam(
@@ -235,17 +241,12 @@ def momo_adam(
         bound = state.lb
         grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
         if adapt_lower_bound:
-            bound = _lowered(level - gamma, inner, weight * bound, grow, lower_bound)
-            bound = fnp.where(
-                grow * (level - gamma) + inner < grow * weight * state.lb,
-                bound,
-                state.lb,
-            )
+            bound = _lowered(level - gamma, inner, bound, grow, lower_bound, weight)
         rest = level - gamma - weight * bound
         step = _step(rate, rate / weight, weight_decay, rest, inner, square)
         if adapt_lower_bound:
             model = (level + inner - gamma - 0.5 * step * square) / weight
-            bound = fnp.maximum(bound, model)
+            bound = fnp.maximum(model, lower_bound)
         out = _moved(direction, params, step, grow)
         new = MomoAdamState(mean, second, level, gamma, bound, count)
         return out, new
@@ -261,7 +262,7 @@ def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransfo
       eps: the least size of gradients.
 
     Returns:
-      A transformation of negative gradients, which needs the parameters.
+      A transformation of gradients, which needs the parameters; its updates go down.
 
     Example:
       >>> tx = optim.contrib.scale_by_cocob()
@@ -285,14 +286,16 @@ def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransfo
         updates: Updates, state: COCOBState, params: Params | None = None
     ) -> tuple[Updates, COCOBState]:
         params = need_params("scale_by_cocob", params)
-        total = tree.map(fnp.add, state.cumulative_gradients, updates)
+        # Of steps downwards, as in optax.
+        total = tree.map(fnp.subtract, state.cumulative_gradients, updates)
         size = tree.map(lambda s, c: fnp.maximum(s, fnp.abs(c)), state.scale, updates)
         seen = tree.map(
             lambda s, c: fnp.add(s, fnp.abs(c)), state.subgradients, updates
         )
 
         def won(r: Any, p: Any, p0: Any, c: Any) -> Any:
-            return fnp.maximum(fnp.add(r, fnp.multiply(fnp.subtract(p, p0), c)), 0.0)
+            gain = fnp.multiply(fnp.subtract(p0, p), c)
+            return fnp.maximum(fnp.add(r, gain), 0.0)
 
         reward = tree.map(won, state.reward, params, state.init_particles, updates)
 
@@ -338,7 +341,7 @@ def cocob(
     """
     return wide_chain(
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(learning_rate, flip_sign=False),
         scale_by_cocob(alpha, eps),
     )
 
