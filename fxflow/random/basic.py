@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from fxflow.core.ir import arith
 from fxflow.errors import DtypeError
 from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
+from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     arguments,
@@ -78,7 +80,7 @@ def uniform(
     Args:
       shape: of the result.
       minval: lower bound, included; broadcast to `shape`.
-      maxval: upper bound, excluded (rounding may reach it); broadcast to `shape`.
+      maxval: upper bound, excluded; broadcast to `shape`.
 
     Returns:
       An array of that shape and dtype: multiples of (maxval - minval)·2⁻²³ (float32).
@@ -90,7 +92,9 @@ def uniform(
       >>> bool((random.uniform(random.key(0), (1000,)) < 1.0).all())
       True
 
-    Source: random bits as the mantissa of a number in [1, 2).
+    Source: random bits as the mantissa of a number in [1, 2). Where rounding would
+    reach `maxval`, or the difference of the bounds overflow, which in JAX gives
+    `maxval` or inf, numbers are in the interval.
     """
     key_data, full, chosen = arguments("uniform", key, shape, dtype)
     if type(minval) is float is type(maxval) and (minval, maxval) == (0.0, 1.0):
@@ -98,10 +102,26 @@ def uniform(
         return plain
     low, high = (parameter("uniform", p, chosen) for p in (minval, maxval))
     full = result_shape("uniform", shape, low, high)
-    drawn: Array = sampling.uniform_between(
-        key_data, full, chosen, fit(low, full), fit(high, full)
-    )
+    drawn = _between(key_data, full, chosen, fit(low, full), fit(high, full))
     return drawn
+
+
+def _between(key_data: Any, shape: Any, dtype: Any, low: Any, high: Any) -> Array:
+    """Returns uniform numbers below `high`, whatever the bounds are."""
+    drawn: Array = sampling.uniform_between(key_data, shape, dtype, low, high)
+    if all(type(b) is Array and not b.ndim for b in (low, high)):
+        first, end = np.asarray(low), np.asarray(high)
+        with np.errstate(all="ignore"):
+            last = (1 - dtypes.finfo(dtype).eps).astype(dtype) * (end - first) + first
+        if first < last < end:
+            return drawn
+    half = (lax.mul(b, 0.5) for b in (low, high))
+    halves = sampling.uniform_between(key_data, shape, dtype, *half)
+    wide = lax.eq(lax.abs(lax.sub(high, low)), math.inf)
+    drawn = lax.select(wide, lax.mul(halves, 2.0), drawn)
+    least = lax.nextafter(stop_gradient(high), stop_gradient(low))
+    out: Array = lax.select(lax.ge(drawn, high), least, drawn)
+    return out
 
 
 def randint(

@@ -182,6 +182,8 @@ def poisson(
     # runs on all elements, those of the other method with a rate that ends soon.
     few = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, 10.0))
     small = _few_events(key_data, lax.select(few, rate, lax.full_like(rate, 0)), full)
+    # What is beyond the integers anyhow must not be infinite.
+    rate = lax.select(lax.gt(rate, 1e30), lax.full_like(rate, 1e30), rate)
     large = _many_events(
         key_data, lax.select(few, lax.full_like(rate, 1e5), rate), full
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fxflow import lax
@@ -124,8 +125,15 @@ def beta(
     x, y = (_gamma(w, p, full, True) for w, p in zip(both, pair, strict=True))
     # By logarithms, less the larger one: for small a and b both would underflow to 0.
     most = lax.max(x, y)
-    x, y = (lax.exp(lax.sub(g, most)) for g in (x, y))
+    x, y = (_share(g, most) for g in (x, y))
     return lax.div(x, lax.add(x, y))
+
+
+def _share(log: Any, most: Any) -> Any:
+    """Returns a number relative to the largest, of logarithms that may be infinite."""
+    largest = lax.bitwise_and(lax.eq(log, most), lax.eq(most, math.inf))
+    apart = lax.select(largest, lax.full_like(log, 0), lax.sub(log, most))
+    return lax.exp(apart)
 
 
 @sampler("shape", "dtype")
@@ -154,6 +162,10 @@ def dirichlet(
       >>> random.dirichlet(random.key(0), np.ones(3), (2,)).shape
       (2, 3)
 
+    Special cases:
+      A parameter 0 gives the part 0, inf all to the parts of infinite parameters; nan
+      where all parameters are 0, which is no distribution.
+
     Source: gamma numbers divided by their sum, from their logarithms.
     """
     chosen = float_dtype("dirichlet", dtype)
@@ -172,7 +184,7 @@ def dirichlet(
         return lax.broadcast_in_dim(value, full, kept)
 
     most = stop_gradient(repeated(lax.reduce_max(logs, (axis,))))
-    weights = lax.exp(lax.sub(logs, most))
+    weights = _share(logs, most)
     return lax.div(weights, repeated(lax.reduce_sum(weights, (axis,))))
 
 
@@ -238,11 +250,12 @@ def f(
     key_data, full, _, *pair = arguments("f", key, shape, dtype, dfnum, dfden)
     # In JAX's order: the denominator has the first key.
     second, first = sampling.split(key_data, 2)
+    # By logarithms, as in `beta`; the factors 2 of both cancel.
     above, below = (
-        lax.div(_chisquare(w, d, full), fit(d, full))
+        lax.sub(_gamma(w, lax.div(d, 2.0), full, True), fit(lax.log(d), full))
         for w, d in zip((first, second), pair, strict=True)
     )
-    return lax.div(above, below)
+    return lax.exp(lax.sub(above, below))
 
 
 @sampler("shape", "dtype")
@@ -273,8 +286,13 @@ def t(
     first, second = sampling.split(key_data, 2)
     x = sampling.normal(first, full, chosen)
     half = lax.div(d, 2.0)
-    g = _gamma(second, half, full, False)
-    return lax.mul(x, lax.sqrt(lax.div(fit(half, full), g)))
+    # Of infinitely many degrees of freedom, a normal number.
+    normal = lax.eq(half, math.inf)
+    half = lax.select(normal, lax.full_like(half, 1), half)
+    # By logarithms: few degrees of freedom give gamma numbers that would underflow.
+    log = lax.sub(fit(lax.log(half), full), _gamma(second, half, full, True))
+    wide = lax.mul(x, lax.exp(lax.mul(log, 0.5)))
+    return lax.select(fit(normal, full), x, wide)
 
 
 @sampler("shape", "dtype")
@@ -307,8 +325,9 @@ def generalized_normal(
 def _generalized_normal(key_data: Any, p: Any, shape: Any, dtype: Any) -> Array:
     first, second = sampling.split(key_data, 2)
     inverse = lax.div(1.0, p)
-    g = _gamma(first, inverse, shape, False)
-    size = lax.pow(g, fit(inverse, shape))
+    # By logarithms: for a large p the gamma number may underflow.
+    log = _gamma(first, inverse, shape, True)
+    size = lax.exp(lax.mul(log, fit(inverse, shape)))
     return lax.mul(sampling.signs(second, shape, dtype), size)
 
 

@@ -195,6 +195,9 @@ def rayleigh(
     """
     key_data, full, chosen, s = arguments("rayleigh", key, shape, dtype, scale)
     u = sampling.uniform(key_data, full, chosen)
+    # Half of the first number above 0, where JAX gives inf.
+    least = lax.full_like(u, float(dtypes.finfo(chosen).eps) / 2)
+    u = lax.select(lax.eq(u, 0.0), least, u)
     return lax.mul(fit(s, full), lax.sqrt(lax.mul(lax.log(u), -2.0)))
 
 
