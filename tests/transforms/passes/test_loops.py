@@ -194,6 +194,22 @@ def test_half_precision_is_summed_at_once():
     assert split_loops(graph) is graph
 
 
+def test_half_precision_sums_over_steps_are_rounded_once():
+    def f(total, h, xs):
+        def body(carry, x):
+            total, h = carry
+            h = fnp.maximum(h, x)
+            return (total + h.T @ x, h), None
+
+        return lax.scan(body, (total, h), xs)[0][0]
+
+    ones = [fnp.ones(s, "bfloat16") for s in [(2, 2), (1, 2), (600, 1, 2)]]
+    for passes, expected in (("none", 256), ("all", 600)):
+        with fxflow.config.override(passes=passes):
+            out = fxflow.jit(lambda *args: f(*args))(ones[0] * 0, *ones[1:])
+        np.testing.assert_array_equal(np.asarray(out, np.float32), expected)
+
+
 def test_parts_that_all_must_stay():
     def f(w, h0, xs):
         def body(h, x):
