@@ -24,6 +24,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -451,7 +452,8 @@ class Config(threading.local):
           **values: option names and their values.
 
         Returns:
-          A context manager; it may be entered again.
+          A context manager; it may be entered again. As a decorator it sets them for
+          the extent of each call.
 
         Raises:
           AttributeError: there is no such option.
@@ -593,8 +595,8 @@ def _tell(name: str, value: Any) -> None:
         callback(value)
 
 
-class _Override:
-    """The context manager that `Config.override` returns."""
+class _Override(ContextDecorator):
+    """The context manager, or decorator of a function, of `Config.override`."""
 
     __slots__ = ("_config", "_entered", "_values")
 

@@ -337,3 +337,20 @@ def test_other_environment_variables_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _config._warn_of_misspelt(dict.fromkeys({*named, "FXFLOW_MINE", "PATH"}, ""))
+
+
+def test_an_override_decorates_functions():
+    @config.override(numpy_rank_promotion="raise")
+    def function(depth):
+        found = [config.numpy_rank_promotion]
+        return found + (function(depth - 1) if depth else [])
+
+    assert function(2) == ["raise"] * 3
+    assert config.numpy_rank_promotion == "allow"
+    assert fxflow.disable_jit()(lambda: config.disable_jit)() is True
+    threads = [threading.Thread(target=function, args=(20,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not config.overridden() and config.numpy_rank_promotion == "allow"

@@ -259,6 +259,28 @@ class AbstractMesh:
         """Whether there is no axis, or no device along one."""
         return not self.axis_sizes or self.size == 0
 
+    def update(
+        self,
+        axis_sizes: Sequence[int] | None = None,
+        axis_names: Sequence[AxisName] | None = None,
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> AbstractMesh:
+        """Returns an abstract mesh with what is given replaced.
+
+        Args:
+          axis_sizes: lengths.
+          axis_names: as many names.
+          axis_types: an `AxisType` for each, or one for all.
+
+        Raises:
+          PlacementError: they do not fit together.
+        """
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
     def length(self, names: Sequence[AxisName]) -> int:
         """Returns the product of the lengths of axes.
 

@@ -302,7 +302,7 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
         out = _from_list(a, chosen)
     elif hasattr(a, "__array__") or hasattr(a, "__array_interface__"):
         return _array(np.asarray(a), dtype, copy, ndmin, device)
-    elif isinstance(a, memoryview | bytearray | range) or hasattr(a, "__buffer__"):
+    elif isinstance(a, range) or _has_buffer(a):
         return _array(np.array(a), dtype, copy, ndmin, device)
     else:
         raise not_an_array(a, "array: got")
@@ -310,6 +310,17 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
     if missing > 0:
         out = lax.reshape(out, (1,) * missing + out.aval.shape)
     return out if device is None else to_device(out, device)
+
+
+def _has_buffer(a: Any) -> bool:
+    """Returns whether an object shares numbers by the buffer protocol."""
+    if isinstance(a, bytes):  # text, to NumPy
+        return False
+    try:
+        memoryview(a).release()
+    except TypeError:
+        return False
+    return True
 
 
 def _refuse_no_copy(copy: bool | None, a: Any) -> None:

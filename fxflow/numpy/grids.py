@@ -202,10 +202,11 @@ class _Concatenator:
         if items and isinstance(items[0], str):
             directive = items.pop(0)
             if directive in ("r", "c"):
-                raise ArgumentError(
-                    f"r_: matrices ({directive!r}) are not supported; use '0,2' or "
-                    "'1,2'"
-                )
+                # A matrix of one row; of one column, where vectors are joined.
+                joined = self[tuple(items)]
+                if joined.ndim > 1:
+                    return joined
+                return reshape(joined, (1, -1) if directive == "r" else (-1, 1))
             try:
                 numbers = [int(n) for n in directive.split(",")]
             except ValueError:

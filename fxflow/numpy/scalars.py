@@ -56,8 +56,7 @@ def _scalar(d: np.dtype[Any]) -> _Scalar:
         "\nArgs:\n  x: anything `asarray` takes.\n\nReturns:\n"
         f"  Array of dtype {d.name}.\n"
     )
-    name = d.name if d.name != "bool" else "bool_"
-    return _Scalar(name, (), {"dtype": d, "__doc__": doc, "__module__": __name__})
+    return _Scalar(d.name, (), {"dtype": d, "__doc__": doc, "__module__": __name__})
 
 
 bool_: _Scalar = _scalar(dtypes.bool_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -338,21 +339,26 @@ class Lowered(_Stage):
             labels=[""] * count + [traced.labels[i] for i in self.kept],
         )
 
-    def as_text(self, dialect: str = "stablehlo") -> str:
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = True) -> str:
         """Returns the program as text.
 
         Args:
-          dialect: `stablehlo`.
+          dialect: `stablehlo` (None is the same), or `hlo`: before XLA's passes;
+            optimised HLO is `.compile().as_text()`.
+          debug_info: whether operations of StableHLO name where they come from.
 
         Raises:
           ArgumentError: another dialect is asked for.
         """
-        if dialect != "stablehlo":
+        if dialect == "hlo":
+            return str(self.compiler_ir("hlo").as_hlo_text())
+        if dialect not in ("stablehlo", None):
             raise ArgumentError(
-                f"as_text: dialect is 'stablehlo', got {dialect!r}; compiled HLO is "
-                ".compile().as_text()"
+                f"as_text: dialect is 'stablehlo' or 'hlo', got {dialect!r}; optimised "
+                "HLO is .compile().as_text()"
             )
-        return self.program.text
+        text = self.program.text
+        return text if debug_info else re.sub(r' loc\("[^"]*"\)', "", text)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Returns the program as an object of the compiler's bindings.

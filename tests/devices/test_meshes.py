@@ -196,3 +196,12 @@ def test_specs_have_no_subclasses() -> None:
 
         class Spec(P):
             pass
+
+
+def test_an_abstract_mesh_with_parts_replaced() -> None:
+    mesh = AbstractMesh((2, 4), ("a", "b"))
+    assert mesh.update(axis_sizes=(4, 2)) == AbstractMesh((4, 2), ("a", "b"))
+    explicit = mesh.update(axis_types=AxisType.Explicit)
+    assert explicit.explicit_axes == ("a", "b") and mesh.auto_axes == ("a", "b")
+    with pytest.raises(PlacementError, match="needs 1 axis names"):
+        mesh.update(axis_sizes=(8,))

@@ -1,5 +1,6 @@
 """Making arrays: dtypes, copies, what is refused."""
 
+import array
 from typing import Any
 
 import numpy as np
@@ -151,3 +152,12 @@ def test_a_list_that_contains_itself(make):
     endless.append(endless)
     with pytest.raises(ArgumentError, match="nested more than 64 deep; does one"):
         make(endless)
+
+
+def test_what_shares_its_numbers_by_the_buffer_protocol() -> None:
+    given = array.array("f", [1.0, 2.5])
+    for data in (given, memoryview(given), bytearray(b"ab")):
+        same(fnp.asarray(data), np.asarray(data))
+    assert fnp.array(array.array("i", [1, 2])).dtype == "int32"
+    with pytest.raises((ArgumentError, DtypeError)):
+        fnp.asarray(b"ab")

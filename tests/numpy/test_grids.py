@@ -1,5 +1,6 @@
 """Grids of coordinates."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,18 @@ def test_mistakes() -> None:
         fnp.meshgrid(np.ones((2, 2)))
     with pytest.raises(ArgumentError, match="a slice needs a stop"):
         _ = fnp.mgrid[0:]
-    with pytest.raises(ArgumentError, match="matrices"):
-        _ = fnp.r_["r", V]
     with pytest.raises(ArgumentError, match="up to three integers"):
         _ = fnp.r_["a,b", V]
+
+
+@pytest.mark.parametrize("directive", ["r", "c"])
+def test_matrices_of_one_row_or_column(directive: str) -> None:
+    rows = np.ones((1, 2)), np.zeros((1, 2))
+    for items in [(V,), (V, V), (1, 2), rows]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy makes a matrix, and warns of it
+            wanted = np.asarray(np.r_[(directive, *items)])
+        same(fnp.r_[(directive, *items)], wanted)
 
 
 def test_grids_are_of_the_default_dtypes() -> None:

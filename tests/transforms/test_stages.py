@@ -81,7 +81,7 @@ def test_errors_of_lowering():
     with pytest.raises(TypeError, match="unknown platform 'abacus'"):
         jit(fun).trace(fnp.ones((2, 2)), fnp.ones((2, 2))).lower(platforms=("abacus",))
     with pytest.raises(TypeError, match="dialect"):
-        jit(lambda x: x).lower(1.0).as_text("hlo")
+        jit(lambda x: x).lower(1.0).as_text("mhlo")
     captured = []
 
     def outer(w):
@@ -177,3 +177,11 @@ def test_cost_before_compiling():
     assert 2 * once <= which < 2.1 * once
     until = cost(lambda x: lax.while_loop(lambda c: c[0, 0] > 0, lambda c: c @ x, x))
     assert once <= until < 1.1 * once
+
+
+def test_text_of_a_lowered_program():
+    lowered = jit(fnp.sin).lower(fnp.ones(3))
+    assert 'loc("' in lowered.as_text()
+    plain = lowered.as_text(debug_info=False)
+    assert "stablehlo.sine" in plain and "loc(" not in plain
+    assert "sine" in lowered.as_text("hlo") and "HloModule" in lowered.as_text("hlo")

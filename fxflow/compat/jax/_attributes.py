@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fxflow.core.arrays import Aval
+import numpy as np
+
+from fxflow import checkpoint_policies
+from fxflow.core.arrays import Array, Aval
 from fxflow.core.ir.trace import Trace
 from fxflow.devices.shardings import Sharding, local_part
+from fxflow.numpy import asarray
+from fxflow.stages import Compiled
 
 _ATTRIBUTES: dict[type, dict[str, Any]] = {
     # equinox, to tell its own interpreter from others.
@@ -20,6 +25,19 @@ _ATTRIBUTES: dict[type, dict[str, Any]] = {
         "strip_weak_type": Aval.strong,
         "to_cotangent_aval": Aval.tangent,
         "to_tangent_aval": Aval.tangent,
+    },
+    Array: {
+        "_committed": property(lambda array: array.committed),
+        "byteswap": lambda array: asarray(np.asarray(array).byteswap()),
+    },
+    checkpoint_policies: {
+        "checkpoint_dots": staticmethod(checkpoint_policies.dots_saveable),
+        "checkpoint_dots_with_no_batch_dims": staticmethod(
+            checkpoint_policies.dots_with_no_batch_dims_saveable
+        ),
+    },
+    Compiled: {
+        "runtime_executable": lambda compiled: compiled.program.executable.loaded,
     },
     # orbax
     Sharding: {

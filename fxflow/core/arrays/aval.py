@@ -27,6 +27,7 @@ from fxflow.devices.meshes import (
     PartitionSpec,
     current_mesh,
     explicit,
+    get_mesh,
 )
 from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.errors import ArgumentError, ShapeError
@@ -302,8 +303,9 @@ class ShapeDtypeStruct(_Typed):
       shape: lengths of the axes.
       dtype: anything `fxflow.numpy.dtype` takes.
       weak_type: whether the dtype yields in promotion.
-      sharding: the `Sharding` it would have, for `jit(f).lower` and functions such as
-        `zeros_like`; None leaves that open.
+      sharding: the `Sharding` it would have, or a `PartitionSpec` over the current
+        mesh, for `jit(f).lower` and functions such as `zeros_like`; None leaves that
+        open.
 
     Raises:
       ArgumentError: `sharding` is none.
@@ -327,6 +329,8 @@ class ShapeDtypeStruct(_Typed):
         weak_type: bool = False,
         sharding: Any = None,
     ) -> None:
+        if isinstance(sharding, PartitionSpec):
+            sharding = NamedSharding(get_mesh(), sharding)
         self.sharding = sharding
         try:
             lengths = tuple(map(length_of, shape))
@@ -345,6 +349,23 @@ class ShapeDtypeStruct(_Typed):
         sharding.shard_shape(self.shape)
         if isinstance(sharding, NamedSharding):
             self.aval = self.aval.update(layout=layout_of(sharding, self.aval))
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """Returns the shape, dtype and sharding of an array.
+
+        Args:
+          x: array, or anything that has a shape and a dtype.
+        """
+        if isinstance(x, ShapeDtypeStruct):
+            return x
+        committed = getattr(x, "committed", False)
+        return cls(
+            x.shape,
+            x.dtype,
+            weak_type=getattr(x, "weak_type", False),
+            sharding=x.sharding if committed else None,
+        )
 
     def update(self, **parts: Any) -> ShapeDtypeStruct:
         """Returns a copy with `shape`, `dtype`, `weak_type` or `sharding` replaced."""

@@ -447,3 +447,36 @@ def test_the_current_mesh_has_devices():
     with jax.set_mesh(mesh):
         where = jax.sharding.NamedSharding(jax.sharding.get_abstract_mesh(), jax.P("x"))
         assert jax.lax.with_sharding_constraint(jnp.ones(2), where).sharding == where
+
+
+def test_values_that_jax_takes_for_none():
+    x = jnp.arange(3.0)
+    assert jax.lax.scan(lambda c, y: (c + y, c), 0.0, x, unroll=0)[0] == 3
+    assert jax.lax.map(lambda y: y + 1, x, batch_size=0).tolist() == [1, 2, 3]
+
+
+def test_dtypes_of_dtypes():
+    for given in (np.float32, jnp.float32, "float32", np.dtype("f4"), jnp.ones(1)):
+        assert jax.lax.dtype(given) == np.float32
+    assert jax.lax.dtype(1) == np.int32
+    assert jnp.bool_.__name__ == "bool"
+
+
+def test_contexts_decorate_functions():
+    for context in (
+        jax.debug_nans(False),
+        jax.enable_x64(True),
+        jax.disable_jit(),
+        jax.numpy_dtype_promotion("strict"),
+    ):
+        assert context(lambda x: x * 2)(1.5) == 3
+
+
+def test_attributes_that_packages_read():
+    x = jnp.arange(3, dtype=jnp.int16)
+    assert not x._committed and jax.device_put(x, jax.devices()[0])._committed
+    assert x.byteswap().tolist() == [0, 256, 512]
+    policies = jax.checkpoint_policies
+    assert policies.checkpoint_dots is policies.dots_saveable
+    compiled = jax.jit(jnp.sin).lower(1.0).compile()
+    assert "sine" in compiled.runtime_executable().hlo_modules()[0].to_string()

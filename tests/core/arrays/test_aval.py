@@ -188,8 +188,8 @@ def test_structs_with_shardings():
         ShapeDtypeStruct((5,), "float32", sharding=split)
     with pytest.raises(PlacementError, match="at least 1 axes"):
         struct.update(shape=())
-    with pytest.raises(ArgumentError, match=r"must be a Sharding, got PartitionSpec"):
-        ShapeDtypeStruct((4,), "float32", sharding=fxflow.P("x"))
+    with pytest.raises(ArgumentError, match="must be a Sharding, got 'x'"):
+        ShapeDtypeStruct((4,), "float32", sharding="x")
 
 
 AVAL = Aval((2, 3), np.dtype(np.float32))
@@ -218,3 +218,21 @@ def test_more_than_the_machine_has_is_refused():
     with pytest.raises(OutOfMemoryError, match="takes"):
         fxflow.jit(lambda: fnp.zeros(2**40))()
     assert fxflow.eval_shape(lambda: fnp.zeros(2**40)).shape == (2**40,)
+
+
+def test_a_struct_like_an_array() -> None:
+    x = fnp.ones((4, 2), fnp.bfloat16)
+    assert ShapeDtypeStruct.like(x) == ShapeDtypeStruct((4, 2), "bfloat16")
+    assert ShapeDtypeStruct.like(fnp.asarray(1.0)).weak_type
+    assert ShapeDtypeStruct.like(np.zeros(3, "i2")).dtype == "int16"
+    placed = fxflow.device_put(x, local_devices()[0])
+    assert ShapeDtypeStruct.like(placed).sharding == placed.sharding
+
+
+def test_a_struct_divided_over_the_current_mesh() -> None:
+    mesh = fxflow.make_mesh((2,), ("i",))
+    with fxflow.set_mesh(mesh):
+        struct = ShapeDtypeStruct((4, 2), "float32", sharding=fxflow.P("i"))
+    assert struct.sharding == fxflow.NamedSharding(mesh, fxflow.P("i"))
+    with pytest.raises(PlacementError, match="there is no current mesh"):
+        ShapeDtypeStruct((4, 2), "float32", sharding=fxflow.P("i"))

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as _np
 
 from fxflow import lax as _lax
+from fxflow import numpy as _numpy
 from fxflow.compat.jax._mirror import mirror
 from fxflow.compat.jax._primitives import by_name
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import is_arraylike, typeof
 from fxflow.devices.clients import default_backend
 
 _NONE: Any = object()
@@ -83,25 +84,41 @@ def scan(
       xs: pytree of arrays, or None.
       length: how often, if `xs` does not say.
       reverse: whether to begin at the end.
-      unroll: how many rounds to write out.
+      unroll: how many rounds to write out; 0 is as 1.
       _split_transpose: has no effect.
 
     Returns:
       The last carry and the stacked results.
     """
-    return _lax.scan(f, init, xs, length, reverse, unroll)
+    return _lax.scan(f, init, xs, length, reverse, 1 if unroll == 0 else unroll)
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Applies a function to each slice along the leading axis; see `fxflow.lax.map`.
+
+    Args:
+      f: takes a slice of `xs`.
+      xs: pytree of arrays.
+      batch_size: how many slices to work on at a time; 0 is as None.
+
+    Returns:
+      The results, stacked.
+    """
+    return _lax.map(f, xs, batch_size=batch_size or None)
 
 
 def dtype(x: Any) -> Any:
     """Returns the dtype of a value.
 
     Args:
-      x: array, or what may stand for one.
+      x: array, what may stand for one, or a dtype in any form.
 
     Returns:
       A `numpy.dtype`, or the dtype of keys.
     """
-    return x if isinstance(x, _np.dtype) else typeof(x).dtype
+    if isinstance(x, _np.dtype | str | type) or not is_arraylike(x):
+        return _numpy.dtype(x)
+    return typeof(x).dtype
 
 
 def platform_dependent(
