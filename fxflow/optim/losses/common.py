@@ -393,7 +393,7 @@ def cosine_similarity(
 
     Special cases:
       A vector of zeros has the cosine 0 with all; with `epsilon` 0 the derivative there
-      is taken for 0. (optax 0.2.8 gives nan.)
+      is taken for 0. (optax 0.2.8 gives nan, and compares `epsilon` with squares.)
 
     Example:
       >>> a = fnp.array([3.0, 4.0])
@@ -722,7 +722,8 @@ def triplet_margin_loss(
       positives: p, of the same shape: like the anchors.
       negatives: n, of the same shape: unlike the anchors.
       axis: of the coordinates.
-      norm_degree: of the norm.
+      norm_degree: of the norm, > 0. (optax 0.2.8 takes powers of signed differences,
+        which are no norm for odd degrees.)
       margin: m.
       eps: added under the root.
 

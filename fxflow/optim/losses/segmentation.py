@@ -120,7 +120,8 @@ def multiclass_generalized_dice_loss(
 ) -> Array:
     r"""Returns the mean of Dice losses, of which those of small regions count more.
 
-    A class of n points weighs :math:`1 / n^2`, in shares of all classes.
+    A class of n points in the whole batch weighs :math:`1 / n^2`, in shares of all
+    classes.
 
     Returns:
       A 0-d float array.
@@ -148,8 +149,8 @@ def multiclass_generalized_dice_loss(
     aval = typeof(targets)
 
     def of(costs: Any, truth: Any) -> Any:
-        size = fnp.sum(truth, tuple(range(1, aval.ndim - 1)))
-        weights = fnp.reciprocal(fnp.square(fnp.add(size, 1e-6)))
+        size = fnp.sum(truth, tuple(range(aval.ndim - 1)))
+        weights = fnp.reciprocal(fnp.add(fnp.square(size), 1e-7))
         shares = fnp.divide(weights, fnp.mean(weights, -1, keepdims=True))
         costs = fnp.multiply(costs, shares)
         return fnp.mean(costs[..., 1:] if ignore_background else costs)

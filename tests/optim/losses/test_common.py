@@ -280,3 +280,13 @@ def test_sums_of_narrow_numbers(dtype: str) -> None:
     near, far = fnp.zeros(4, dtype), fnp.full(4, 400.0, dtype)
     found = losses.triplet_margin_loss(near, a, far, margin=300.0)
     np.testing.assert_allclose(float(found), 100.0, **rough)
+
+
+def test_lengths_are_norms() -> None:
+    a, b = np.float32([3, 4]), np.float32([0.6, 0.8])
+    # The shorter one counts as a vector of length 2.
+    found = losses.cosine_similarity(a, b, epsilon=2.0)
+    assert float(found) == pytest.approx(0.5)
+    far, near = np.float32([-1, -2]), np.float32([1, 1])
+    found = losses.triplet_margin_loss(a * 0, far, near, norm_degree=3, eps=0.0)
+    assert float(found) == pytest.approx(9 ** (1 / 3) - 2 ** (1 / 3) + 1)

@@ -69,6 +69,9 @@ def test_generalized() -> None:
     some = loss(X, Y, smooth=0.1, ignore_background=True)
     np.testing.assert_allclose(some, 1.1749824, rtol=1e-5)
     assert np.isfinite(np.asarray(fxflow.grad(loss)(X, Y))).all()
+    # All classes occur, in the whole batch.
+    full = np.eye(4, dtype=np.float32)[np.arange(12).reshape(2, 2, 3) % 4]
+    np.testing.assert_allclose(loss(X, full), 0.4464972, rtol=1e-5)
 
 
 def test_two_classes() -> None:
