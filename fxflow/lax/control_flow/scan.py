@@ -587,7 +587,8 @@ def traced_with_carry(
 
     Args:
       f: takes a carry and others; its result, or its first item if there are others,
-        is the next carry.
+        is the next carry. Where it stands for a user's function, its attribute
+        `wrapped_by` holds what that was passed to, and that function.
       operation: name of the operation, for messages.
       name: of the graph.
       carry_tree: structure of the carry.
@@ -600,6 +601,7 @@ def traced_with_carry(
       The types of the carry, and the traced body.
     """
     in_tree = tree.treedef_tuple([carry_tree, *other_trees])
+    operation, given = getattr(f, "wrapped_by", (operation, f))
     # To a fixed point, which is reached since types of the carry only ever widen.
     while True:
         body = trace_body(
@@ -611,7 +613,7 @@ def traced_with_carry(
         )
         out_tree = body.out_tree.children()[0] if other_trees else body.out_tree
         outs = body.graph.out_avals[: out_tree.num_leaves]
-        with telling(lambda: f"; the body is {located(f)}"):
+        with telling(lambda: f"; the body is {located(given)}"):
             require_structure(
                 carry_tree,
                 out_tree,
@@ -623,7 +625,7 @@ def traced_with_carry(
         if wider == carry:
             break
         carry = wider
-    with telling(lambda: f"; the body is {located(f)}"):
+    with telling(lambda: f"; the body is {located(given)}"):
         require_carry(operation, carry_tree, carry, outs)
     rest = body.graph.out_avals[len(carry) :]
     graph = with_outputs_varying(body.graph, [a.vma for a in (*carry, *rest)])

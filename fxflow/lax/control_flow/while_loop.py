@@ -43,12 +43,17 @@ from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.lowering import Context
-from fxflow.core.source import name_of
+from fxflow.core.source import located, name_of, telling
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError
 from fxflow.lax.comparison import lt
 from fxflow.lax.control_flow import cond as _cond  # noqa: F401 (masked graphs need it)
-from fxflow.lax.control_flow.carry import as_type, leaves_of, require_callable
+from fxflow.lax.control_flow.carry import (
+    as_type,
+    leaves_of,
+    require_callable,
+    require_structure,
+)
 from fxflow.lax.control_flow.rows import any_row, filled, has_loop, select_rows
 from fxflow.lax.control_flow.scan import scan, traced_with_carry
 from fxflow.lax.control_flow.scan_lowering import while_op
@@ -684,8 +689,19 @@ def fori_loop(
     def body(carry: Any) -> Any:
         i, stop, value = carry
         one = arith.constant(1, typeof(i).dtype)
-        return table["add"].bind(i, one), stop, body_fun(i, value)
+        new = body_fun(i, value)
+        leaves, structure = tree.flatten(new)
+        with telling(lambda: f"; the body is {located(body_fun)}"):
+            require_structure(
+                tree.structure(value),
+                structure,
+                leaves,
+                "fori_loop: the body must return a carry of the structure it takes, "
+                "but",
+            )
+        return table["add"].bind(i, one), stop, new
 
+    body.wrapped_by = "fori_loop", body_fun  # type: ignore[attr-defined]
     return while_loop(condition, body, (lower, upper, init_val))[2]
 
 
@@ -732,6 +748,7 @@ def _counted(
     def body(carry: Any, i: Any) -> tuple[Any, None]:
         return body_fun(i, carry), None
 
+    body.wrapped_by = "fori_loop", body_fun  # type: ignore[attr-defined]
     counts = table["iota"].bind(dtype=dtype, shape=(length,), dimension=0)
     if start:
         counts = table["add"].bind(counts, arith.constant(start, dtype))

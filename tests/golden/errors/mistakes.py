@@ -615,6 +615,27 @@ def hstack_two_arguments(m: SimpleNamespace) -> None:
 
 
 @mistake
+def fori_loop_structure(m: SimpleNamespace) -> None:
+    m.lax.fori_loop(0, 3, lambda i, c: (c, c), m.np.ones(3))
+
+
+@mistake
+def fori_loop_dtype(m: SimpleNamespace) -> None:
+    def body(i, c):
+        return c.astype("int32")
+
+    m.lax.fori_loop(0, 3, body, m.np.ones(3))
+
+
+@mistake
+def traced_fori_loop_structure(m: SimpleNamespace) -> None:
+    def body(i, c):
+        return c, c
+
+    m.ap.jit(lambda n: m.lax.fori_loop(0, n, body, m.np.ones(3)))(3)
+
+
+@mistake
 def at_in_place(m: SimpleNamespace) -> None:
     x = m.np.ones(3)
     x.at[0] += 1
