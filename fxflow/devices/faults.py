@@ -94,6 +94,27 @@ FAULTS = (
         lowered="fxflow/lax/elementwise.py",
     ),
     Fault(
+        "squares that are NaN",
+        "`x * x >= 0` is True of NaN, as of all that is not negative otherwise.",
+        (),
+        platforms=(),
+        lowered="fxflow/lax/comparison.py",
+    ),
+    Fault(
+        "sums with constants",
+        "Constants of sums and of products that follow each other are joined first: "
+        "`x + 1e30 - 1e30` is x, `0 * 1e30 * 1e30` NaN.",
+        (),
+        lowered="fxflow/lax/elementwise.py",
+    ),
+    Fault(
+        "inverses",
+        "`log(exp(x))` is x where exp(x) is infinite, `log(x**0.5)` half the logarithm "
+        "of |x|; in jaxlib 0.10 `sqrt(x * x)` is |x| too, and `exp(x) / exp(x)` 1.",
+        ("openxla#42732", "jax#37919"),
+        lowered="fxflow/core/runtime/lowering.py",
+    ),
+    Fault(
         "zero by itself",
         "The quotient of an integer 0 by itself is 1 where the compiler sees that both "
         "are one value, and -1 elsewhere.",

@@ -12,6 +12,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.docs import shared
+from fxflow.core.ir.graph import Literal
 from fxflow.core.ir.primitive import register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
@@ -27,6 +28,9 @@ _COMPARE_TYPE = {
     "f": "FLOAT",
     "c": "FLOAT",
 }
+
+
+_STRICT = {"GE": "GT", "LE": "LT"}
 
 
 class Comparison(Elementwise):
@@ -55,10 +59,24 @@ class Comparison(Elementwise):
         out = ctx.avals_out[0]
         aval = ctx.avals_in[0].update(shape=out.shape)
         how = _COMPARE_TYPE[kind(aval.dtype)]
-        return ctx.emit(
-            f"stablehlo.compare {self.direction}, {x}, {y}, {how} : "
-            f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
-        )
+
+        def compare(direction: str) -> str:
+            return ctx.emit(
+                f"stablehlo.compare {direction}, {x}, {y}, {how} : "
+                f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
+            )
+
+        if how != "FLOAT" or self.direction not in _STRICT:
+            return compare(self.direction)
+        if not any(
+            type(a) is Literal or n in ctx.fills
+            for a, n in zip(ctx.inputs, operands, strict=True)
+        ):
+            return compare(self.direction)
+        # XLA has `x * x >= 0` for True though x may be NaN (`devices/faults`). LLVM
+        # joins the two again.
+        parts = compare(_STRICT[self.direction]), compare("EQ")
+        return ctx.emit(f"stablehlo.or {', '.join(parts)} : {out.mlir}")
 
 
 @register

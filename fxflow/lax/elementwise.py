@@ -9,7 +9,7 @@ gives -1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,30 @@ def without_sign(
     return ctx.emit(f"stablehlo.bitcast_convert {found} : ({bare}) -> {out.mlir}")
 
 
+def _is_unit(value: Any) -> bool:
+    return np.size(value) == 1 and bool(value in (1, -1))
+
+
+class _Arithmetic(Elementwise):
+    """A sum, a product, or the inverse of one.
+
+    Attributes:
+      joins: which of the two.
+    """
+
+    joins: ClassVar[str] = "sum"
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """The operation; by a constant, apart from another one by a constant."""
+        constant = next((a for a in ctx.inputs if type(a) is Literal), None)
+        inexact = dtypes.is_inexact(ctx.avals_out[0].dtype)
+        if constant is None or not inexact or _is_unit(constant.value):
+            return super().lower(ctx, *operands, **params)
+        out = super().lower(ctx, *ctx.apart(operands, self.joins), **params)
+        ctx.made[out] = self.joins
+        return out
+
+
 # -- linear ----------------------------------------------------------------------------
 
 
@@ -79,7 +103,7 @@ class Neg(Elementwise):
 
 
 @register
-class Add(Elementwise):
+class Add(_Arithmetic):
     """x + y. dtypes: numeric. StableHLO: add. Integers wrap."""
 
     name = "add"
@@ -97,7 +121,7 @@ class Add(Elementwise):
 
 
 @register
-class Sub(Elementwise):
+class Sub(_Arithmetic):
     """x - y. dtypes: numeric. StableHLO: subtract. Integers wrap."""
 
     name = "sub"
@@ -122,10 +146,11 @@ class Sub(Elementwise):
 
 
 @register
-class Mul(Elementwise):
+class Mul(_Arithmetic):
     """x * y. dtypes: numeric. StableHLO: multiply. Integers wrap."""
 
     name = "mul"
+    joins = "product"
     kinds = NUMERIC
     hlo = "stablehlo.multiply"
     numpy = np.multiply
@@ -136,11 +161,13 @@ class Mul(Elementwise):
         """`multiply`; of signed integers that may be one, without the sign."""
         if Literal in map(type, ctx.inputs):
             return super().lower(ctx, *operands, **params)
-        return without_sign(
-            ctx,
-            self.aligned(ctx, operands),
-            lambda kind, x, y: ctx.emit(f"{self.hlo} {x}, {y} : {kind}"),
+        x, y = self.aligned(ctx, operands)
+        out = without_sign(
+            ctx, (x, y), lambda kind, x, y: ctx.emit(f"{self.hlo} {x}, {y} : {kind}")
         )
+        if x == y:
+            ctx.made[out] = "square"
+        return out
 
     def taylor(
         self, out: Any, operands: Values, /, **params: Any
@@ -191,7 +218,7 @@ def _host_div(x: Any, y: Any) -> Any:
 
 
 @register
-class Div(Elementwise):
+class Div(_Arithmetic):
     """x / y. dtypes: numeric. StableHLO: divide.
 
     Integers truncate towards zero; a zero divisor gives -1 (all bits set), and the
@@ -199,6 +226,7 @@ class Div(Elementwise):
     """
 
     name = "div"
+    joins = "product"
     kinds = NUMERIC
     hlo = "stablehlo.divide"
     numpy = _host_div
@@ -224,6 +252,8 @@ class Div(Elementwise):
             return ctx.emit(
                 f"stablehlo.select {none}, {ones}, {quotient} : {mask}, {out.mlir}"
             )
+        if all(ctx.made.get(x) == "exp" for x in operands):
+            operands = ctx.apart(operands, "exp")
         if _reciprocal_vanishes(ctx.inputs[1]):
             # XLA multiplies by the reciprocals of constants and of 0-d operands; CPUs
             # and GPUs take subnormal ones for 0.

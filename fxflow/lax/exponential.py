@@ -33,6 +33,12 @@ class Exp(Accurate):
     complex_formula = complex_values.exp
     partials = (lambda out, x: out,)
 
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`exponential`."""
+        out = super().lower(ctx, *operands, **params)
+        ctx.made[out] = "exp"
+        return out
+
 
 @register
 class Exp2(Accurate):
@@ -50,7 +56,9 @@ class Exp2(Accurate):
         if dtypes.is_complex(out.dtype):
             return self._lower_complex(ctx, *operands)
         base = ctx.constant(np.array(2).astype(out.dtype), out)
-        return ctx.emit(f"stablehlo.power {base}, {operands[0]} : {out.mlir}")
+        power = ctx.emit(f"stablehlo.power {base}, {operands[0]} : {out.mlir}")
+        ctx.made[power] = "power"
+        return power
 
 
 @register
@@ -76,6 +84,10 @@ class Log(Accurate):
     numpy = np.log
     complex_rule = complex_values.log
     partials = (lambda out, x: div(_one(x), x),)
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`log`, not of an exponential or a power as their exponent."""
+        return super().lower(ctx, *ctx.apart(operands, "exp", "power"), **params)
 
 
 @register

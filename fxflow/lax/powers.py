@@ -36,11 +36,13 @@ class Square(Elementwise):
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`multiply` by itself."""
-        return without_sign(
+        out = without_sign(
             ctx,
             operands,
             lambda kind, x: ctx.emit(f"stablehlo.multiply {x}, {x} : {kind}"),
         )
+        ctx.made[out] = "square"
+        return out
 
 
 def _two(x: Any) -> Any:
@@ -96,6 +98,8 @@ class IntegerPow(Elementwise):
             )
 
         power = without_sign(ctx, [x], write)
+        if y == 2:
+            ctx.made[power] = "square"
         if y > 0:
             return power
         one = ctx.constant(np.ones((), out.dtype), out)
@@ -139,20 +143,26 @@ class Pow(Elementwise):
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`power`, of an exponent of the dtype of x."""
-        x, y = self.aligned(ctx, operands)
+        x, y = self.aligned(ctx, ctx.apart(operands, "exp", "square", "power"))
         out = ctx.avals_out[0]
         y_aval = ctx.avals_in[1].update(shape=out.shape)
         if y_aval.dtype != out.dtype:
             y = ctx.emit(f"stablehlo.convert {y} : ({y_aval.mlir}) -> {out.mlir}")
         power = ctx.emit(f"stablehlo.power {x}, {y} : {out.mlir}")
+        ctx.made[power] = "power"
         if not dtypes.is_complex(out.dtype):
             return power
         return ctx.compose(complex_values.pow, [power, x, y], [out] * 3)[0]
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
-        """`np.power`."""
+        """`np.power`, which takes the square root if one exponent of 0.5 is for all."""
         x, y = values
-        return np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
+        y = y if y.dtype == x.dtype else y.astype(x.dtype)
+        if y.ndim == 0 and y == 0.5 and not dtypes.is_complex(x.dtype):
+            # Of -inf and -0 the power is not the root, but inf and 0.
+            x = np.where(x == -np.inf, -x, x)
+            return np.add(np.sqrt(x), np.zeros((), x.dtype))
+        return np.power(x, y)
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Y xʸ⁻¹ dx + xʸ log(x) dy."""
@@ -202,6 +212,10 @@ class Sqrt(Accurate):
     complex_rule = complex_values.sqrt
     partials = (lambda out, x: div(_half(x), out),)
 
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`sqrt`, not of a square as the absolute value."""
+        return super().lower(ctx, *ctx.apart(operands, "square", "power"), **params)
+
 
 def _host_rsqrt(x: Any) -> Any:
     return np.divide(np.ones((), x.dtype), np.sqrt(x))
@@ -217,6 +231,13 @@ class Rsqrt(Accurate):
     numpy = _host_rsqrt
     complex_rule = complex_values.rsqrt
     partials = (lambda out, x: neg(mul(_half(x), div(out, x))),)
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`rsqrt`, not of a square as the inverse of the absolute value."""
+        operands = ctx.apart(operands, "square", "power")
+        out = super().lower(ctx, *operands, **params)
+        ctx.made[out] = "power"
+        return out
 
 
 @register

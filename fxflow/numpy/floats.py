@@ -137,15 +137,24 @@ def frexp(x: Array) -> tuple[Array, Array]:
         raise DtypeError(f"frexp: takes floats of 16 bits or more, got {x.aval}")
     mantissa_bits, bias = _LAYOUT[dtype]
     bits = dtypes.bits(dtype)
-    # Subnormal numbers are made normal first.
-    shift = mantissa_bits + 1
-    tiny = lax.lt(lax.abs(x), float(dtypes.finfo(dtype).tiny))
-    scaled = lax.select(tiny, lax.mul(x, float(2**shift)), x)
-    word = lax.bitcast_convert_type(scaled, np.dtype(f"int{bits}"))
+    whole = np.dtype(f"int{bits}")
+    word = lax.bitcast_convert_type(x, whole)
     mask = (1 << (bits - 1 - mantissa_bits)) - 1
+    # Subnormal numbers are made normal first, from their bits: compiled programs take
+    # them for 0. What is added has the derivative, and the value 0.
+    shift = mantissa_bits + 1
+    fraction = lax.bitwise_and(word, (1 << mantissa_bits) - 1)
+    field = lax.bitwise_and(lax.shift_right_logical(word, mantissa_bits), mask)
+    small, empty = lax.eq(field, 0), lax.eq(fraction, 0)
+    tiny = lax.bitwise_and(small, lax.bitwise_not(empty))
+    signed = lax.select(lax.lt(word, 0), lax.neg(fraction), fraction)
+    normal = lax.mul(lax.convert_element_type(signed, dtype), 2.0 ** (2 - bias))
+    slope = lax.mul(lax.sub(x, lax.stop_gradient(x)), float(2**shift))
+    scaled = lax.select(tiny, lax.add(normal, slope), x)
+    word = lax.bitcast_convert_type(scaled, whole)
     raised = lax.bitwise_and(lax.shift_right_logical(word, mantissa_bits), mask)
     exponent = lax.sub(lax.convert_element_type(raised, dtypes.int32), bias - 1)
-    plain = lax.bitwise_or(lax.eq(x, 0), lax.bitwise_not(lax.is_finite(x)))
+    plain = lax.bitwise_or(lax.bitwise_and(small, empty), lax.eq(field, mask))
     # x times a power of two, which is exact and has a derivative; in two factors, since
     # one could be out of range.
     mantissa = scaled

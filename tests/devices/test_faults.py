@@ -73,6 +73,49 @@ PROGRAMS = {
                 ''', (256,), "i1", x)
             right = np.array_equal(out, abs(x * x))
     """,
+    "squares that are NaN": """
+        x = np.array([np.nan, 2, -1], "f4")
+        if cured:
+            out = jit(lambda x: (x * x >= 0, 0 <= abs(x), fnp.maximum(x, 0) >= 0))(x)
+        else:
+            out = [xla('''
+                %1 = stablehlo.multiply %a, %a : tensor<3xf32>
+                %2 = stablehlo.constant dense<0.0> : tensor<3xf32>
+                %0 = stablehlo.compare GE, %1, %2, FLOAT
+                  : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>
+                ''', (3,), "bool", x)]
+        right = all(np.array_equal(v, [False, True, True]) for v in out)
+    """,
+    "sums with constants": """
+        x = np.array([0.3, 7.7, -2.6], "f4")
+        if cured:
+            out = jit(lambda x: x + 12582912.0 - 12582912.0)(x)
+            right = np.array_equal(jit(lambda x: x * 1e30 * 1e30)(x * 0), x * 0)
+        else:
+            out, right = xla('''
+                %1 = stablehlo.constant dense<12582912.0> : tensor<3xf32>
+                %2 = stablehlo.add %a, %1 : tensor<3xf32>
+                %3 = stablehlo.constant dense<12582912.0> : tensor<3xf32>
+                %0 = stablehlo.subtract %2, %3 : tensor<3xf32>
+                ''', (3,), "f4", x), True
+        right = right and np.array_equal(out, np.round(x))
+    """,
+    "inverses": """
+        x = np.array([-2, 100, 300], "f4")
+        if cured:
+            out = jit(lambda x: fnp.log(x**0.5))(x)
+            large = jit(lambda x: (fnp.log(fnp.exp(x)), fnp.log2(fnp.exp2(x))))(x[2:])
+            right = all(np.isinf(v[0]) for v in large)
+            right &= np.isinf(jit(lambda x: fnp.sqrt(x * x))(x * 1e36)).all()
+            right &= np.isnan(jit(lambda x: fnp.exp(x) / fnp.exp(x))(x)[1:]).all()
+        else:
+            out, right = xla('''
+                %1 = stablehlo.constant dense<0.5> : tensor<3xf32>
+                %2 = stablehlo.power %a, %1 : tensor<3xf32>
+                %0 = stablehlo.log %2 : tensor<3xf32>
+                ''', (3,), "f4", x), True
+        right = bool(right) and np.isnan(out[0]) and np.isfinite(out[1])
+    """,
     "zero by itself": """
         x = np.arange(4).astype("i1")
         if cured:

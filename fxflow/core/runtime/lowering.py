@@ -179,6 +179,8 @@ class Context:
       unreduced: for the names of values of which devices hold parts of a sum how they
         are laid out; None where parts are added up at once.
       fills: names of constants that are one value repeated.
+      made: for the names of floats what made them, where XLA would see through it (see
+        `apart`): "exp", "power", "square", or a "sum" or "product" with a constant.
       shardings: of values without elements, of which XLA makes constants before
         it partitions the program, forgetting where they were to be.
     """
@@ -199,6 +201,7 @@ class Context:
         self.contracted: dict[str, frozenset[Any]] = {}
         self.unreduced: dict[str, Any] | None = None
         self.fills: set[str] = set()
+        self.made: dict[str, str] = {}
         self.shardings: dict[str, Any] = {}
         self._token = ""
 
@@ -246,6 +249,26 @@ class Context:
         left = f"{name}:{count} = " if count else ""
         self.lines.append(f"{left}{text}{self.loc}")
         return [f"{name}#{i}" for i in range(count)]
+
+    def apart(self, operands: Sequence[str], *kinds: str) -> tuple[str, ...]:
+        """Returns a node's operands, those that were made so behind a barrier.
+
+        XLA makes `log(exp(x))`, `sqrt(x * x)`, `x + 1e30 - 1e30` x or its size, which
+        is not so where what is between overflows. A barrier keeps it from that, and
+        costs nothing on CPUs; elsewhere it would part what is computed together.
+
+        Args:
+          operands: names of the current node's operands.
+          kinds: as in `made`.
+        """
+        if self.platform != "cpu":
+            return tuple(operands)
+        return tuple(
+            self.emit(f"stablehlo.optimization_barrier {x} : {aval.mlir}")
+            if self.made.get(x) in kinds
+            else x
+            for x, aval in zip(operands, self.avals_in, strict=True)
+        )
 
     def constant(self, value: Any, aval: Aval | None = None) -> str:
         """Writes a constant.
