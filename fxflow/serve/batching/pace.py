@@ -66,6 +66,10 @@ class Pace:
         return mean - slope * mean_rows, slope
 
 
+#: Spreads, and seconds, beyond the mean from which on an error counts as no larger.
+_FAR, _LITTLE = 4.0, 0.0005
+
+
 @dataclass(frozen=True)
 class Lateness:
     """How much later than foretold things come, nearly all of them.
@@ -91,7 +95,16 @@ class Lateness:
     spread: float = 0.0
 
     def after(self, seconds: float) -> Lateness:
-        """Returns what is known when one more was so much later than foretold."""
+        """Returns what is known when one more was so much later than foretold.
+
+        One that was far later than those before counts as a little later only: a pause
+        of the machine says nothing of the batches that follow it, and all that waited
+        through it would be given up as too late. Where answers stay late, what is
+        believed grows by three quarters with each.
+        """
+        if self.spread:
+            most = self.mean + _FAR * self.spread + _LITTLE
+            seconds = min(seconds, most)
         error = seconds - self.mean
         return Lateness(
             self.mean + error / 8, self.spread + (abs(error) - self.spread) / 4

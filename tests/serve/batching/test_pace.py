@@ -50,3 +50,16 @@ def test_lateness_follows_the_errors_and_forgets_them() -> None:
     for _ in range(200):  # things come as foretold again, or before
         late = late.after(rng.uniform(-0.002, 0.0))
     assert 0 <= late.margin < 0.003
+
+
+def test_one_pause_counts_little_and_lasting_lateness_is_learned() -> None:
+    late = Lateness()
+    for _ in range(50):
+        late = late.after(0.001).after(0.002)
+    before = late.margin
+    assert late.after(0.2).margin < 2 * before + 0.002
+    for _ in range(12):
+        late = late.after(0.1)
+    assert late.margin > 0.1
+    # The first one is believed: it says of which size errors are.
+    assert Lateness().after(0.1).margin > 0.05
