@@ -6,7 +6,9 @@ updates, state = optimizer.update(gradients, state, params)
 params = optim.apply_updates(params, updates)
 
 Names and arguments are those of optax 0.2.8, and so are the numbers; papers are named
-where a function stands. Some things have one place here that have several in optax:
+where a function stands, and so is where optax's numbers are others. What has 16 bits is
+computed with in float32, and states are kept in it unless a dtype is given; zero
+gradients give finite steps, whatever ε. Some things have one place here that have several in optax:
 losses are in `optim.losses`, helpers of states and moments in `optim.tree`
 (`update_moment`, `map_params`), younger optimizers in `optim.contrib`; `partition` is
 `multi_transform`, `inject_hyperparams` takes stateful schedules too, the one state
