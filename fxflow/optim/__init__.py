@@ -8,13 +8,15 @@ params = optim.apply_updates(params, updates)
 Names and arguments are those of optax 0.2.8, and so are the numbers; papers are named
 where a function stands, and so is where optax's numbers are others. What has 16 bits is
 computed with in float32, and states are kept in it unless a dtype is given; zero
-gradients give finite steps, whatever ε. Some things have one place here that have several in optax:
-losses are in `optim.losses`, helpers of states and moments in `optim.tree`
-(`update_moment`, `map_params`), younger optimizers in `optim.contrib`; `partition` is
-`multi_transform`, `inject_hyperparams` takes stateful schedules too, the one state
-without content is `EmptyState`, states of the same fields are one class
-(`scale_by_belief` and `scale_by_stddev` have a `ScaleByAdamState`), and
-`convex_kl_divergence` is `losses.generalized_kl_divergence`.
+gradients give finite steps, whatever ε.
+
+Some things have one place here that have several in optax: losses are in
+`optim.losses`, helpers of states and moments in `optim.tree` (`update_moment`,
+`map_params`), younger optimizers in `optim.contrib`; `partition` is `multi_transform`,
+`inject_hyperparams` takes stateful schedules too, the one state without content is
+`EmptyState`, states of the same fields are one class (`scale_by_belief` and
+`scale_by_stddev` have a `ScaleByAdamState`), and `convex_kl_divergence` is
+`losses.generalized_kl_divergence`.
 
 Not here: Sophia's printing. CTC's losses are `nn.ctc_loss` and
 `nn.ctc_loss_with_forward_probs`.
