@@ -196,6 +196,15 @@ _every: weakref.WeakValueDictionary[int, Cache[Any, Any]] = (
 _on_clear: list[Callable[[], None]] = []
 
 
+def alive(table: weakref.WeakValueDictionary[Any, V]) -> list[V]:
+    """Returns what is in a table, while other threads may add and free some.
+
+    A loop over the values themselves would run Python code in between, and fail then.
+    """
+    found = (ref() for ref in list(table.valuerefs()))
+    return [value for value in found if value is not None]
+
+
 def on_clear(callback: Callable[[], None]) -> None:
     """Calls `callback` when caches are emptied, to drop what hangs on their entries."""
     _on_clear.append(callback)
@@ -212,8 +221,7 @@ def clear_caches() -> None:
       Array(2, dtype=int32, weak_type=True)
       >>> fxflow.clear_caches()  # the next call traces and compiles again
     """
-    # A list, since a cache may be made or freed meanwhile.
-    for cache in list(_every.values()):
+    for cache in alive(_every):
         cache.clear()
     for callback in _on_clear:
         callback()
@@ -221,7 +229,7 @@ def clear_caches() -> None:
 
 def options_changed() -> None:
     """Drops what was made under other options than those in force."""
-    for cache in list(_every.values()):
+    for cache in alive(_every):
         if not cache.by_options:
             cache.clear()
     for callback in _on_clear:
@@ -236,7 +244,7 @@ def sizes() -> dict[str, int]:
       True
     """
     found: dict[str, int] = {}
-    for cache in list(_every.values()):
+    for cache in alive(_every):
         found[cache.name] = found.get(cache.name, 0) + len(cache)
     return dict(sorted(found.items()))
 

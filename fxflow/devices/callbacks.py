@@ -14,7 +14,8 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections import OrderedDict
+import traceback
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,9 +34,13 @@ _PLAIN, _PARTITIONED = "xla_ffi_python_", "xla_ffi_partitioned_python_"
 
 # -- exceptions on their way through the runtime ---------------------------------------
 
-#: Exceptions kept at most. They hold the frames they went through.
-_KEPT = 16
+#: Exceptions kept with the frames that they went through, which may hold much.
+_WITH_FRAMES = 16
+#: Exceptions kept at most until their callers ask: programs that fail at one time.
+_KEPT = 4096
 _raised: OrderedDict[int, BaseException] = OrderedDict()
+# The numbers of those that callers have asked for, and may ask for again.
+_told: deque[int] = deque()
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 _MARK = r"fxflow callback exception (\d+)"
@@ -50,11 +55,26 @@ def _keep(error: BaseException) -> _InCallback:
     number = next(_numbers)
     with _lock:
         _raised[number] = error
+        older = number - _WITH_FRAMES
+        if older in _raised and older not in _told:
+            _raised[older] = _without_frames(_raised[older])
         while len(_raised) > _KEPT:
             _raised.popitem(last=False)
     return _InCallback(
         f"fxflow callback exception {number}: {type(error).__name__}: {error}"
     )
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """Returns an exception that says where it was raised in a note."""
+    lines = "".join(traceback.format_exception(error))
+    error.add_note(f"Raised by a callback, one of many that failed:\n{lines}")
+    part: BaseException | None = error
+    while part is not None:
+        following = part.__cause__ or part.__context__
+        part.__traceback__ = part.__cause__ = part.__context__ = None
+        part = following
+    return error
 
 
 def original_error(error: BaseException) -> BaseException | None:
@@ -69,9 +89,18 @@ def original_error(error: BaseException) -> BaseException | None:
     text = str(error)
     found = re.search(_MARK, text)
     if found:
-        return _raised.get(int(found[1]))
+        return _asked_for(int(found[1]))
     # A signal is handled wherever Python is: also between the runtime and `__call__`.
     return KeyboardInterrupt() if re.search(_INTERRUPTED, text) else None
+
+
+def _asked_for(number: int) -> BaseException | None:
+    with _lock:
+        if number not in _told:
+            _told.append(number)
+            if len(_told) > _WITH_FRAMES:
+                _raised.pop(_told.popleft(), None)
+        return _raised.get(number)
 
 
 _explainers: list[Callable[[BaseException], BaseException]] = []

@@ -8,7 +8,6 @@ not know goes the long way (`CachedCall._call`), which enters what it finds.
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import compress
 from operator import attrgetter
@@ -17,11 +16,12 @@ from typing import Any, ParamSpec, Self, TypeVar
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, as_array, buffer_of, is_arraylike
 from fxflow.core.arrays.array import require_alive
-from fxflow.core.caches import Cache, Room, on_clear
+from fxflow.core.caches import Cache, Room, alive, on_clear
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.execute import buffer_at
+from fxflow.core.runtime.operands import exact
 from fxflow.core.source import interrupted, shorten
 from fxflow.core.tree.flattening import failed
 from fxflow.devices import RuntimeFailure
@@ -66,7 +66,8 @@ class _Caches:
         )
         #: How often it was traced, and for what the last times.
         self.traces = 0
-        self.signatures: deque[Signature] = deque(maxlen=MAX_TRACED)
+        # Replaced, not changed: another thread may be looking through it.
+        self.signatures: tuple[Signature, ...] = ()
 
     def find(self, key: Any, arg_types: list[ArrayType]) -> Any:
         """Returns the runner for a signature that is not the last one, or None."""
@@ -97,11 +98,11 @@ class _Caches:
 _shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (
     weakref.WeakKeyDictionary()
 )
-_all_caches: weakref.WeakSet[_Caches] = weakref.WeakSet()
+_all_caches: weakref.WeakValueDictionary[int, _Caches] = weakref.WeakValueDictionary()
 
 
 def _forget_fast() -> None:
-    for known in list(_all_caches):
+    for known in alive(_all_caches):
         known.forget_fast()
 
 
@@ -115,7 +116,7 @@ def new_caches(fast: Fast | None = None) -> _Caches:
       fast: the table that its short path looks into, if that is another function's.
     """
     made = _Caches(fast)
-    _all_caches.add(made)
+    _all_caches[id(made)] = made
     return made
 
 
@@ -213,18 +214,17 @@ class CachedCall(Bindable[P, R]):
     ) -> tuple[list[Any], Any, tuple[Any, ...]]:
         """Returns leaves and structure of the dynamic arguments, and the static ones.
 
-        These are `(name or position, type, value)` each.
+        These are `(name or position, see `exact`, value)` each.
         """
         count = len(args)
         fixed = [i + count if -count <= i < 0 else i for i in self._static_argnums]
-        # With the type, for 1, 1.0 and True are equal and hash alike.
-        statics: list[tuple[Any, type, Any]] = [
-            (i, type(args[i]), args[i]) for i in fixed if 0 <= i < count
+        statics: list[tuple[Any, Any, Any]] = [
+            (i, exact(args[i]), args[i]) for i in fixed if 0 <= i < count
         ]
         dynamic = [a for i, a in enumerate(args) if i not in fixed]
         if kwargs:
             names = self._static_argnames
-            statics += [(k, type(kwargs[k]), kwargs[k]) for k in names if k in kwargs]
+            statics += [(k, exact(kwargs[k]), kwargs[k]) for k in names if k in kwargs]
             kwargs = {k: v for k, v in kwargs.items() if k not in names}
         leaves, treedef = tree.flatten((tuple(dynamic), kwargs))
         return leaves, treedef, tuple(statics)

@@ -10,6 +10,7 @@ from fxflow._config import config
 from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Aval
+from fxflow.core.runtime.operands import exact
 from fxflow.errors import RetraceWarning
 
 # Warned at 10 traces of one function, then at 20, 40, 80, …: each message differs, so
@@ -41,7 +42,7 @@ class Signature(Frozen, eq=False):
             before = other.static.get(name, _MISSING)
             if before is _MISSING:
                 found.append(f"static argument {name} is new: {value!r}")
-            elif before != value:
+            elif before != value or exact(before) != exact(value):
                 found.append(
                     f"static argument {name} changed from {before!r} to {value!r}"
                 )

@@ -41,6 +41,7 @@ from fxflow.transforms.arguments import (
     with_fixed,
 )
 from fxflow.transforms.dispatch import (
+    MAX_TRACED,
     CachedCall,
     Fast,
     caches_for,
@@ -232,7 +233,7 @@ class JitFunction(CachedCall[P, R]):
         )
         caches.traces += 1
         explain_retrace(self._name, signature, caches.signatures, caches.traces)
-        caches.signatures.append(signature)
+        caches.signatures = (*caches.signatures, signature)[-MAX_TRACED:]
         before = mesh_reads()
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
         start = time.perf_counter()
@@ -332,7 +333,7 @@ class JitFunction(CachedCall[P, R]):
     def clear_cache(self) -> None:
         """Drops what was traced and compiled for this function."""
         self._caches.clear()
-        self._caches.signatures.clear()
+        self._caches.signatures = ()
         self._caches.traces = 0
 
 
@@ -605,7 +606,9 @@ def jit(
     Args:
       fun: function of arrays or pytrees of them. Left out, `jit` returns a decorator.
       static_argnums: positions of arguments that are Python values, not arrays. They
-        must be hashable; each new value is a new signature.
+        must be hashable; each new value is a new signature. Values are the same if they
+        are equal (`==`) and of one type, where 0.0 and -0.0 differ; what is in tuples,
+        frozen sets and frozen dataclasses likewise.
       static_argnames: names of such arguments.
       donate_argnums: positions of arguments whose memory the results may reuse. The
         caller must not use them any more.

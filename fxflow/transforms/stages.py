@@ -507,18 +507,38 @@ class Compiled(_Stage):
         Raises:
           DonationError: an array is passed twice and donated.
         """
-        mine = {*map(id, given)}
-        # Counted only if some array is passed twice, which is rare.
-        if len({*map(id, arrays)}) != len(arrays) and (
-            sum(id(array) in mine for array in arrays) != len(given)
-        ):
-            raise DonationError(
-                f"{self.traced.name}: an array is donated and also passed as "
-                "another argument: pass a copy (x.copy()) or do not donate it"
-            )
+        held = [getattr(array, "_buffer", array) for array in arrays]
+        # Looked for only if some memory is passed twice, which is rare.
+        if len({*map(id, held)}) != len(held):
+            self._require_given_once(held)
         for array in given:
             if hasattr(array, "_host"):
                 release(array)
+
+    def _require_given_once(self, held: Sequence[Any]) -> None:
+        """Refuses donated memory that is passed as another argument, too.
+
+        Args:
+          held: the memory of each leaf of the arguments.
+
+        Raises:
+          DonationError: it is.
+        """
+        traced = self.traced.arrays
+        first: dict[int, int] = {}
+        for i, memory in enumerate(held):
+            j = first.setdefault(id(memory), i)
+            donated = [k for k in (j, i) if traced.donated[k]]
+            if j == i or not donated:
+                continue
+            one, other = traced.labels[j], traced.labels[i]
+            which = (
+                "both are" if len(donated) == 2 else f"{traced.labels[donated[0]]} is"
+            )
+            raise DonationError(
+                f"{self.traced.name}: arguments {one} and {other} are the same array, "
+                f"and {which} donated: pass a copy (x.copy()) or do not donate it"
+            )
 
     def as_text(self) -> str:
         """Returns the optimised HLO."""

@@ -211,3 +211,19 @@ def test_two_threads_that_hold_what_the_other_wants(monkeypatch):
 
     turn = iter([tables, tables[::-1]])
     assert race(2, lambda: run(*next(turn))) == ["made", "made"]
+
+
+def test_caches_are_counted_while_others_are_made():
+    stop = threading.Event()
+
+    def make():
+        while not stop.is_set():
+            [Cache("test") for _ in range(20)]
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    try:
+        assert all(isinstance(caches.sizes(), dict) for _ in range(200))
+    finally:
+        stop.set()
+        thread.join()

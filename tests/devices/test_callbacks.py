@@ -236,14 +236,33 @@ def test_other_errors_have_no_original() -> None:
     callbacks.raise_original(RuntimeError("out of memory"))
 
 
-def test_few_exceptions_are_kept() -> None:
-    def fail() -> None:
-        raise ValueError("x")
+def test_exceptions_are_kept_for_many_callers_and_frames_for_few() -> None:
+    def fail(number: int) -> None:
+        raise ValueError(f"the user's, {number}")
 
+    seen = []
+    for i in range(50):
+        with pytest.raises(callbacks._InCallback) as caught:
+            HostCallback(lambda i=i: fail(i))()
+        seen.append(caught.value)
+    found = [callbacks.original_error(error) for error in seen]
+    assert [str(error) for error in found] == [f"the user's, {i}" for i in range(50)]
+    framed = [error.__traceback__ is not None for error in found if error is not None]
+    assert sum(framed) <= callbacks._WITH_FRAMES
+    assert framed[-1] and not framed[0]
+    assert found[0] is not None and "in fail" in found[0].__notes__[0]
+    assert callbacks.original_error(seen[-1]) is found[-1], "it may be asked for again"
+    assert len(callbacks._told) <= callbacks._WITH_FRAMES
+
+
+def test_what_no_caller_asks_for_is_dropped_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(callbacks, "_KEPT", 20)
     for _ in range(50):
         with pytest.raises(callbacks._InCallback):
-            HostCallback(fail)()
-    assert len(callbacks._raised) == callbacks._KEPT
+            HostCallback(lambda: {}["x"])()
+    assert len(callbacks._raised) == 20
 
 
 def test_programs_with_callbacks_are_cached(

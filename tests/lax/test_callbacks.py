@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import threading
 
 import numpy as np
 import pytest
@@ -521,3 +522,31 @@ def test_partitioned_inside_vmap_and_grad(mesh):
 def test_partitioned_has_no_order():
     with pytest.raises(ArgumentError, match="have no order"):
         debug_callback(print, 1.0, ordered=True, partitioned=True)
+
+
+def test_each_of_many_programs_that_fail_at_once_raises_its_own():
+    like = ShapeDtypeStruct((), "float32")
+    together, found = threading.Barrier(24), {}
+
+    def fail(x):
+        raise ValueError(f"number {int(x)}")
+
+    failing = jit(lambda x: pure_callback(fail, like, x))
+    failing.lower(np.float32(0)).compile()
+
+    def run(i):
+        together.wait()
+        try:
+            failing(np.float32(i))
+        except Exception as error:
+            found[i] = error
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {i: str(e) for i, e in found.items()} == {
+        i: f"number {i}" for i in range(24)
+    }
+    assert {type(e) for e in found.values()} == {ValueError}

@@ -1,11 +1,12 @@
 """Differences between signatures, in words."""
 
+import threading
 import warnings
 
 import numpy as np
 import pytest
 
-from fxflow import config
+from fxflow import config, jit
 from fxflow.core.arrays.aval import Aval
 from fxflow.errors import RetraceWarning
 from fxflow.transforms.explain import Signature, explain_retrace
@@ -25,6 +26,9 @@ def test_differences():
     assert "argument x1 is gone" in signature(f3).differences(signature(f3, f3))
     assert signature(static={"n": 2}).differences(signature(static={"n": 1})) == [
         "static argument n changed from 1 to 2"
+    ]
+    assert signature(static={"n": -0.0}).differences(signature(static={"n": 0.0})) == [
+        "static argument n changed from 0.0 to -0.0"
     ]
     assert signature(f3).differences(signature(f3)) == []
     assert signature(f3, context=1).differences(signature(f3)) != []
@@ -67,3 +71,30 @@ def test_frequent_traces_are_warned_of_ever_more_rarely():
     assert [n for n in range(1, 200) if warns(n)] == [10, 20, 40, 80, 160]
     with config.override(explain_retraces=True):
         assert all(warns(n) for n in (2, 11, 12, 21))
+
+
+def test_retraces_in_several_threads_are_explained():
+    jitted = jit(lambda x, n: x * n, static_argnums=1)
+    errors, together = [], threading.Barrier(4)
+
+    def run(start):
+        together.wait()
+        try:
+            for n in range(start, start + 30):
+                jitted.trace(1.0, n)
+        except Exception as error:
+            errors.append(error)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetraceWarning)
+        config.explain_retraces = True
+        try:
+            threads = [threading.Thread(target=run, args=(1000 * i,)) for i in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            config.explain_retraces = False
+    assert errors == []
+    assert len(jitted._caches.signatures) >= 100

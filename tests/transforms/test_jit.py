@@ -1,6 +1,7 @@
 """jit: caching, static and donated arguments, errors, retraces."""
 
 import copy
+import dataclasses
 import functools
 import pickle
 import sys
@@ -115,8 +116,24 @@ def test_donation_by_name_and_errors():
     assert b.is_deleted() and not a.is_deleted()
     with pytest.raises(DonationError, match=r"argument b f32\[\]~ cannot be reused"):
         jit(lambda a, b: a, donate_argnums=1)(fnp.ones(3), fnp.array(1.0))
-    with pytest.raises(DonationError, match="also passed as another argument"):
-        jit(lambda a, b: (a + 1, b + 1), donate_argnums=0)(a, a)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["first call", "known call"])
+def test_memory_donated_twice_is_refused_before_the_call(known, capfd):
+    a = fnp.ones(3) * 2
+    one = jit(lambda a, b: (a + 1, b + 1), donate_argnums=0)
+    both = jit(lambda d, c: (d["x"] + 1, d["y"] + 2, c * 3), donate_argnums=(0, 1))
+    if known:
+        one(fnp.ones(3), fnp.ones(3))
+        both({"x": fnp.ones(3), "y": fnp.ones(3)}, fnp.ones(3))
+    with pytest.raises(DonationError, match="a and b are the same array, and a is don"):
+        one(a, a)
+    with pytest.raises(DonationError, match=r"d\['x'\] and c are .* both are donated"):
+        both({"x": a, "y": fnp.ones(3)}, a)
+    with pytest.raises(DonationError, match=r"d\['x'\] and d\['y'\] are the same"):
+        both({"x": a, "y": a}, fnp.ones(3))
+    assert a.tolist() == [2, 2, 2], "nothing was taken"
+    assert "donate" not in capfd.readouterr().err
 
 
 def test_captured_arrays_are_constants_of_the_program():
@@ -445,3 +462,55 @@ def test_racing_calls_that_fail():
 def test_shardings_that_are_none(name):
     with pytest.raises(TypeError, match="in_shardings and out_shardings are Shardings"):
         jit(lambda x: x, **{name: np.zeros(2)})
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    scale: float
+    note: str = dataclasses.field(default="", compare=False)
+
+
+class Same:
+    """Equal to each other, by its own word."""
+
+    def __eq__(self, other):
+        return isinstance(other, Same)
+
+    def __hash__(self):
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (0.0, -0.0, False),
+        (1, True, False),
+        ((1, 2), (1.0, 2), False),
+        ((0.0,), (-0.0,), False),
+        (((1,), 2), ((True,), 2), False),
+        (frozenset({1}), frozenset({1.0}), False),
+        (Options(1), Options(1.0), False),
+        (Options(0.0), Options(-0.0), False),
+        ((Options(1),), (Options(True),), False),
+        (np.float32(0.0), np.float32(-0.0), False),
+        (0j, -0j, False),
+        ((1, "a", None), (1, "a", None), True),
+        (Options(1.0, "x"), Options(1.0, "y"), True),
+        (Same(), Same(), True),
+    ],
+)
+@pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnames": "n"}])
+def test_static_arguments_that_are_equal_but_not_the_same(one, other, shared, options):
+    seen = []
+
+    def f(x, n):
+        seen.append(n)
+        return x
+
+    jitted = jit(f, **options)
+    for value in (one, other, one, other):
+        if "static_argnums" in options:
+            jitted(1.0, value)
+        else:
+            jitted(1.0, n=value)
+    assert len(seen) == (1 if shared else 2)

@@ -43,7 +43,7 @@ from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
 from fxflow.core.runtime.execute import Program, check_finite, compile_graph
-from fxflow.core.runtime.operands import classify, wide_kinds, with_all_bits
+from fxflow.core.runtime.operands import classify, exact, wide_kinds, with_all_bits
 from fxflow.core.spmd.partition import common_placement, mesh_in
 from fxflow.devices.meshes import explicit
 from fxflow.devices.process import forked_error, on_fork
@@ -638,15 +638,15 @@ def library(*static: str) -> Callable[[F], F]:
                         add(a._type)
                         arrays.append(a)
                     elif i in fixed_positions:
-                        # And the type: 1, 1.0 and True are equal and hash alike.
-                        add(type(a))
+                        # Not by equality alone: 1, 1.0 and True are equal.
+                        add(exact(a))
                         add(a)
                     else:
                         classify(a, key, arrays, beside)
                 for name, a in kwargs.items():
                     add(name)
                     if name in fixed:
-                        add(type(a))
+                        add(exact(a))
                         add(a)
                     else:
                         classify(a, key, arrays, beside)

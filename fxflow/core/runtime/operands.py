@@ -7,6 +7,9 @@ two plans apart becomes its key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from math import copysign
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -59,8 +62,43 @@ def classify(
         key.append(array._type)
         arrays.append(array)
     else:
-        key.append(kind)
+        key.append(exact(value))
         key.append(value)
+
+
+def exact(value: Any) -> Any:
+    """Returns what tells a static value from others that are equal to it.
+
+    1, 1.0 and True are equal and hash alike, and so are 0.0 and -0.0, but a function
+    may do something else with each; also within tuples, frozen sets and dataclasses. Of
+    any other type its own equality decides: this is the type.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind
+    if kind is float:
+        return kind if value else (kind, copysign(1.0, value))
+    if kind is complex:
+        return kind, exact(value.real), exact(value.imag)
+    if isinstance(value, np.inexact):
+        return kind, value.tobytes()
+    if isinstance(value, tuple):
+        return kind, *map(exact, value)
+    if kind is frozenset:
+        return kind, frozenset((item, exact(item)) for item in value)
+    if is_dataclass(value) and _compares_fields(kind):
+        parts = (getattr(value, f.name) for f in fields(value) if f.compare)
+        return kind, *map(exact, parts)
+    return kind
+
+
+_PLAIN = frozenset({int, bool, str, bytes, type(None), FunctionType})
+
+
+def _compares_fields(kind: type) -> bool:
+    """Returns whether a class has the equality that `dataclass` writes for it."""
+    code = getattr(kind.__eq__, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
 
 
 def _size_class(value: int) -> int:

@@ -7,7 +7,13 @@ import pytest
 
 from fxflow import config, jit
 from fxflow.core.arrays import as_array
-from fxflow.core.runtime.operands import classify, number, wide_kinds, with_all_bits
+from fxflow.core.runtime.operands import (
+    classify,
+    exact,
+    number,
+    wide_kinds,
+    with_all_bits,
+)
 from fxflow.errors import LeakedTracerError
 
 
@@ -68,3 +74,12 @@ def test_leaked_values_are_refused():
     jit(lambda x: kept.append(x) or x)(1.0)
     with pytest.raises(LeakedTracerError):
         key_of(kept[0])
+
+
+def test_what_is_exact_tells_equal_values_apart():
+    assert exact(1) != exact(1.0) != exact(True)
+    assert exact((0.0, (1,))) != exact((-0.0, (1,)))
+    assert exact(complex(0.0, -0.0)) != exact(0j)
+    assert exact(np.float64(0.0)) != exact(np.float64(-0.0))
+    assert exact((1.5, "a")) == exact((1.5, "a"))
+    assert exact(len) is type(len), "of others their own equality decides"
