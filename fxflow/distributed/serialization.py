@@ -59,7 +59,7 @@ def to_host(leaf: Any) -> HostLeaf:
             return HostLeaf(bits, random.key_impl(leaf))
         return HostLeaf(np.array(leaf))
     if isinstance(leaf, (np.ndarray, np.generic)):
-        return HostLeaf(dtypes.host_array(leaf, dtypes.dtype(leaf.dtype)))
+        return HostLeaf(dtypes.host_array(leaf, leaf.dtype.newbyteorder("=")))
     if isinstance(leaf, (bool, int, float, complex)):
         return HostLeaf(np.asarray(leaf, dtypes.of_python(leaf)))
     raise not_an_array(leaf, "fxflow.distributed")

@@ -39,6 +39,11 @@ def test_round_trip(leaf: object) -> None:
     found.data[...] = 0  # it is nobody else's
 
 
+def test_where_explicit_64_bits_are_cut_off() -> None:
+    with fxflow.config.override(explicit_x64_dtypes="truncate"):
+        assert to_host(np.int64(2**40)).data.tolist() == 2**40
+
+
 def test_keys() -> None:
     keys = random.split(random.key(7), 3)
     (found,), _ = decode(encode([to_host(keys)]))

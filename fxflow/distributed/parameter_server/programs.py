@@ -154,7 +154,7 @@ def adopted(value: Any) -> Array:
       True
     """
     if isinstance(value, np.ndarray) and not value.flags.writeable:
-        host = dtypes.host_array(value, dtypes.dtype(value.dtype))
+        host = dtypes.host_array(value, value.dtype.newbyteorder("="))
         return put_host(host, Aval(host.shape, host.dtype))
     return as_array(value, getattr(value, "dtype", None))
 

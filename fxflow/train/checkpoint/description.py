@@ -67,8 +67,7 @@ class Entry:
 
         Older checkpoints have big-endian arrays in their own byte order.
         """
-        found: np.dtype[Any] = dtypes.dtype(self.dtype)
-        return found.newbyteorder(">") if self.dtype.startswith(">") else found
+        return np.dtype(self.dtype)
 
     def __str__(self) -> str:
         """The type, as in `f32[2,3]`, `key<threefry>[]` or `int`."""
@@ -76,7 +75,8 @@ class Entry:
             return self.python
         if self.key:
             return f"{self.key} keys of bits {self.dtype}{list(self.shape)}"
-        return f"{dtypes.short_name(dtypes.dtype(self.dtype))}[{_listed(self.shape)}]"
+        native = self.stored.newbyteorder("=")
+        return f"{dtypes.short_name(native)}[{_listed(self.shape)}]"
 
 
 def _listed(shape: Sequence[int]) -> str:
@@ -174,13 +174,13 @@ def entry_of(name: str, leaf: Any) -> Entry:
     if isinstance(leaf, (np.ndarray, np.generic)):
         dtypes.require_unmasked(leaf)
         try:
-            dtype = dtypes.dtype(leaf.dtype)
+            dtypes.dtype(leaf.dtype)
         except DtypeError as error:
             raise ArgumentError(
                 f"checkpoint: {name} is a NumPy array of {leaf.dtype}, which has no "
                 f"dtype here: save numbers, or texts one by one ({error})"
             ) from None
-        return Entry(name, str(dtype), tuple(leaf.shape))
+        return Entry(name, str(leaf.dtype.newbyteorder("=")), tuple(leaf.shape))
     for python, kind in PYTHON.items():
         if type(leaf) is kind:
             return Entry(name, python=python, value=_text(leaf))

@@ -358,7 +358,7 @@ def write_zarr(
     for number, (entry, own, chunk) in enumerate(zip(entries, parts, chunks)):
         if own:
             name, in_bytes = _stored(entry.dtype)
-            size = dtypes.dtype(entry.dtype).itemsize
+            size = entry.stored.itemsize
             more = [size] if in_bytes else []
             metadata = {
                 "shape": [*entry.shape, *more],

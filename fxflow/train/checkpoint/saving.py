@@ -384,7 +384,8 @@ def _type(leaf: Any) -> str:
     if _is_python(leaf):
         return type(leaf).__name__
     if isinstance(leaf, (np.ndarray, np.generic)):  # 64 bits stay on the host
-        return str(Aval(leaf.shape, dtypes.dtype(leaf.dtype)))
+        dtypes.dtype(leaf.dtype)  # says it if there is none
+        return str(Aval(leaf.shape, leaf.dtype.newbyteorder("=")))
     try:
         return str(typeof(leaf))
     except TypeError:
@@ -397,8 +398,9 @@ def _type(leaf: Any) -> str:
 def _fits(expected: Any, entry: Entry, cast: bool) -> bool:
     if _is_python(expected) or entry.python:
         return type(expected).__name__ == entry.python
+    dtype: Any
     if isinstance(expected, (np.ndarray, np.generic)):
-        dtype, shape = dtypes.dtype(expected.dtype), expected.shape
+        dtype, shape = expected.dtype.newbyteorder("="), expected.shape
     else:
         dtype, shape = typeof(expected).dtype, tuple(typeof(expected).shape)
     if dtypes.is_key(dtype):
@@ -407,8 +409,13 @@ def _fits(expected: Any, entry: Entry, cast: bool) -> bool:
     return (
         not entry.key
         and entry.shape == shape
-        and (cast or dtypes.dtype(entry.dtype) == dtype)
+        and (cast or dtype == entry.stored.newbyteorder("=") or dtype == _here(entry))
     )
+
+
+def _here(entry: Entry) -> Any:
+    """Returns the dtype that an array of an entry's has: config may cut 64 bits off."""
+    return dtypes.dtype(entry.stored)
 
 
 def _value(
@@ -417,7 +424,7 @@ def _value(
     """Returns a leaf as it is expected, where it is expected."""
     if entry.python:
         return description.python_value(entry)
-    dtype: Any = dtypes.dtype(entry.dtype)
+    dtype: Any = entry.stored.newbyteorder("=")
     given, weak = isinstance(expected, (np.ndarray, np.generic)), False
     if expected is not None and not entry.key:
         dtype = expected.dtype if given else typeof(expected).dtype

@@ -154,6 +154,19 @@ def test_64_bits_of_numpy_are_named(tmp_path: Path) -> None:
         checkpoint.restore(tmp_path, {"w": np.ones(2)})
 
 
+def test_where_explicit_64_bits_are_cut_off(tmp_path: Path) -> None:
+    """Under JAX's rules NumPy's arrays stay as they are, and arrays become shorter."""
+    host = {"x": np.array([0.1, 1.5]), "n": np.array([2**40]), "c": np.array([1e300j])}
+    with fxflow.config.override(explicit_x64_dtypes="truncate"):
+        checkpoint.save(tmp_path, host)
+        assert_same(checkpoint.restore(tmp_path), host)
+        assert_same(checkpoint.restore(tmp_path, host), host)
+        assert_same(checkpoint.restore(tmp_path, mmap=True), host)
+        like = {"x": fnp.zeros(2)}
+        found = checkpoint.restore(tmp_path, like, unused="ignore")["x"]
+    assert (found.dtype, found.tolist()) == (np.float32, [np.float32(0.1), 1.5])
+
+
 def test_weak_types_stay(tmp_path: Path) -> None:
     weak = fxflow.jit(lambda: 0.5)()
     checkpoint.save(tmp_path, {"w": weak})
