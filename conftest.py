@@ -11,6 +11,8 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import zlib
+from pathlib import Path
 from typing import Any
 
 # Read when fxflow and matplotlib are first imported, so set before that.
@@ -64,6 +66,28 @@ def _is_shown_elsewhere(item: pytest.Item) -> bool:
     if not hasattr(shown, "__wrapped__") or not inspect.isfunction(shown):
         return False
     return inspect.unwrap(shown).__globals__ is not vars(module)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that draws a share of the files."""
+    parser.addoption(
+        "--draw-files",
+        default="1/1",
+        metavar="SEED/PARTS",
+        help="run only the files of one part in PARTS, which SEED chooses",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out the files that `--draw-files` does not draw."""
+    seed, parts = map(int, config.getoption("--draw-files").split("/"))
+    if parts == 1 or collection_path.suffix != ".py":
+        return None
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    is_shared = collection_path.name in ("conftest.py", "__init__.py")
+    return (
+        None if is_shared or zlib.crc32(name.encode()) % parts == seed % parts else True
+    )
 
 
 def pytest_unconfigure() -> None:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The tests in one command: sets up environments outside the checkout, then runs
-# linters, types, the suite (with doctests, notebooks, docs), and the smoke tests on each
-# further Python that this machine has. Arguments go to pytest, and then nothing else runs.
+# The tests in one command: sets up environments outside the checkout, then runs linters,
+# types, and the suite (with doctests, notebooks, docs). Of further Pythons that this
+# machine has, the newest runs a third of the suite's files, and the others the smoke
+# tests. Arguments go to pytest, and then nothing else runs.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
@@ -36,19 +37,37 @@ step "types (half a minute)"
 "$python" -m mypy
 
 main=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+others=() newest=
 for version in 3.11 3.12 3.13; do
-    base=$(find_python "$version")
-    if [[ $version == "$main" || -z $base ]]; then continue; fi
-    step "smoke test on Python $version (20 s)"
-    suite=$python
-    make_environment smoke smoke "700 MB" "$base"
-    "$python" -m pytest -q tests/test_smoke.py
-    python=$suite
+    if [[ $version != "$main" && -n $(find_python "$version") ]]; then
+        others+=("$version") newest=$version
+    fi
 done
 
-# Last, so that pytest's closing line closes the output. A file stays on one worker, so
-# that its tests share what they compile; the files go in order, since the long ones
-# (tests/distributed, tests/programs) are not those with most tests.
-step "suite on Python $main (about 20 minutes)"
-"$python" -m pytest -q --durations=10 \
-    --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+#   run_suite [ARGUMENT...]
+#
+# A file stays on one worker, so that its tests share what they compile; the files go in
+# order, since the long ones (tests/distributed, tests/programs) are not those with most
+# tests.
+run_suite() {
+    "$python" -m pytest -q --durations=10 \
+        --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"
+}
+
+suite=$python
+for version in "${others[@]}"; do
+    if [[ $version == "$newest" ]]; then
+        step "a third of the suite on Python $version (6 minutes)"
+        make_environment test test "2.4 GB" "$(find_python "$version")"
+        run_suite --draw-files "${FXFLOW_DRAW_FILES:-0/3}"
+    else
+        step "smoke test on Python $version (20 s)"
+        make_environment smoke smoke "700 MB" "$(find_python "$version")"
+        "$python" -m pytest -q tests/test_smoke.py
+    fi
+done
+python=$suite
+
+# Last, so that pytest's closing line closes the output.
+step "suite on Python $main (15 minutes)"
+run_suite
