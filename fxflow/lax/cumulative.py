@@ -25,11 +25,12 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd import layouts
 from fxflow.lax import _extrema_host
 from fxflow.lax.axes import canonical_axis
+from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full_like
-from fxflow.lax.elementwise import add, max, min, mul, sub
-from fxflow.lax.exponential import exp, log1p
+from fxflow.lax.elementwise import add, max, min, mul, neg, sub
+from fxflow.lax.exponential import exp, log1p, logistic
 from fxflow.lax.families import (
     ADDED,
     ANY,
@@ -262,8 +263,15 @@ class CumLogSumExp(Cumulative):
         return add(large, log1p(exp(_gap(small, large))))
 
     def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
-        """The shares exp(before - out) and exp(x - out)."""
-        return exp(_gap(before, out)), exp(_gap(x, out))
+        """The shares exp(before - out) and exp(x - out), of equal infinities 1 and 1.
+
+        As logistic functions: differences of the result would cancel in derivatives.
+        """
+        ahead = _gap(before, x)
+        infinite = bitwise_and(eq(before, x), eq(x, out))
+        shares = logistic(ahead), logistic(neg(ahead))
+        before, x = (select(infinite, full_like(s, 1), s) for s in shares)
+        return before, x
 
 
 def _gap(x: Any, y: Any) -> Any:

@@ -196,7 +196,14 @@ def soft_sign(x: ArrayLike) -> Array:
 
     Source: Bergstra et al. 2009.
     """
-    return fnp.divide(x, fnp.add(fnp.abs(x), 1))
+    x = _inexact("soft_sign", x)
+    size = fnp.abs(x)
+    large = fnp.greater(size, 1)
+    # Beyond 1 by the reciprocal: there the quotient's derivative would cancel.
+    inverse = fnp.divide(1, fnp.where(large, x, 1))
+    far = fnp.divide(fnp.sign(x), fnp.add(fnp.abs(inverse), 1))
+    near = fnp.where(large, 0, x)
+    return fnp.where(large, far, fnp.divide(near, fnp.add(fnp.abs(near), 1)))
 
 
 @library()
@@ -360,9 +367,13 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = _inexact("gelu", x)
     if approximate:
-        cubic = fnp.multiply(0.044715, lax.integer_pow(x, 3))
-        inner = fnp.multiply(math.sqrt(2 / math.pi), fnp.add(x, cubic))
-        return fnp.multiply(x, fnp.multiply(0.5, fnp.add(1.0, fnp.tanh(inner))))
+        # x σ(2u) is x (1 + tanh u) / 2 without the sum, which cancels far below 0.
+        # Beyond 30 the logistic function is 0 or 1, and the cube might overflow.
+        is_complex = dtypes.is_complex(typeof(x).dtype)
+        near = x if is_complex else fnp.clip(x, -30.0, 30.0)
+        cubic = fnp.multiply(0.044715, fnp.power(near, 3))
+        inner = fnp.multiply(2 * math.sqrt(2 / math.pi), fnp.add(near, cubic))
+        return fnp.multiply(x, lax.logistic(inner))
     tail = lax.erfc(fnp.multiply(fnp.negative(x), math.sqrt(0.5)))
     return fnp.multiply(fnp.multiply(0.5, x), tail)
 
@@ -415,13 +426,21 @@ def squareplus(x: ArrayLike, b: Any = 4) -> Array:
     Source: Barron 2021.
     """
     x = _inexact("squareplus", x)
-    root = fnp.sqrt(fnp.add(fnp.square(x), b))
     if dtypes.is_complex(typeof(x).dtype):
+        root = fnp.sqrt(fnp.add(fnp.square(x), b))
         return fnp.divide(fnp.add(x, root), 2)
-    # Below 0 the sum would cancel.
-    above = fnp.add(root, fnp.abs(x))
-    below = fnp.divide(b, above)
-    return fnp.divide(fnp.where(fnp.less(x, 0), below, above), 2)
+    # The rectifier plus b / (2 (|x| + √(x² + b))): nothing cancels, and far from 0 the
+    # root is |x| √(1 + b / x²), of numbers that do not overflow.
+    size = fnp.abs(x)
+    large = fnp.greater(size, 1)
+    unit = fnp.where(large, size, 1)
+    near = fnp.where(large, 1, size)
+    part = fnp.divide(fnp.divide(b, unit), unit)
+    root = fnp.multiply(unit, fnp.sqrt(fnp.add(fnp.square(near), part)))
+    whole = fnp.add(size, root)
+    whole = fnp.where(fnp.equal(whole, 0), 1, whole)
+    rest = fnp.divide(fnp.multiply(0.5, b), whole)
+    return fnp.add(fnp.where(fnp.less(x, 0), 0, x), rest)
 
 
 @library()

@@ -13,6 +13,7 @@ from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import ArrayLike, Axes, convert, promote_inexact
 from fxflow.numpy.elementary import flat_at_zero
+from fxflow.numpy.polar_factors import nuclear_norm
 from fxflow.numpy.reductions import accumulated, length, max, min, sum
 from fxflow.numpy.selection import choose_between
 
@@ -72,9 +73,12 @@ def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Ar
     elif order in (2, -2, "nuc"):
         rest = tuple(i for i in range(x.aval.ndim) if i not in (rows, columns))
         moved = lax.transpose(x, (*rest, rows, columns))
-        values: Any = lax.linalg.svd(moved, compute_uv=False)
-        pick = sum if order == "nuc" else _greatest if order > 0 else _least
-        out = pick(values, (values.aval.ndim - 1,))
+        if order == "nuc":
+            out = nuclear_norm(moved)
+        else:
+            values: Any = lax.linalg.svd(moved, compute_uv=False)
+            pick = _greatest if order > 0 else _least
+            out = pick(values, (values.aval.ndim - 1,))
         if keepdims:
             out = lax.expand_dims(out, tuple(sorted((rows, columns))))
         return out

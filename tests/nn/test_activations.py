@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import nn
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.nn import golden
@@ -148,3 +149,22 @@ def test_hard_tanh_of_unsigned_integers() -> None:
     x = np.array([0, 5], np.uint8)
     for run in (nn.hard_tanh, fxflow.jit(nn.hard_tanh)):
         assert run(x).tolist() == [0, 1] and run(x).dtype == np.uint8
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    "name", ["gelu", "soft_sign", "squareplus", "softplus", "silu"]
+)
+def test_far_from_zero_nothing_cancels_or_overflows(name: str, dtype: str) -> None:
+    """Values and two derivatives are those of 64 bits, up to rounding."""
+    f = getattr(nn, name)
+    info = fnp.finfo(dtype)
+    x = np.array([-300, -40, -9, -5, -1, 1, 5, 9, 40, 300]).astype(fnp.dtype(dtype))
+    eps, least = float(info.eps), 8 * float(info.tiny)
+    for g in (f, fxflow.grad(f), fxflow.grad(fxflow.grad(f))):
+        got = np.asarray(fxflow.jit(fxflow.vmap(g))(x)).astype("f8")
+        with fxflow.config.override(x64=True):
+            want = np.asarray(fxflow.vmap(g)(x.astype("f8")))
+        # An exponential of a number of size x has that many roundings.
+        share = eps * (30 + 100 * np.abs(x.astype("f8")))
+        assert (np.abs(got - want) <= share * np.abs(want) + least).all()

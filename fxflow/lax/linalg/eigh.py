@@ -154,7 +154,9 @@ def eigh(
       ArgumentError: the range is not within 0 and n.
 
     Special cases:
-      Eigenvectors of equal eigenvalues have no derivative: it is inf or NaN.
+      Eigenvectors of equal eigenvalues have no derivative: it is inf or NaN, also that
+      of functions that do not depend on which vectors are chosen, and so is the second
+      derivative of the eigenvalues, even of their sum (take `trace`).
 
     Example:
       >>> v, w = eigh(np.float32([[2, 1], [1, 2]]))

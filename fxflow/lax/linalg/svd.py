@@ -313,7 +313,10 @@ def svd(
         is not square.
 
     Special cases:
-      Vectors of equal singular values have no derivative: it is inf or NaN.
+      Vectors of equal singular values have no derivative: it is inf or NaN, also that
+      of functions that do not depend on which vectors are chosen. There,
+      `scipy.linalg.polar`, `numpy.linalg.pinv`, `lstsq` and the nuclear norm have the
+      right one.
 
     Example:
       >>> print(svd(np.float32([[0, 2], [1, 0]]), compute_uv=False))

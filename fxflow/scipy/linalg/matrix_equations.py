@@ -15,8 +15,9 @@ from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose
-from fxflow.numpy.linalg import eigh, eigvalsh, svd
+from fxflow.numpy.linalg import eigh, eigvalsh
 from fxflow.numpy.linalg._matrices import adjoint
+from fxflow.numpy.polar_factors import unitary_factor
 from fxflow.numpy.products import matmul
 from fxflow.scipy.linalg._matrices import matrix_of
 from fxflow.scipy.linalg.decompositions import qr
@@ -145,21 +146,23 @@ def polar(
       Array([[2., 0.],
              [0., 2.]], dtype=float32)
 
-    Source: `scipy.linalg.polar`.
+    Special cases:
+      Equal singular values have the derivatives of others, unlike in `svd`; zero ones
+      have none, and 0 is taken for it.
+
+    Source: `scipy.linalg.polar`. The derivatives solve equations with P.
     """
     if side not in ("left", "right"):
         raise ArgumentError(f'polar: side must be "left" or "right", got {side!r}')
     if method not in ("qdwh", "svd"):
         raise ArgumentError(f'polar: method must be "qdwh" or "svd", got {method!r}')
     x = matrix_of("polar", a)
-    w, s, vh = svd(x, full_matrices=False)
-    unitary = matmul(w, vh)
-    size = convert(s, x.aval.dtype)[..., None, :]
+    unitary = unitary_factor(x)
     if side == "right":
-        positive = matmul(adjoint(vh) * size, vh)
+        positive = matmul(adjoint(unitary), x)
     else:
-        positive = matmul(w * size, adjoint(w))
-    return unitary, positive
+        positive = matmul(x, adjoint(unitary))
+    return unitary, (positive + adjoint(positive)) * 0.5
 
 
 @library("func", "disp")
