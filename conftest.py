@@ -83,11 +83,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     seed, parts = map(int, config.getoption("--draw-files").split("/"))
     if parts == 1 or collection_path.suffix != ".py":
         return None
+    if collection_path.name in ("conftest.py", "__init__.py"):
+        return None
     name = collection_path.relative_to(config.rootpath).as_posix()
-    is_shared = collection_path.name in ("conftest.py", "__init__.py")
-    return (
-        None if is_shared or zlib.crc32(name.encode()) % parts == seed % parts else True
-    )
+    drawn = zlib.crc32(name.encode()) % parts == seed % parts
+    return None if drawn else True
 
 
 def pytest_unconfigure() -> None:

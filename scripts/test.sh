@@ -29,7 +29,7 @@ find_python() {
 
 step() { printf '\n== %s\n' "$*"; }
 
-echo "About 25 minutes on 2 cores: lint and types 1, other Pythons 3, the suite the rest."
+echo "About 25 minutes on 2 cores: lint and types 1, other Pythons 7, the suite the rest."
 step "lint"
 "$python" -m ruff check .
 "$python" -m ruff format --check .
@@ -59,7 +59,7 @@ for version in "${others[@]}"; do
     if [[ $version == "$newest" ]]; then
         step "a third of the suite on Python $version (6 minutes)"
         make_environment test test "2.4 GB" "$(find_python "$version")"
-        run_suite --draw-files "${FXFLOW_DRAW_FILES:-0/3}"
+        run_suite --draw-files 0/3
     else
         step "smoke test on Python $version (20 s)"
         make_environment smoke smoke "700 MB" "$(find_python "$version")"
