@@ -516,6 +516,43 @@ class TracedVJPRule:
         return results[:count], [*consts, *results[count:]], self.backward
 
 
+class DeferredRule:
+    """A rule that is traced when it is first used, because it captured traced values.
+
+    Args:
+      make: traces it.
+      captured: those values: pass them on as operands.
+    """
+
+    def __init__(self, make: Callable[[], Any], captured: Sequence[Any]) -> None:
+        self._make, self._captured = make, list(captured)
+        self._rule: Any = None
+
+    def _traced(self, consts: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """Returns the traced rule and what it captured, as operands are here."""
+        if self._rule is None:
+            self._rule = self._make()
+        given = dict(zip(map(id, self._captured), consts, strict=True))
+        return self._rule, [given.get(id(c), c) for c in self._rule.consts]
+
+    def __call__(
+        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """See `JVPRule`."""
+        rule, consts = self._traced(consts)
+        outs: tuple[list[Any], list[Any]] = rule(consts, primals, tangents)
+        return outs
+
+    def forward(
+        self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        """See `VJPRule`."""
+        rule, consts = self._traced(consts)
+        outs: tuple[list[Any], list[Any], Backward]
+        outs = rule.forward(consts, primals, active)
+        return outs
+
+
 class _TracedBackward:
     def __init__(
         self, graph: Graph, live: Sequence[bool], zeros: Sequence[Zero | None]

@@ -6,6 +6,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import (
     Any,
     ClassVar,
@@ -28,7 +29,7 @@ from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.source import name_of
 from fxflow.core.tree.paths import difference
 from fxflow.errors import ArgumentError, TreeError
-from fxflow.lax.custom_rules import memo_beside
+from fxflow.lax.custom_rules import DeferredRule, memo_beside
 from fxflow.transforms.arguments import (
     Bindable,
     as_indices,
@@ -160,12 +161,13 @@ class CustomFunction(Bindable[P, R]):
         call, leaves, body = self.traced(values)
         captured: list[Any] = []
         # Calls share the graph; a rule that captures tracers is for this one alone.
-        if self.captures and captures_tracers((*passes, call.fixed)):
+        if self.captures and (tracers := captured_tracers((*passes, call.fixed))):
             direct = self._rule(call)
             rule, captured = self.as_traced(
                 (*passes, *call.fixed, *call.in_avals),
                 direct,
                 lambda: self._recorded(direct, call),
+                tracers,
             )
         else:
             rule = self._rule_beside(body.graph, passes, call)
@@ -262,24 +264,34 @@ class CustomFunction(Bindable[P, R]):
         return Call(positions, fixed, in_tree, avals, body.out_tree, outs), leaves, body
 
     def as_traced(
-        self, key: tuple[Any, ...], direct: Any, make: Callable[[], Any]
+        self,
+        key: tuple[Any, ...],
+        direct: Any,
+        make: Callable[[], Any],
+        tracers: list[Any],
     ) -> tuple[Any, list[Any]]:
         """Returns a rule that captured traced values as graphs, and those values.
 
         A rule may call its own function. While it is traced, that call must not trace
         it once more: it first refers to the user's rule, and if there was such a call,
-        the rule is traced a second time, with the call referring to the result.
+        the rule is traced a second time, with the call referring to the result. If it
+        calls its function with ever new functions (the backward pass of a fixed point
+        is one of another function), the rules of those are traced when they are used:
+        only as many as there are orders of derivatives.
 
         Args:
           key: what the rule depends on.
           direct: the user's rule.
           make: traces it.
+          tracers: what it captured, as far as one can see.
         """
         for known, rule, consts in reversed(self._tracing):
             if len(known) == len(key) and all(map(operator.is_, known, key)):
                 # The rule calls its own function, from within `make` below.
                 self._called = True
                 return rule, consts
+        if self._tracing:
+            return DeferredRule(make, tracers), tracers
         self._called = False
         self._tracing.append((key, direct, []))
         try:
@@ -302,35 +314,35 @@ def arrays(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def captures_tracers(function: Any) -> bool:
-    """Returns whether a function refers to traced values from outside."""
-    return _captures(function, set())
+def captured_tracers(function: Any) -> list[Tracer]:
+    """Returns the traced values from outside that a function refers to."""
+    found: dict[int, Tracer] = {}
+    _add_captured(function, found, set())
+    return list(found.values())
 
 
-def _captures(value: Any, seen: set[int]) -> bool:
+def _add_captured(value: Any, found: dict[int, Tracer], seen: set[int]) -> None:
     if isinstance(value, Tracer):
-        return True
+        found[id(value)] = value
+        return
     if id(value) in seen:
-        return False
+        return
     # Functions refer to each other, and to themselves.
     seen.add(id(value))
+    parts: list[Any] = []
     if isinstance(value, functools.partial):
-        parts = (value.func, *value.args, *value.keywords.values())
-        return any(_captures(part, seen) for part in parts)
-    if isinstance(value, types.MethodType):
-        return _captures(value.__self__, seen) or _captures(value.__func__, seen)
-    if isinstance(value, types.FunctionType):
+        parts = [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, types.MethodType):
+        parts = [value.__self__, value.__func__]
+    elif isinstance(value, types.FunctionType):
         for cell in value.__closure__ or ():
-            try:
-                content = cell.cell_contents
-            except ValueError:
-                continue
-            if _captures(content, seen):
-                return True
-        return any(_captures(default, seen) for default in value.__defaults__ or ())
-    if isinstance(value, list | tuple | dict) or tree.is_tree_node(type(value)):
-        return any(_captures(leaf, seen) for leaf in tree.leaves(value))
-    return False
+            with suppress(ValueError):  # the name is bound later
+                parts.append(cell.cell_contents)
+        parts += value.__defaults__ or ()
+    elif isinstance(value, list | tuple | dict) or tree.is_tree_node(type(value)):
+        parts = tree.leaves(value)
+    for part in parts:
+        _add_captured(part, found, seen)
 
 
 # -- what rules return -----------------------------------------------------------------

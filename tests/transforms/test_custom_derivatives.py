@@ -87,11 +87,11 @@ def test_closure_convert_hoists_only_what_is_traced_and_inexact():
 
 
 def test_converted_closures_capture_nothing():
-    from fxflow.transforms.custom_function import captures_tracers
+    from fxflow.transforms.custom_function import captured_tracers
 
     def f(x):
         converted, captured = fxflow.closure_convert(lambda y: x * y, 1.0)
-        assert len(captured) == 1 and not captures_tracers(converted)
+        assert len(captured) == 1 and not captured_tracers(converted)
         return converted(2.0, *captured)
 
     assert fxflow.grad(f)(3.0) == 2.0

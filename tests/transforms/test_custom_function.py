@@ -7,12 +7,13 @@ import functools
 import numpy as np
 import pytest
 
-from fxflow import custom_jvp, custom_vjp, grad, jit, typeof
+import fxflow
+from fxflow import custom_jvp, custom_vjp, grad, jit, lax, typeof
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.tree import structure
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.transforms import custom_function
-from fxflow.transforms.custom_function import captures_tracers
+from fxflow.transforms.custom_function import captured_tracers
 
 F32 = Aval((2,), np.dtype(np.float32))
 
@@ -59,13 +60,13 @@ def test_captured_tracers_are_seen():
             def method(self):
                 return 0
 
-        found["closure"] = captures_tracers(plain)
-        found["list"] = captures_tracers(lambda: listed)
-        found["nested"] = captures_tracers(lambda: plain)
-        found["default"] = captures_tracers(default)
-        found["partial"] = captures_tracers(functools.partial(max, x))
-        found["nothing"] = captures_tracers(lambda: found)
-        found["method"] = captures_tracers(Owner().method)
+        found["closure"] = bool(captured_tracers(plain))
+        found["list"] = bool(captured_tracers(lambda: listed))
+        found["nested"] = bool(captured_tracers(lambda: plain))
+        found["default"] = bool(captured_tracers(default))
+        found["partial"] = bool(captured_tracers(functools.partial(max, x)))
+        found["nothing"] = bool(captured_tracers(lambda: found))
+        found["method"] = bool(captured_tracers(Owner().method))
         return x
 
     jit(trace)(1.0)
@@ -86,3 +87,60 @@ def test_checks():
     assert custom_function.same_structure(structure((0, 0)), (1, 2), "r") == [1, 2]
     with pytest.raises(TreeError, match="r must have the structure of the result"):
         custom_function.same_structure(structure((0, 0)), [1, 2], "r")
+
+
+@functools.partial(fxflow.custom_vjp, nondiff_argnums=(0,))
+def fixed_point(f, a, start):
+    """The x at which `f(a, x)` is x; its backward pass is a fixed point as well."""
+    going = lambda c: abs(c[0] - c[1]) > 1e-6
+    step = lambda c: (c[1], f(a, c[1]))
+    return lax.while_loop(going, step, (start, f(a, start)))[1]
+
+
+def fixed_point_forward(f, a, start):
+    found = fixed_point(f, a, start)
+    return found, (a, found)
+
+
+def fixed_point_backward(f, kept, ct):
+    a, found = kept
+    by_a = fxflow.vjp(lambda a: f(a, found), a)[1]
+    start = (a, found, ct)
+    total = fixed_point(functools.partial(backward_step, f), start, ct)
+    return by_a(total)[0], 0 * found
+
+
+def backward_step(f, packed, u):
+    a, found, ct = packed
+    return ct + fxflow.vjp(lambda x: f(a, x), found)[1](u)[0]
+
+
+fixed_point.defvjp(fixed_point_forward, fixed_point_backward)
+
+
+def root(a, one=1.0):
+    return fixed_point(lambda a, x: 0.5 * (x * one + a / x), a, a)
+
+
+SLOPES = {1: 0.35355339, 2: -0.08838835, 3: 0.06629126}
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_rule_that_calls_its_function_with_ever_new_functions(order):
+    """They close over traced values: each rule is traced when it is used."""
+
+    def slope(a, one):
+        f = lambda a: root(a, one)
+        for _ in range(order):
+            f = fxflow.grad(f)
+        return f(a)
+
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-4)
+    close(slope(2.0, 1.0), SLOPES[order])
+    close(fxflow.jit(slope)(2.0, 1.0), SLOPES[order])
+    ones = np.ones(2, np.float32)
+    close(fxflow.vmap(slope, (None, 0))(2.0, ones), [SLOPES[order]] * 2)
+    if order == 2:
+        one = lambda a: (a > 0).astype("int32")
+        inner = fxflow.jit(fxflow.grad(lambda a: root(a, one(a))))
+        close(fxflow.grad(inner)(2.0), SLOPES[order])
