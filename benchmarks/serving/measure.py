@@ -26,7 +26,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from servers import HERE, ROOT, Server, bodies, fxflow, load, peer, streaming
+from peers import FORMS
+from servers import (
+    HERE,
+    LIBRARIES,
+    ROOT,
+    Server,
+    bodies,
+    fxflow,
+    load,
+    peer,
+    streaming,
+)
 from weights import MODELS
 
 OBJECTIVE = 20.0  # ms
@@ -236,8 +247,15 @@ def replicas(models: list[str], rounds: int) -> Any:
     return several(models, {n: ["--replicas", n] for n in counts}, rounds)
 
 
+#: Forms of a handler that differ for a kind of body: only JSON has a parser.
+HANDLERS = {"json": tuple(FORMS), "binary": ("async", "threads", "workers")}
+
+
 def peers(models: list[str], names: list[str], forms: list[str]) -> Any:
-    """(h) The same models behind other servers."""
+    """(h) The same models behind other servers, libraries in each form of a handler.
+
+    Of a library's forms the best is told as the library's, with its name.
+    """
     found = Found()
     for model in models:
         for form in forms:
@@ -246,16 +264,32 @@ def peers(models: list[str], names: list[str], forms: list[str]) -> Any:
                 found[f"{key}, fxflow"] = throughput(server, bodies(f"v2 {form}"))
             for name in names:
                 asked = bodies("v2 json" if name == "mlserver" else form)
-                with peer(name, model, form) as server:
-                    found[f"{key}, {name}"] = throughput(server, asked)
-    rows = [
-        [key, of["rate"], of["closed"], of["p99"], of["server_us"] + of["others_us"]]
-        for key, of in found.items()
-    ]
-    table(
-        ["model, body, server", "requests/s", "closed loop", "p99, ms", "CPU µs"], rows
-    )
+                if name not in LIBRARIES:
+                    with peer(name, model, form) as server:
+                        found[f"{key}, {name}"] = throughput(server, asked)
+                    continue
+                tried = {}
+                for handler in HANDLERS[form]:
+                    with peer(f"{name}/{handler}", model, form) as server:
+                        of = throughput(server, asked)
+                    tried[handler] = found[f"{key}, {name}/{handler}"] = of
+                best = best_of(tried)
+                found[f"{key}, {name}"] = {**tried[best], "handler": best}
+    rows = []
+    for key, of in found.items():
+        ours = found[f"{key.rpartition(', ')[0]}, fxflow"]
+        ratio = ours["rate"] / of["rate"] if of["rate"] else None
+        cpu = of["server_us"] + of["others_us"]
+        what = FORMS.get(of.get("handler", key.rpartition("/")[2]), "")
+        rows.append([key, what, of["rate"], of["closed"], of["p99"], cpu, ratio])
+    heads = ["model, body, server", "handler", "requests/s", "closed loop", "p99, ms"]
+    table([*heads, "CPU µs", "fxflow / it"], rows)
     return found
+
+
+def best_of(tried: dict[str, dict[str, Any]]) -> str:
+    """The form with the highest rate within the objective, or else of a closed loop."""
+    return max(tried, key=lambda form: (tried[form]["rate"], tried[form]["closed"]))
 
 
 def streams(models: list[str], rounds: int) -> Any:

@@ -1,11 +1,13 @@
 """The same four models behind other servers, each as its documentation shows it.
 
-    python peers.py fastapi LIBRARY MODEL        # jax, torch or onnxruntime
+    PORT=8000 python peers.py fastapi LIBRARY MODEL FORM   # jax, torch or onnxruntime
     PORT=8000 python peers.py ray MODEL
 
-`mlserver` and `bentoml` are started by their own commands, which import the classes
-below. A model is called as one call of its library: compiled (JAX), in inference mode
-(PyTorch) or as a session (onnxruntime), with one thread, as fxflow's has one.
+Under FastAPI a handler has several forms (`FORMS`), and which is the fastest depends on
+the model and the machine, so all are measured. `mlserver` and `bentoml` are started by
+their own commands, which import the classes below. A model is called as one call of its
+library: compiled (JAX), in inference mode (PyTorch) or as a session (onnxruntime), with
+one thread, as fxflow's has one.
 """
 
 import os
@@ -169,34 +171,76 @@ def warm(run: Any) -> Any:
 # -- servers ---------------------------------------------------------------------------
 
 
-def fastapi(library: str, name: str) -> None:
-    """A plain handler for each form of body, under uvicorn."""
-    import uvicorn
+#: Form of a handler under FastAPI → what it is, for tables. In all of them a call of
+#: the library has one thread, and requests are not joined into batches.
+FORMS = {
+    "async": "async def, called in the event loop; pydantic; 1 process",
+    "lean": "async def, called in the event loop; orjson, no pydantic; 1 process",
+    "threads": "def, called in a pool of threads; pydantic; 1 process",
+    "workers": "lean, in a process for each core",
+}
+
+
+def app() -> Any:
+    """The application of FastAPI that the environment's variables name."""
+    import orjson
     from fastapi import FastAPI, Request, Response
     from pydantic import BaseModel
 
+    library, name, form = (os.environ[v] for v in ("LIBRARY", "MODEL", "FORM"))
     run = warm(MAKERS[library](name))
-    app = FastAPI()
+    made = FastAPI()
+    numbers = orjson.OPT_SERIALIZE_NUMPY
 
     class Given(BaseModel):
         x: list[list[float]]
 
-    @app.post("/json")
+    def answered(body: bytes) -> Response:
+        x = np.frombuffer(body, np.float32).reshape(-1, PIXELS)
+        return Response(run(x).tobytes(), media_type="application/octet-stream")
+
     async def of_json(given: Given) -> dict[str, list[list[float]]]:
         return {"y": run(np.array(given.x, np.float32)).tolist()}
 
-    @app.post("/binary")
+    def of_json_in_a_thread(given: Given) -> dict[str, list[list[float]]]:
+        return {"y": run(np.array(given.x, np.float32)).tolist()}
+
+    async def of_json_lean(request: Request) -> Response:
+        x = np.array(orjson.loads(await request.body())["x"], np.float32)
+        y = np.ascontiguousarray(run(x))
+        text = orjson.dumps({"y": y}, option=numbers)
+        return Response(text, media_type="application/json")
+
     async def of_bytes(request: Request) -> Response:
-        x = np.frombuffer(await request.body(), np.float32).reshape(-1, PIXELS)
-        return Response(run(x).tobytes(), media_type="application/octet-stream")
+        return answered(await request.body())
 
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            port = self.servers[0].sockets[0].getsockname()[1]
-            print(f"up at http://127.0.0.1:{port}", file=sys.stderr, flush=True)
+    async def of_bytes_in_a_thread(request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
 
-    Server(uvicorn.Config(app, port=0, access_log=False, log_config=None)).run()
+        return await run_in_threadpool(answered, await request.body())
+
+    json_handlers = {"async": of_json, "threads": of_json_in_a_thread}
+    made.post("/json")(json_handlers.get(form, of_json_lean))
+    threads = form == "threads"
+    made.post("/binary")(of_bytes_in_a_thread if threads else of_bytes)
+    return made
+
+
+def fastapi(library: str, name: str, form: str) -> None:
+    """A handler for each kind of body, under uvicorn with uvloop and httptools."""
+    import uvicorn
+
+    os.environ |= {"LIBRARY": library, "MODEL": name, "FORM": form}
+    uvicorn.run(
+        "peers:app",
+        factory=True,
+        port=int(os.environ["PORT"]),
+        workers=len(os.sched_getaffinity(0)) if form == "workers" else 1,
+        loop="uvloop",
+        http="httptools",
+        access_log=False,
+        log_config=None,
+    )
 
 
 def ray(name: str) -> None:

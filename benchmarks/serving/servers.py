@@ -169,11 +169,14 @@ def streaming(streams: int) -> Iterator[Server]:
             yield server
 
 
+#: Libraries that are called in handlers, each in several forms (`peers.FORMS`).
+LIBRARIES = ("jax", "torch", "onnxruntime")
+FASTAPI = ("fastapi", "uvicorn[standard]", "orjson")
 #: A peer → the packages of its environment.
 REQUIREMENTS = {
-    "jax": ["fastapi", "uvicorn[standard]", "jax==0.10.2", "jaxlib==0.10.2"],
-    "torch": ["fastapi", "uvicorn[standard]", "torch==2.13.0", "numpy"],
-    "onnxruntime": ["fastapi", "uvicorn[standard]", "onnx", "onnxruntime"],
+    "jax": [*FASTAPI, "jax==0.10.2", "jaxlib==0.10.2"],
+    "torch": [*FASTAPI, "torch==2.13.0", "numpy"],
+    "onnxruntime": [*FASTAPI, "onnx", "onnxruntime"],
     "mlserver": ["mlserver", "onnx", "onnxruntime"],
     "bentoml": ["bentoml", "onnx", "onnxruntime"],
     "ray": ["ray[serve]==2.60.0", "onnx", "onnxruntime"],
@@ -188,16 +191,19 @@ def peer(name: str, model: str, form: str) -> Iterator[Server]:
     """Another server with the same model.
 
     Args:
-      name: of `REQUIREMENTS`; the libraries are plain handlers under FastAPI.
+      name: of `REQUIREMENTS`; the libraries are handlers under FastAPI, in the form of
+        `peers.FORMS` that follows a slash, as in ``torch/threads`` (default: async).
       model: of `weights.MODELS`.
       form: of the bodies (see `bodies`).
     """
+    name, _, handler = name.partition("/")
     python = Path(run.environment(f"serving_{name}"))
     port = free_port()
     shared = {"MODEL": model, "PORT": str(port)}
-    if name in ("jax", "torch", "onnxruntime"):
+    if name in LIBRARIES:
         command = [str(python), "peers.py", "fastapi", name, model]
-        with started(command, f"/{form}", form) as server:
+        command.append(handler or "async")
+        with started(command, f"/{form}", form, port, **shared) as server:
             yield server
     elif name == "ray":
         command = [str(python), "peers.py", "ray", model]

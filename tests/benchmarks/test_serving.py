@@ -27,6 +27,34 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("load")
 
 
+def test_a_peer_is_measured_in_its_best_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the script adds to it
+    measure = importlib.import_module("measure")
+    assert set(measure.HANDLERS["json"]) == set(measure.FORMS)
+    assert set(measure.HANDLERS["binary"]) < set(measure.FORMS)
+    asked = []
+
+    @contextmanager
+    def peer(name: str, model: str, form: str) -> Iterator[str]:
+        asked.append(name)
+        yield name
+
+    rates = {"async": (0.0, 90.0), "lean": (50.0, 80.0), "threads": (50.0, 70.0)}
+
+    def throughput(server: str, _: Any) -> dict[str, Any]:
+        rate, closed = rates.get(server.partition("/")[2], (40.0, 95.0))
+        times = {"p99": 1.0, "server_us": 1.0, "others_us": 1.0}
+        return {"rate": rate, "closed": closed, **times}
+
+    monkeypatch.setattr(measure, "peer", peer)
+    monkeypatch.setattr(measure, "fxflow", lambda *_: peer("fxflow", "", ""))
+    monkeypatch.setattr(measure, "throughput", throughput)
+    found = measure.peers(["linear"], ["onnxruntime"], ["json"])
+    assert asked == ["fxflow", *(f"onnxruntime/{form}" for form in measure.FORMS)]
+    assert found["linear, json, onnxruntime"]["handler"] == "lean"
+
+
 @contextmanager
 def answering(answer: Callable[[bytes], bytes]) -> Iterator[int]:
     """A server that answers one connection after the other; its port."""
