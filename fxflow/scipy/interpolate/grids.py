@@ -8,6 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.tree import register_pytree_node_class
@@ -25,21 +27,23 @@ class RegularGridInterpolator:
     It is a pytree, so it passes through `jit`, `grad` and `vmap`.
 
     Args:
-      points: for each axis of the grid an ascending real array-like[n], n ≥ 2.
+      points: for each axis of the grid a strictly ascending or descending real
+        array-like[n], n ≥ 2.
       values: array-like[n1, …, nd, ...]: of the function at the points of the grid.
       method: "linear" or "nearest".
       bounds_error: not supported: compiled programs raise no errors.
       fill_value: what there is outside of the grid; None continues the outermost cells.
 
     Attributes:
-      grid: the points.
-      values: the values.
+      grid: the points, ascending.
+      values: the values, in the order of the grid.
       method: the method.
       bounds_error: False.
       fill_value: the value outside.
 
     Raises:
-      ArgumentError: there is no such method, or `bounds_error` is asked for.
+      ArgumentError: there is no such method, `bounds_error` is asked for, or points
+        neither ascend nor descend.
       ShapeError: points and values do not fit.
 
     Example:
@@ -80,7 +84,11 @@ class RegularGridInterpolator:
                 f"{_NAME}: each axis must have a vector of at least two points, "
                 f"got {', '.join(str(p.aval) for p in grid)} for {data.aval}"
             )
-        self.grid, self.values, self.method = grid, data, method
+        ordered = []
+        for k, p in enumerate(grid):
+            p, data = _ascending(p, data, k)
+            ordered.append(p)
+        self.grid, self.values, self.method = tuple(ordered), data, method
         self.bounds_error, self.fill_value = False, fill_value
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
@@ -150,6 +158,23 @@ class RegularGridInterpolator:
         if self.fill_value is not None:
             out = fnp.where(spread(outside), self.fill_value, out)
         return convert(fnp.where(spread(lost), fnp.nan, out), dtype)
+
+
+def _ascending(points: Array, values: Array, axis: int) -> tuple[Array, Array]:
+    """Returns points of an axis in ascending order, and the values in that order."""
+    if type(points) is Array:
+        steps = np.diff(np.asarray(points))
+        if np.all(steps > 0):
+            return points, values
+        if not np.all(steps < 0):
+            raise ArgumentError(
+                f"{_NAME}: points of axis {axis} must be strictly ascending or "
+                "descending"
+            )
+        return fnp.flip(points), fnp.flip(values, axis)
+    down = points[0] > points[-1]
+    flipped = fnp.where(down, fnp.flip(values, axis), values)
+    return fnp.where(down, fnp.flip(points), points), flipped
 
 
 def _require_method(method: str) -> None:

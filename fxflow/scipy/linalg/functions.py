@@ -36,14 +36,15 @@ _PADE_NORM = 5.371920351148152
 
 @library("upper_triangular", "max_squarings")
 def expm(
-    A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16
+    A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 32
 ) -> Array:
     """Returns exponentials of matrices.
 
     Args:
       A: array-like[..., n, n].
       upper_triangular: whether the matrices are, which is faster.
-      max_squarings: how often squaring is tried; of larger matrices the result is nan.
+      max_squarings: how often squaring is tried: 32 is enough for norms up to 2e10 (16,
+        as in JAX, for 3e5); of larger matrices the result is nan.
 
     Returns:
       Float or complex array[..., n, n].
@@ -86,7 +87,12 @@ def expm(
 
     def square(i: Any, value: Any) -> Any:
         more = convert(i, halvings.aval.dtype) < halvings
-        return choose_between(more[..., None, None], matmul(value, value), value)
+
+        def squared(value: Any) -> Any:
+            return choose_between(more[..., None, None], matmul(value, value), value)
+
+        some = lax.reduce_or(more, tuple(range(more.aval.ndim)))
+        return lax.cond(some, squared, lambda value: value, value)
 
     # Scanned over, and not a loop of unknown length, so that it has a gradient.
     steps = lax.iota(dtypes.int32, max_squarings)

@@ -54,14 +54,14 @@ def map_coordinates(
       input: array-like[...].
       coordinates: for each axis of `input` a real array-like[*s]: where to read. Or one
         array of them.
-      order: 0, the nearest element, or 1, linear interpolation.
+      order: 0, the nearest element, the next one at halves, or 1, linear interpolation.
       mode: what is beyond the edges: "constant", `cval`; "nearest", the element at the
         edge; "wrap", the array again; "mirror", the array backwards, the edge once;
         "reflect", the array backwards, the edge twice.
       cval: a number.
 
     Returns:
-      Array[*s] of the dtype of `input`; integers are rounded.
+      Array[*s] of the dtype of `input`; integers are rounded, halves away from 0.
 
     Raises:
       ArgumentError: there is no such order or mode.
@@ -97,7 +97,14 @@ def map_coordinates(
             part = c - below
             taps = [(below, 1 - part), (below + 1, part)]
         else:
-            taps = [(lax.round(c), lax.full_like(c, 1))]
+            # Halves go up, of what is beyond the edges once it is mirrored.
+            if mode in ("mirror", "reflect"):
+                c = _PLACES[mode](c, n)
+            below = lax.floor(c)
+            nearest = fnp.where(c - below >= 0.5, below + 1, below)
+            if mode in ("mirror", "reflect"):
+                nearest = fnp.clip(nearest, 0, n - 1)
+            taps = [(nearest, lax.full_like(c, 1))]
         axis = []
         for place, weight in taps:
             i = _PLACES[mode](convert(place, dtypes.int32), n)
@@ -113,5 +120,5 @@ def map_coordinates(
         parts.append(functools.reduce(operator.mul, weights, value))
     out = functools.reduce(operator.add, parts)
     if dtypes.is_integer(dtype):
-        out = fnp.round(out)
+        out = lax.round(out)  # halves go away from 0
     return convert(out, dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes
-from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact
 
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")
@@ -30,6 +31,12 @@ def _operands(name: str, in1: Any, in2: Any, mode: Any) -> list[Array]:
         known = ", ".join(f'"{m}"' for m in _MODES)
         raise ArgumentError(f"{name}: mode must be one of {known}, got {mode!r}")
     return [x, y]
+
+
+def _whole(*operands: Any) -> bool:
+    """Returns whether all are integers, whose sums are exact."""
+    kinds = (array_of(x, "convolve").aval.dtype for x in operands)
+    return not any(dtypes.is_inexact(dtype) for dtype in kinds)
 
 
 def _reversed(y: Array) -> Array:
@@ -83,8 +90,38 @@ def _direct(
     return lax.squeeze(out, (0, 1))
 
 
+def _faster_by_spectra(x: Array, y: Array, mode: str) -> bool:
+    """Returns whether Fourier transforms are clearly faster than sums of products.
+
+    Measured with XLA on CPUs: a product takes 2 to 8 ns along one axis, 5 to 60 along
+    several, n log n of a transform 1 to 5 ns. Sums of products are more exact, so they
+    are preferred where the times are alike.
+    """
+    sizes = list(zip(x.aval.shape, y.aval.shape, strict=True))
+    full = math.prod(n + m - 1 for n, m in sizes)
+    outputs = {"full": full, "same": x.aval.size}.get(mode)
+    if outputs is None:
+        outputs = math.prod(n - m + 1 for n, m in sizes)
+    products = outputs * y.aval.size
+    share, least = (16, 100_000) if len(sizes) == 1 else (2, 20_000)
+    return products > share * full * math.log2(full + 1) + least
+
+
+def _fast_length(n: int) -> int:
+    """Returns the least number of factors 2, 3 and 5 that is at least n."""
+    best = 1 << (n - 1).bit_length()
+    power = 1
+    while power < best:
+        number = power
+        while number < best:
+            best = min(best, number << max(0, (-(-n // number) - 1).bit_length()))
+            number *= 3
+        power *= 5
+    return best
+
+
 def _convolved(
-    name: str, x: Array, y: Array, mode: str, method: Any, precision: Any
+    name: str, x: Array, y: Array, mode: str, method: Any, precision: Any, exact: bool
 ) -> Array:
     if method not in _METHODS:
         known = ", ".join(f'"{m}"' for m in _METHODS)
@@ -94,7 +131,10 @@ def _convolved(
         x, y = _longer_first(name, x, y, axes)
     if not x.aval.size or not y.aval.size:
         return _nothing(x, y, mode, axes)
-    if method == "fft":
+    if mode == "full" and y.aval.size > x.aval.size:
+        x, y = y, x
+    free = method == "auto" and not exact and precision is None
+    if method == "fft" or (free and _faster_by_spectra(x, y, mode)):
         return _by_spectra(x, y, mode, tuple(axes))
     return _direct(x, y, _pads(y, mode), precision)
 
@@ -116,12 +156,13 @@ def _by_spectra(x: Array, y: Array, mode: str, axes: tuple[int, ...]) -> Array:
         return x * y
     dtype = x.aval.dtype
     full = [x.aval.shape[i] + y.aval.shape[i] - 1 for i in axes]
+    wide = [_fast_length(length) for length in full]
     if dtypes.is_complex(dtype):
-        product = fnp.fft.fftn(x, full, axes) * fnp.fft.fftn(y, full, axes)
-        out = fnp.fft.ifftn(product, full, axes)
+        product = fnp.fft.fftn(x, wide, axes) * fnp.fft.fftn(y, wide, axes)
+        out = fnp.fft.ifftn(product, wide, axes)
     else:
-        product = fnp.fft.rfftn(x, full, axes) * fnp.fft.rfftn(y, full, axes)
-        out = fnp.fft.irfftn(product, full, axes)
+        product = fnp.fft.rfftn(x, wide, axes) * fnp.fft.rfftn(y, wide, axes)
+        out = fnp.fft.irfftn(product, wide, axes)
     index = [slice(None)] * out.aval.ndim
     for i, length in zip(axes, full, strict=True):
         n, m = x.aval.shape[i], y.aval.shape[i]
@@ -137,8 +178,10 @@ _docs = shared("""
       in2: array-like of as many axes.
       mode: "full", n + m - 1 long; "same", the middle of that, as long as `in1`;
         "valid", where both overlap fully: one operand must fit into the other.
-      method: "direct" or "auto", sums of products; "fft", Fourier transforms, faster
-        for two long operands, with errors as large as the largest result's.
+      method: "direct", sums of products; "fft", Fourier transforms, faster for two long
+        operands, with errors as large as the largest result's, and nan everywhere if an
+        operand has one; "auto", the one that the shapes make faster, for integers and
+        with a `precision` sums of products.
       boundary: what is around `in1`: "fill", `fillvalue`; "wrap", `in1` again; "symm",
         `in1` mirrored, the edge twice.
       fillvalue: a number.
@@ -171,7 +214,8 @@ def convolve(
       Array([ 1., 12., 23., 30.], dtype=float32)
     """
     x, y = _operands("convolve", in1, in2, mode)
-    return _convolved("convolve", x, y, mode, method, precision)
+    exact = _whole(in1, in2)
+    return _convolved("convolve", x, y, mode, method, precision, exact)
 
 
 @library("mode", "method", "precision")
@@ -193,7 +237,8 @@ def correlate(
       Array([10., 21., 32.,  3.], dtype=float32)
     """
     x, y = _operands("correlate", in1, in2, mode)
-    return _convolved("correlate", x, _reversed(y), mode, method, precision)
+    exact = _whole(in1, in2)
+    return _convolved("correlate", x, _reversed(y), mode, method, precision, exact)
 
 
 def _two_dimensional(

@@ -59,3 +59,18 @@ def test_mistakes() -> None:
         RegularGridInterpolator(GRID, VALUES[:2])
     with pytest.raises(ShapeError):
         RegularGridInterpolator(GRID, VALUES)(np.zeros((4, 3)))
+
+
+@pytest.mark.parametrize("flipped", [(True, False), (False, True), (True, True)])
+def test_descending_axes(flipped: tuple[bool, bool]) -> None:
+    grid = tuple(g[::-1] if f else g for g, f in zip(GRID, flipped, strict=True))
+    want = scipy.interpolate.RegularGridInterpolator(grid, VALUES, "linear", False)
+    with fxflow.config.override(x64=True):
+        expected = want(POINTS)
+        ours = RegularGridInterpolator(grid, VALUES)
+        np.testing.assert_allclose(ours(POINTS), expected, 1e-10)
+        traced = fxflow.jit(lambda x, y, v, p: RegularGridInterpolator((x, y), v)(p))
+        np.testing.assert_allclose(traced(*grid, VALUES, POINTS), expected, 1e-10)
+    for points in ([0.0, 2.0, 1.0], [0.0, 0.0, 1.0], [0.0, np.nan, 1.0]):
+        with pytest.raises(ArgumentError, match="axis 0 must be strictly ascending"):
+            RegularGridInterpolator((np.array(points),), np.zeros(3))

@@ -79,3 +79,18 @@ def test_derivatives_of_sqrtm() -> None:
         run = lambda a: linalg.sqrtm(a).sum()
         moved = (fxflow.grad(run, holomorphic=True)(c) * (da + 1j * a)).sum()
         assert same(difference(run, c, da + 1j * a), moved, 1e-6)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
+def test_exponentials_of_large_matrices(size: float) -> None:
+    turn, fall = np.array([[0.0, size], [-size, 0]]), -size * np.eye(2)
+    fall[0, 1] = 0.3 * size
+    with fxflow.config.override(x64=True):
+        c, s = np.cos(size), np.sin(size)
+        got = np.asarray(linalg.expm(turn))
+        np.testing.assert_allclose(got, [[c, s], [-s, c]], 0, 1e-15 * size)
+        both = np.asarray(fxflow.vmap(linalg.expm)(np.stack([fall, np.eye(2)])))
+        np.testing.assert_array_equal(both[0], np.zeros((2, 2)))
+        np.testing.assert_allclose(both[1], np.e * np.eye(2), 1e-14)
+        slope = fxflow.grad(lambda x: linalg.expm(x * turn)[0, 0])(1.0)
+        np.testing.assert_allclose(slope, -size * s, 0, 1e-14 * size**2)

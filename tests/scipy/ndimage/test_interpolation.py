@@ -41,7 +41,7 @@ def test_dtypes_and_mistakes() -> None:
     x = np.array([1, 2, 4], np.int32)
     places = np.array([-0.5, 0.4, 1.5, 1.9])
     got = map_coordinates(x, [places], 1)
-    assert got.dtype == np.int32 and got.tolist() == [0, 1, 3, 4]
+    assert got.dtype == np.int32 and got.tolist() == [1, 1, 3, 4]
     assert map_coordinates(x, [np.array([0, 5])], 0, cval=9).tolist() == [1, 9]
     z = map_coordinates(np.array([1j, 2]), [places], 1)
     assert z.dtype == np.complex64
@@ -50,3 +50,17 @@ def test_dtypes_and_mistakes() -> None:
             map_coordinates(*args)
     with pytest.raises(ShapeError):
         map_coordinates(X, [places], 1)
+
+
+@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_halves(mode: str, order: int, dtype: type) -> None:
+    x = np.array([0, 11, -20, 35, -41], dtype)
+    places = np.arange(-25, 26) / 2
+    want = scipy.ndimage.map_coordinates(
+        x, [places], order=order, mode=NAMES.get(mode, mode), cval=7
+    )
+    for run in (map_coordinates, fxflow.jit(map_coordinates, static_argnums=(2, 3))):
+        got = np.asarray(run(x, [places.astype(np.float32)], order, mode, 7))
+        np.testing.assert_allclose(got, want, 1e-6, 1e-5)

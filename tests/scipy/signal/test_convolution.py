@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 import scipy.signal as want
 
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.scipy import signal
+from fxflow.scipy.signal.convolution import _fast_length
 
 RNG = np.random.default_rng(0)
 MODES = ["full", "same", "valid"]
@@ -116,3 +118,44 @@ def test_mistakes() -> None:
         signal.fftconvolve(x, y, axes=0)
     with pytest.raises(AxisError):
         signal.fftconvolve(x, y, axes=2)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(
+    ("n", "m", "transformed"),
+    [
+        ((3000,), (2900,), True),
+        ((2900,), (3000,), True),
+        ((10_000,), (20,), False),
+        ((60, 60), (59, 58), True),
+        ((40, 50), (3, 3), False),
+        ((16, 15, 14), (9, 9, 9), True),
+    ],
+)
+def test_auto_takes_the_faster_method(
+    mode: str, n: Any, m: Any, transformed: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=s).astype(np.float32) for s in (n, m))
+    small = mode == "valid"  # few sums, mostly
+    for ours, theirs in (
+        (signal.convolve, want.convolve),
+        (signal.correlate, want.correlate),
+    ):
+        f = fxflow.jit(lambda x, y, ours=ours: ours(x, y, mode=mode))
+        text = f.lower(x, y).as_text()
+        assert small or ("fft" in text) == transformed
+        expected = theirs(x.astype(float), y.astype(float), mode)
+        scale = 1e-5 * np.abs(expected).max()
+        np.testing.assert_allclose(ours(x, y, mode=mode), expected, 1e-4, scale)
+    whole = (np.round(10 * v).astype(np.int32) for v in (x, y))
+    text = fxflow.jit(lambda x, y: signal.convolve(x, y, mode)).lower(*whole).as_text()
+    assert "fft" not in text
+
+
+def test_lengths_of_transforms_have_small_factors() -> None:
+    for n in [*range(1, 300), 1021, 4099, 65537]:
+        length = _fast_length(n)
+        assert length >= n
+        assert length == scipy.fft.next_fast_len(length, real=True)
+        assert length <= scipy.fft.next_fast_len(n, real=True)
