@@ -61,6 +61,9 @@ def test_halves(mode: str, order: int, dtype: type) -> None:
     want = scipy.ndimage.map_coordinates(
         x, [places], order=order, mode=NAMES.get(mode, mode), cval=7
     )
-    for run in (map_coordinates, fxflow.jit(map_coordinates, static_argnums=(2, 3))):
-        got = np.asarray(run(x, [places.astype(np.float32)], order, mode, 7))
-        np.testing.assert_allclose(got, want, 1e-6, 1e-5)
+    read = lambda x, places: map_coordinates(x, [places], order, mode, 7)
+    for run in (read, fxflow.jit(read)):
+        got = np.asarray(run(x, places.astype(np.float32)))
+        # Of -3.5 and 4.5, which are one place mirrored, SciPy takes two elements.
+        tie = (mode == "mirror") & (order == 0) & (places > 0) & (places % 8 == 4.5)
+        np.testing.assert_allclose(got[~tie], want[~tie], 1e-6, 1e-5)
