@@ -108,17 +108,19 @@ def scale_by_factored_rms(
         return _two_largest(shape, min_dim_size_to_factor) if factored else None
 
     def init(params: Params) -> FactoredState:
-        def start(param: Any) -> tuple[Any, Any, Any]:
+        def start(param: Any) -> tuple[Any, ...]:
             aval, axes = typeof(param), axes_of(param)
-            none = fnp.zeros((1,), aval.dtype)
+            # Arrays of their own, so that a state can be donated.
+            nothing = (1,)
             if axes is None:
-                return none, none, fnp.zeros(aval.shape, aval.dtype)
+                shapes = nothing, nothing, aval.shape
+                return tuple(fnp.zeros(shape, aval.dtype) for shape in shapes)
             without = [
                 tuple(n for i, n in enumerate(aval.shape) if i != axis)
                 for axis in (axes[1], axes[0])
             ]
-            row, col = (fnp.zeros(shape, aval.dtype) for shape in without)
-            return row, col, none
+            shapes = *without, nothing
+            return tuple(fnp.zeros(shape, aval.dtype) for shape in shapes)
 
         leaves, treedef = tree.flatten(params)
         parts = [start(param) for param in leaves]

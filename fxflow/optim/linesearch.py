@@ -390,12 +390,12 @@ def scale_by_zoom_linesearch(
 
     def init(params: Params) -> ScaleByZoomLinesearchState:
         kind = norm(params).dtype
-        inf = fnp.full((), math.inf, kind)
+        value, *errors = (fnp.full((), math.inf, kind) for _ in range(3))
         return ScaleByZoomLinesearchState(
             fnp.ones((), kind),
-            inf,
+            value,
             zeros_like(params),
-            ZoomLinesearchInfo(fnp.zeros((), "int32"), inf, inf),
+            ZoomLinesearchInfo(fnp.zeros((), "int32"), *errors),
         )
 
     def update(

@@ -36,6 +36,7 @@ from fxflow.optim.tree import (
     power_sum,
     update_infinity_moment,
     update_moment,
+    weight_held,
     zeros_like,
 )
 
@@ -386,11 +387,12 @@ def scale_by_radam(
         return update_moment(updates, nu, b2, 2)
 
     def step(count: Any, m: Any, v: Any) -> Any:
-        power = fnp.power(b2, count)
-        weight = fnp.subtract(1.0, power)
+        weight = weight_held(b2, count)
+        power = fnp.subtract(1.0, weight)
         # ρ is that number so far; with few gradients the variance is not known well
         # enough to divide by, and the step is plain momentum.
-        lost = fnp.divide(fnp.multiply(fnp.multiply(2.0, count), power), weight)
+        t = fnp.astype(count, float)
+        lost = fnp.divide(fnp.multiply(fnp.multiply(2.0, t), power), weight)
         rho = fnp.subtract(most, lost)
         above = fnp.multiply(fnp.subtract(rho, 4.0), fnp.subtract(rho, 2.0))
         below = fnp.multiply((most - 4.0) * (most - 2.0), rho)

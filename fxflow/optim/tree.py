@@ -685,6 +685,19 @@ def update_infinity_moment(
     return pytrees.map(lambda g, m: in_wide(largest, g, m), updates, moments)
 
 
+def weight_held(decay: Any, count: Any) -> Any:
+    """Returns the weight that a decaying mean holds which began at 0: `1 - decay**t`.
+
+    Args:
+      decay: number.
+      count: t, the number of updates so far.
+
+    Returns:
+      A number, in the default float.
+    """
+    return fnp.subtract(1.0, fnp.power(decay, fnp.astype(count, float)))
+
+
 @_moment_docs
 def bias_correction(moment: Tree, decay: ArrayLike, count: ArrayLike) -> Tree:
     r"""Returns decaying means divided by the weights they hold: :math:`1 - \beta^t`.
@@ -693,7 +706,7 @@ def bias_correction(moment: Tree, decay: ArrayLike, count: ArrayLike) -> Tree:
       >>> float(optim.tree.bias_correction({"a": 0.5}, 0.5, 1)["a"])
       1.0
     """
-    weight = fnp.subtract(1.0, fnp.power(decay, count))
+    weight = weight_held(decay, count)
 
     def one(m: Any) -> Any:
         real = fnp.real(m) if dtypes.is_complex(typeof(m).dtype) else m

@@ -25,7 +25,14 @@ from fxflow.optim.base import (
 )
 from fxflow.optim.numerics import positive_root, quotient
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
-from fxflow.optim.tree import full_like, norm, update_moment, vdot, zeros_like
+from fxflow.optim.tree import (
+    full_like,
+    norm,
+    update_moment,
+    vdot,
+    weight_held,
+    zeros_like,
+)
 
 
 class MomoState(NamedTuple):
@@ -129,9 +136,9 @@ def momo(
     """
 
     def init(params: Params) -> MomoState:
-        zero = fnp.zeros((), "float32")
-        bound = fnp.asarray(lower_bound, "float32")
-        return MomoState(zeros_like(params), zero, zero, bound, zero_count())
+        level, gamma = (fnp.zeros((), "float32") for _ in range(2))
+        bound = fnp.array(lower_bound, "float32")
+        return MomoState(zeros_like(params), level, gamma, bound, zero_count())
 
     def update(
         updates: Updates,
@@ -209,10 +216,10 @@ def momo_adam(
     """
 
     def init(params: Params) -> MomoAdamState:
-        zero = fnp.zeros((), "float32")
-        bound = fnp.asarray(lower_bound, "float32")
+        level, gamma = (fnp.zeros((), "float32") for _ in range(2))
+        bound = fnp.array(lower_bound, "float32")
         moments = zeros_like(params), zeros_like(params)
-        return MomoAdamState(*moments, zero, zero, bound, zero_count())
+        return MomoAdamState(*moments, level, gamma, bound, zero_count())
 
     def update(
         updates: Updates,
@@ -230,8 +237,7 @@ def momo_adam(
         second = update_moment(updates, state.exp_avg_sq, b2, 2)
         level = update_moment(value, state.barf, b1, 1)
         gamma = update_moment(vdot(updates, params), state.gamma, b1, 1)
-        weight = 1.0 - fnp.power(b1, count)
-        wide = 1.0 - fnp.power(b2, count)
+        weight, wide = weight_held(b1, count), weight_held(b2, count)
 
         def normal(m: Any, v: Any) -> Any:
             return fnp.divide(m, fnp.add(positive_root(fnp.divide(v, wide)), eps))
@@ -394,8 +400,8 @@ def reduce_on_plateau(
     def init(params: Params) -> ReduceLROnPlateauState:
         one, zero = fnp.ones((), "float32"), fnp.zeros((), "float32")
         infinite = fnp.full((), fnp.inf, "float32")
-        none = zero_count()
-        return ReduceLROnPlateauState(one, infinite, none, none, none, zero)
+        counts = (zero_count() for _ in range(3))
+        return ReduceLROnPlateauState(one, infinite, *counts, zero)
 
     def update(
         updates: Updates,
@@ -407,7 +413,8 @@ def reduce_on_plateau(
     ) -> tuple[Updates, ReduceLROnPlateauState]:
         value = need_extra("reduce_on_plateau", "value", value)
         seen = fnp.add(state.count, 1)
-        mean = fnp.divide(state.avg_value * state.count + value, seen)
+        before = fnp.astype(state.count, state.avg_value.dtype)
+        mean = fnp.divide(state.avg_value * before + value, before + 1)
         full = fnp.equal(seen, accumulation_size)
         better = fnp.less(mean, (1 - rtol) * state.best_value - atol)
         best = fnp.where(better, mean, state.best_value)

@@ -38,6 +38,7 @@ from fxflow.optim.tree import (
     sub,
     update_moment,
     vdot,
+    weight_held,
     zeros_like,
 )
 
@@ -116,8 +117,7 @@ def _rate(learning_rate: Any, count: Any) -> Any:
 
 
 def _debias(b1: Any, b2: Any, count: Any) -> Any:
-    below = fnp.subtract(1.0, fnp.power(b1, count))
-    return fnp.divide(fnp.sqrt(fnp.subtract(1.0, fnp.power(b2, count))), below)
+    return fnp.divide(fnp.sqrt(weight_held(b2, count)), weight_held(b1, count))
 
 
 def dadapt_adamw(

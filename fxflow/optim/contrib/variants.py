@@ -63,7 +63,7 @@ def _root(v: Any, eps: Any, eps_root: Any = 0.0) -> Any:
 
 def _clip_bound(step: Any) -> Any:
     """Returns ADOPT's bound of normalized gradients: the fourth root of the count."""
-    return fnp.power(step, 0.25)
+    return fnp.power(fnp.astype(step, float), 0.25)
 
 
 @adam_docs
