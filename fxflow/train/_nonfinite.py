@@ -64,9 +64,15 @@ class Watch:
         self, policy: str | None, run: Run, roll_back: Callable[[], bool]
     ) -> None:
         self._policy, self._run, self._roll_back = policy, run, roll_back
+
         # Functions of their own: runs of many models are not one traced many times.
-        self._judge = jit(lambda *given: _judged(*given))
-        self._select = jit(lambda *given: select_tree(*given))
+        def judge(outputs: Any, state: Any, before: Any) -> Any:
+            return _judged(outputs, state, before)
+
+        def select(which: Any, new: Any, old: Any) -> Any:
+            return select_tree(which, new, old)
+
+        self._judge, self._select = jit(judge), jit(select)
         # Of the state's structure: which leaves are looked at, and their names.
         self._structure: Any = None
         self._places: list[int] = []
@@ -145,9 +151,7 @@ class Watch:
         leaves, structure = tree.flatten(state)
         if self._structure is None or structure != self._structure:
             named = enumerate(tree.leaves_with_path(state))
-            found = [
-                (i, path_name(path, "it")) for i, (path, x) in named if _is_inexact(x)
-            ]
+            found = [(i, path_name(path)) for i, (path, x) in named if _is_inexact(x)]
             self._structure = structure
             self._places = [i for i, _ in found]
             self._names = [name for _, name in found]
@@ -182,10 +186,13 @@ class Watch:
         if len(before) == len(now) == len(self._names):
             for name, count, known in zip(self._names, now, before, strict=True):
                 if count > known:
-                    return (
-                        f"a state in which {name} has {count} elements that are not "
-                        "finite"
+                    where = f"in which {name} has" if name else "with"
+                    many = (
+                        "1 element that is"
+                        if count == 1
+                        else f"{count} elements that are"
                     )
+                    return f"a state {where} {many} not finite"
         return "what is not finite"
 
 
