@@ -163,7 +163,8 @@ class Watch:
         if before is not None and len(before) != len(state):
             before = None  # the step gave a state of another structure
         try:
-            return self._judge(outputs, state, before)
+            found: tuple[Any, Any, Any] = self._judge(outputs, state, before)
+            return found
         except (ArgumentError, PlacementError):
             pass
         # The leaves lie on devices that no program has together.
