@@ -111,15 +111,13 @@ def scale_by_factored_rms(
         def start(param: Any) -> tuple[Any, ...]:
             aval, axes = typeof(param), axes_of(param)
             # Arrays of their own, so that a state can be donated.
-            nothing = (1,)
-            if axes is None:
-                shapes = nothing, nothing, aval.shape
-                return tuple(fnp.zeros(shape, aval.dtype) for shape in shapes)
-            without = [
-                tuple(n for i, n in enumerate(aval.shape) if i != axis)
-                for axis in (axes[1], axes[0])
-            ]
-            shapes = *without, nothing
+            shapes: list[tuple[int, ...]] = [(1,), (1,), aval.shape]
+            if axes is not None:
+                shapes = [
+                    tuple(n for i, n in enumerate(aval.shape) if i != axis)
+                    for axis in (axes[1], axes[0])
+                ]
+                shapes.append((1,))
             return tuple(fnp.zeros(shape, aval.dtype) for shape in shapes)
 
         leaves, treedef = tree.flatten(params)

@@ -400,7 +400,7 @@ def reduce_on_plateau(
     def init(params: Params) -> ReduceLROnPlateauState:
         one, zero = fnp.ones((), "float32"), fnp.zeros((), "float32")
         infinite = fnp.full((), fnp.inf, "float32")
-        counts = (zero_count() for _ in range(3))
+        counts = zero_count(), zero_count(), zero_count()
         return ReduceLROnPlateauState(one, infinite, *counts, zero)
 
     def update(
