@@ -575,17 +575,33 @@ def _warn_of_misspelt(environment: Mapping[str, str]) -> None:
             )
 
 
+#: Options of JAX, without `jax_`, that have another name here.
+_CALLED_HERE = {
+    "check_tracer_leaks": "check_leaks",
+    "compilation_cache_dir": "cache_dir",
+    "compilation_cache_max_size": "cache_max_bytes",
+    "enable_compilation_cache": "cache",
+    "enable_x64": "x64",
+    "explain_cache_misses": "explain_retraces",
+    "platform_name": "platforms",
+    "traceback_filtering": "full_tracebacks",
+}
+
+
 def _option(name: str) -> Option[Any]:
     option = _OPTIONS.get(name)
     if option is None:
         import difflib  # needed for this error only
 
-        near = difflib.get_close_matches(name, _OPTIONS, n=3, cutoff=0.5)
-        hint = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else f"the options are {', '.join(_OPTIONS)}."
-        )
+        own = name.removeprefix("jax_")
+        own = _CALLED_HERE.get(own, own)
+        near = difflib.get_close_matches(own, _OPTIONS, n=3, cutoff=0.5)
+        if own != name and own in _OPTIONS:
+            hint = f"here it is {own}"
+        elif near:
+            hint = f"did you mean {' or '.join(near)}?"
+        else:
+            hint = f"the options are {', '.join(_OPTIONS)}."
         raise AttributeError(f"config has no option {name!r}; {hint}")
     return option
 

@@ -59,6 +59,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "reshard": "sharding.reshard",
         "smap": "shard_map",
         "soft_pmap": "pmap or vmap",
+        "test_util": "compat.jax.test_util",
         "threefry_partitionable": "random.key",
         "tree_all": "tree.all",
         "tree_flatten": "tree.flatten",
@@ -83,6 +84,26 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "ConcretizationTypeError": "errors.ConcretizationError",
         "NonConcreteBooleanIndexError": "errors.ConcretizationError",
         "UnexpectedTracerError": "errors.LeakedTracerError",
+    },
+    "fxflow.experimental": {
+        "array_serialization": "train.checkpoint",
+        "checkify": "checkify",
+        "compilation_cache": "config.cache_dir",
+        "custom_partitioning": "compat.jax.experimental.custom_partitioning",
+        "enable_x64": "config.override(x64=True)",
+        "host_callback": "io_callback",
+        "io_callback": "io_callback",
+        "jax2tf": "export",
+        "jet": "jet",
+        "maps": "shard_map",
+        "mesh_utils": "make_mesh",
+        "multihost_utils": "distributed.multihost",
+        "ode": "compat.jax.experimental.ode",
+        "optimizers": "optim",
+        "pjit": "jit",
+        "shard_map": "shard_map",
+        "sparse": "compat.jax.experimental.sparse",
+        "stax": "compat.jax.example_libraries.stax",
     },
     "fxflow.lax": {
         "PRNGKey": "random.key",
@@ -326,9 +347,23 @@ class _Hints:
         # `from fxflow import tree_util` tries the submodule last, and drops the error.
         if called is None:
             return None
+        # A package is looked for before its module: `fxflow.experimental.ode`.
+        inner = _being_imported(name)
+        called = _CALLED_HERE.get(name, {}).get(inner, called)
         if " has " not in called:
             called = f"here it is fxflow.{called}"
         raise ModuleNotFoundError(f"No module named {name!r}: {called}", name=name)
+
+
+def _being_imported(package: str) -> str:
+    """Returns which submodule of a package Python's import is on its way to."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename == _IMPORTING:
+        name = frame.f_locals.get("name")
+        if isinstance(name, str) and name.startswith(f"{package}."):
+            return name[len(package) + 1 :].partition(".")[0]
+        frame = frame.f_back
+    return ""
 
 
 sys.meta_path.append(_Hints)

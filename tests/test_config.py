@@ -339,6 +339,23 @@ def test_other_environment_variables_do_not_warn():
         _config._warn_of_misspelt(dict.fromkeys({*named, "FXFLOW_MINE", "PATH"}, ""))
 
 
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("jax_enable_x64", "x64"),
+        ("jax_debug_nans", "debug_nans"),
+        ("enable_x64", "x64"),
+    ],
+)
+def test_options_of_jax_lead_to_ours(name, own):
+    with pytest.raises(AttributeError, match=f"'{name}'; here it is {own}$"):
+        config.update(name, True)
+
+
+def test_jax_names_stand_for_options():
+    assert set(_config._CALLED_HERE.values()) <= set(_config._OPTIONS)
+
+
 def test_an_override_decorates_functions():
     @config.override(numpy_rank_promotion="raise")
     def function(depth):
