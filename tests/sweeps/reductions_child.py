@@ -47,16 +47,17 @@ def draw(rng: np.random.Generator) -> Case:
     kind = rng.random()
     if kind < 0.4:
         sizes = rng.integers(1, 6, rng.integers(1, 4))
-        sizes[rng.integers(sizes.size)] = rng.choice(LARGE)
+        # Many rows as often as all else.
+        sizes[rng.choice([0, rng.integers(sizes.size)])] = rng.choice(LARGE)
     elif kind < 0.8:
-        sizes = rng.choice([1, 1, 2, 3, 4, 8, 9], rng.integers(5, 9))
+        sizes = rng.choice([1, 1, 2, 3, 4, 8, 8, 9], rng.choice([5, 6, 7, 7, 8]))
     else:
         sizes = rng.choice([1, 2, 3, 5, 8, 9], rng.integers(1, 5))
         sizes[rng.integers(sizes.size)] = rng.choice(MIDDLE)
     while np.prod(sizes) > MOST:
         i = np.argsort(sizes)[-1 if kind >= 0.4 else max(-2, -sizes.size)]
         sizes[i] = max(1, sizes[i] // 2)
-    count = 1 if rng.random() < 0.5 else rng.integers(1, sizes.size + 1)
+    count = 1 if rng.random() < 0.6 else rng.integers(1, sizes.size + 1)
     return {
         "sizes": sizes.tolist(),
         "axes": sorted(rng.choice(sizes.size, count, replace=False).tolist()),
@@ -108,10 +109,11 @@ def compute(case: Case, np_: Any, a: Any, b: Any) -> tuple[Any, Any]:
         e = a * a
     elif before == "sum of products":
         e = a * b + a
-    elif before == "matrix" and a.shape[0] <= 64:
-        n = a.shape[0]
+    elif before == "matrix" and a.shape[-1] <= 64:
+        n = a.shape[-1]
         matrix = np.eye(n, dtype=a.dtype) + np.ones((), a.dtype)
-        e = np_.tensordot(matrix if size else fnp.asarray(matrix), a, axes=1)
+        columns = np_.moveaxis(a, -1, 0)
+        e = np_.tensordot(matrix if size else fnp.asarray(matrix), columns, axes=1)
         e = e * e
     else:
         e = a
