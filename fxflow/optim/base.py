@@ -427,6 +427,7 @@ def in_float32(tx: Tx) -> Tx:
         new, kept = tx.update(*wide, **extra)
         return tree.map(cast_like, new, updates), tree.map(cast_like, kept, state)
 
+    update.within = tx  # type: ignore[attr-defined] # for `wide_chain`
     return type(tx)(init, update)
 
 
@@ -441,7 +442,9 @@ def wide_chain(
     Returns:
       A transformation whose state is the tuple of theirs.
     """
-    return in_float32(chain(*transformations))
+    # Widened once: its parts need not look at each array again.
+    parts = [getattr(part.update, "within", part) for part in transformations]
+    return in_float32(chain(*parts))
 
 
 def cast_like(x: Any, other: Any) -> Any:

@@ -17,6 +17,10 @@ from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.elementary import flat_at_zero
 from fxflow.transforms.custom_jvp import custom_jvp
 
+_NARROW = frozenset(
+    d for d in dtypes.ALL if dtypes.is_floating(d) and dtypes.bits(d) < 32
+)
+
 
 def widened(x: Any) -> Any:
     """Returns floats of fewer than 32 bits as float32, and other arrays as they are.
@@ -27,8 +31,7 @@ def widened(x: Any) -> Any:
     Returns:
       `x`, in float32 if it was narrower.
     """
-    dtype = typeof(x).dtype
-    if not dtypes.is_floating(dtype) or dtype.itemsize >= 4:
+    if getattr(x, "dtype", None) not in _NARROW:
         return x
     if isinstance(x, ShapeDtypeStruct):
         return ShapeDtypeStruct(x.shape, dtypes.float32, sharding=x.sharding)

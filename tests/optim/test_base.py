@@ -171,3 +171,21 @@ def test_nothing_is_rounded_within_an_optimizer() -> None:
         updates, state = tx.update(gradient, state)
     expected = -60 * (1 - 0.99**50) / 0.01
     np.testing.assert_allclose(float(updates[0]), expected, rtol=1e-3)
+
+
+def test_parts_of_an_optimizer_are_widened_once() -> None:
+    seen: list[Any] = []
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        seen.append(updates)
+        return updates, state
+
+    part = base.in_float32(optim.GradientTransformation(lambda params: (), update))
+    given = fnp.ones(2)
+    tx = base.wide_chain(part, part)
+    out, _ = tx.update(given, tx.init(given))
+    assert out is given
+    assert [x is given for x in seen] == [True, True]
+    narrow = given.astype("float16")
+    assert tx.update(narrow, tx.init(narrow))[0].dtype == "float16"
+    assert {x.dtype.name for x in seen[2:]} == {"float32"}
