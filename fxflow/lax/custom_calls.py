@@ -42,6 +42,8 @@ from fxflow.lax.custom_rules import (
     BatchedJVPRule,
     BatchedVJPRule,
     JVPRule,
+    MaskedJVPRule,
+    MaskedVJPRule,
     VJPRule,
     memo_beside,
     rule_name,
@@ -85,6 +87,7 @@ class CustomCall(HigherOrder):
 
     inlines = True
     batched_rule: ClassVar[type[BatchedJVPRule | BatchedVJPRule]]
+    masked_rule: ClassVar[type[MaskedJVPRule | MaskedVJPRule]]
 
     def abstract(self, *avals: Aval, graph: Graph, **params: Any) -> list[Aval]:
         """The graph's own types."""
@@ -166,10 +169,16 @@ class CustomCall(HigherOrder):
         return {**params, "rule": None}
 
     def masked(self, active: Any, args: Values, params: dict[str, Any]) -> Any:
-        """The masked function, with the same rule."""
+        """The masked function, with the masked rule."""
         p = CustomCallParams(**params)
-        new = p.replace(graph=masked_graph(p.graph), num_consts=p.num_consts + 1)
-        return self.bind(active, *args, **vars(new))
+        consts, captured, arguments = p.split(args)
+        new = CustomCallParams(
+            graph=masked_graph(p.graph),
+            num_consts=p.num_consts + 1,
+            num_rule_consts=p.num_rule_consts + 1,
+            rule=self.masked_rule(p.rule),
+        )
+        return self.bind(active, *consts, active, *captured, *arguments, **vars(new))
 
     def forwarded(self, **params: Any) -> list[int | None]:
         """The graph's."""
@@ -204,6 +213,7 @@ class CustomJVPCall(CustomCall):
 
     name = "custom_jvp"
     batched_rule = BatchedJVPRule
+    masked_rule = MaskedJVPRule
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The user's rule."""
@@ -226,6 +236,7 @@ class CustomVJPCall(CustomCall):
     name = "custom_vjp"
     has_jet = True
     batched_rule = BatchedVJPRule
+    masked_rule = MaskedVJPRule
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Raises: the user gave no forward derivative."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import batch_flat, materialize
+from fxflow.core.interpreters.masking import masked_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, forwarded
 from fxflow.core.ir.higher_order import (
@@ -551,6 +552,99 @@ class DeferredRule:
         outs: tuple[list[Any], list[Any], Backward]
         outs = rule.forward(consts, primals, active)
         return outs
+
+
+# -- masked ----------------------------------------------------------------------------
+
+
+def _with_mask(
+    function: Callable[..., list[Any]], active: Any, values: Sequence[Any]
+) -> list[Any]:
+    """Runs a flat function; its effects happen where `active` holds."""
+    graph, captured = trace_flat(function, list(map(typeof, values)), name="rule")
+    return masked_graph(graph).evaluate(active, *captured, *values)
+
+
+class MaskedJVPRule:
+    """A JVP rule whose effects happen where its first constant holds (bool[])."""
+
+    rule: JVPRule
+
+    def __init__(self, rule: JVPRule) -> None:
+        self.rule = rule
+
+    def __call__(
+        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """See `JVPRule`."""
+        active, *consts = consts
+        live = live_flags(tangents)
+        has: list[bool] = []
+        avals = [t.aval if type(t) is Zero else typeof(t) for t in tangents]
+        out_avals: list[Aval] = []
+
+        def flat(*values: Any) -> list[Any]:
+            own, args, given = split_at(values, len(consts), len(primals))
+            outs, out_tangents = self.rule(own, args, spread(given, live, avals))
+            has[:] = live_flags(out_tangents)
+            out_avals[:] = [typeof(o).tangent() for o in outs]
+            return [*outs, *chosen(out_tangents, has)]
+
+        values = [*consts, *primals, *chosen(tangents, live)]
+        results = _with_mask(flat, active, values)
+        count = len(out_avals)
+        return results[:count], spread(results[count:], has, out_avals)
+
+
+class MaskedVJPRule:
+    """A VJP rule whose effects happen where its first constant holds (bool[])."""
+
+    rule: VJPRule
+
+    def __init__(self, rule: VJPRule) -> None:
+        self.rule = rule
+
+    def forward(
+        self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        """See `VJPRule`."""
+        mask, *consts = consts
+        backwards: list[Backward] = []
+        counts: list[int] = []
+
+        def flat(*values: Any) -> list[Any]:
+            own, args = split_at(values, len(consts))
+            outs, residuals, backward = self.rule.forward(own, args, active)
+            backwards.append(backward)
+            counts.append(len(outs))
+            return [*outs, *residuals]
+
+        results = _with_mask(flat, mask, [*consts, *primals])
+        outs, residuals = split_at(results, counts[0])
+        return outs, [mask, *residuals], _MaskedBackward(backwards[0])
+
+
+class _MaskedBackward:
+    def __init__(self, backward: Backward) -> None:
+        self.backward = backward
+
+    def __call__(
+        self, residuals: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Any]:
+        mask, *residuals = residuals
+        live = live_flags(cotangents)
+        avals = [t.aval if type(t) is Zero else typeof(t) for t in cotangents]
+        zeros: list[Zero | None] = []
+
+        def flat(*values: Any) -> list[Any]:
+            own, given = split_at(values, len(residuals))
+            cts = self.backward(own, spread(given, live, avals))
+            zeros[:] = [ct if type(ct) is Zero else None for ct in cts]
+            return [ct for ct in cts if type(ct) is not Zero]
+
+        values = [*residuals, *chosen(cotangents, live)]
+        results = iter(_with_mask(flat, mask, values))
+        return [next(results) if zero is None else zero for zero in zeros]
 
 
 class _TracedBackward:

@@ -127,6 +127,40 @@ def test_gradients_see_the_same_rows() -> None:
         assert sorted(seen) == [2.5, 3.0]
 
 
+def with_jvp(x: Any) -> Any:
+    f = fxflow.custom_jvp(lambda x: shown(x) * x)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        shown(primals[0] + 100)
+        return f(*primals), 3 * tangents[0]
+
+    f.defjvp(rule)
+    return lax.cond(x > 1, f, lambda x: x, x)
+
+
+def with_vjp(x: Any) -> Any:
+    f = fxflow.custom_vjp(lambda x: shown(x) * x)
+    f.defvjp(
+        lambda x: (shown(x + 100) * x, x), lambda x, ct: (3 * ct + 0 * shown(x + 200),)
+    )
+    return lax.cond(x > 1, f, lambda x: x, x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("f", [with_jvp, with_vjp])
+def test_rules_report_the_rows_that_take_part(f: Any, wrap: Any) -> None:
+    seen.clear()
+    want = [float(fxflow.grad(f)(x)) for x in XS]
+    each = sorted(seen)
+    assert want == [1, 3, 3, 1] and len(each) >= 4
+    total = lambda xs: vmap(f)(xs).sum()
+    square = lambda xs: vmap(vmap(f))(xs.reshape(2, 2)).sum()
+    for slopes in (fxflow.grad(total), vmap(fxflow.grad(f)), fxflow.grad(square)):
+        seen.clear()
+        assert wrap(slopes)(XS).tolist() == want
+        assert sorted(seen) == each
+
+
 def test_rows_keep_the_order_of_the_program() -> None:
     def f(x: Any) -> Any:
         return lax.cond(x > 1, lambda x: shown(shown(x) + 10), lambda x: x, x)
