@@ -285,7 +285,10 @@ class Div(_Arithmetic):
         out = self.bind(x, y)
         total = None if type(dx) is Zero else self.bind(dx, y)
         if type(dy) is not Zero:
-            total = arith.add(total, arith.mul(dy, Neg.bind(self.bind(out, y))))
+            # Not (x / y) / y, which XLA makes x / y²: that square may overflow.
+            inverse = self.bind(arith.constant(1, typeof(y).dtype), y)
+            slope = Neg.bind(Mul.bind(out, inverse))
+            total = arith.add(total, arith.mul(dy, slope))
         return out, total
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:

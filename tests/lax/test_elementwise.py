@@ -182,3 +182,11 @@ def test_division_by_a_constant_whose_reciprocal_is_subnormal(shape) -> None:
         np.testing.assert_allclose(compiled(x), f(x), rtol=1e-6)
         assert "optimization_barrier" in compiled.lower(x).as_text()
     assert "barrier" not in fxflow.jit(lambda x: x / 8e37).lower(x).as_text()
+
+
+def test_the_slope_of_a_quotient_of_large_numbers() -> None:
+    """XLA makes (x / y) / y a quotient by y², which overflows."""
+    x, y = np.float32(2e30), np.float32(1e30)
+    slope = fxflow.grad(lax.div, 1)
+    for run in (slope, fxflow.jit(slope)):
+        assert float(run(x, y)) == pytest.approx(-2e-30, rel=1e-6, abs=0)
