@@ -139,3 +139,10 @@ def test_refusals() -> None:
         metrics.mean(CHANCES, weights=np.ones(3))
     with pytest.raises(ArgumentError, match="expected a Perplexity, got a Mean"):
         metrics.Perplexity.empty().merge(metrics.Mean.empty())
+
+
+def test_narrow_scores_fall_into_their_bins() -> None:
+    p = fnp.asarray([0.7031, 0.9961], "bfloat16")
+    found = metrics.scores(p, np.array([0, 1]), bins=1000)
+    places = np.flatnonzero(np.asarray(found.positive + found.negative))
+    assert places.tolist() == [703, 996]

@@ -102,3 +102,12 @@ def test_a_step_that_overflows_is_left_out() -> None:
     assert (float(params), float(scale.scale)) == (1.0, 2.0**14)
     params, scale = step(params, scale, fnp.float16(0.5))
     np.testing.assert_allclose(params, 0.95, rtol=1e-3)
+
+
+def test_scales_beyond_float16() -> None:
+    scale = precision.loss_scale(2.0**17)
+    loss = fnp.asarray(0.25, "float16")
+    scaled = scale.apply(loss)
+    assert (float(scaled), scaled.dtype) == (2.0**15, "float16")
+    back = scale.unscale({"w": scaled})["w"]
+    assert (float(back), back.dtype) == (0.25, "float32")
