@@ -7,9 +7,9 @@ arguments are the function's own, with the rest written into it.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,9 +123,7 @@ def without_donation(traced: Traced) -> Traced:
     Args:
       traced: the program.
     """
-    other = copy.copy(traced)
-    other.donated = (False,) * len(traced.donated)
-    return other
+    return replace(traced, donated=(False,) * len(traced.donated))
 
 
 def require_portable(

@@ -9,10 +9,10 @@ a node: to the user's scope and line.
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fxflow.core import source, tree
@@ -93,9 +93,7 @@ class Program:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any
     ) -> None:
         jitted: Any = function if hasattr(function, "trace") else jit(function)
-        traced: Traced = copy.copy(jitted.trace(*args, **kwargs))
-        vars(traced).pop("call", None)
-        vars(traced).pop("_of_contents", None)
+        traced: Traced = jitted.trace(*args, **kwargs)
         self.name: str = traced.name
         if tree.structure((args, kwargs)) != traced.in_tree:
             raise ArgumentError(
@@ -103,10 +101,11 @@ class Program:
                 "them already, such as lambda x: f(x, 3)"
             )
         self.operations: list[Operation] = []
-        traced.graph = self._marked(traced.graph, (), {})
+        graph = self._marked(traced.graph, (), {})
         self.operations.append(OTHER)
         # It runs several times on the same arguments.
-        traced.donated = (False,) * len(traced.donated)
+        donated = (False,) * len(traced.donated)
+        traced = replace(traced, graph=graph, donated=donated)
         self.compiled: Compiled = traced.lower().compile()
         self.instructions: dict[str, Instruction] = {}
         self.members: dict[str, list[str]] = {}

@@ -21,6 +21,7 @@ from fxflow.core.arrays.aval import RefType
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, read_only
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.discharge import require_distinct
+from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
@@ -248,7 +249,7 @@ class JitFunction(CachedCall[P, R]):
             flat.out_tree,
             name=self._name,
             labels=labels,
-            donated=tuple(bound.donated()),
+            donated=self._donations(bound, graph),
             keep_unused=self._given.keep_unused,
             options=self._given.compiler_options,
             in_shardings=tuple(self._argument_shardings(bound, avals)),
@@ -267,6 +268,10 @@ class JitFunction(CachedCall[P, R]):
         if not any(isinstance(c, Tracer) for c in consts):
             caches.traced.keep(key, traced)
         return traced
+
+    def _donations(self, bound: _Bound, graph: Graph) -> tuple[bool, ...]:
+        """Returns for each leaf of the arguments whether it is donated."""
+        return tuple(bound.donated())
 
     def _argument_shardings(self, bound: _Bound, avals: Sequence[Any]) -> list[Any]:
         """Returns where each leaf of the arguments is to be, or None."""

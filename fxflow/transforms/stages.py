@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from typing import Any
@@ -59,7 +58,7 @@ class ArgInfo:
 
 
 @guard_methods
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, frozen=True)
 class Traced:
     """A function traced for arguments of given types.
 
@@ -139,13 +138,8 @@ class Traced:
         # The cached trace itself, which keeps its identity as a key of programs.
         if not any(shardings):
             return self
-        other = copy.copy(self)
-        vars(other).pop("arrays", None)
-        other.in_shardings = tuple(
-            own or given
-            for own, given in zip(self.in_shardings, shardings, strict=True)
-        )
-        return other
+        pairs = zip(self.in_shardings, shardings, strict=True)
+        return replace(self, in_shardings=tuple(own or given for own, given in pairs))
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:

@@ -185,3 +185,26 @@ def test_text_of_a_lowered_program():
     plain = lowered.as_text(debug_info=False)
     assert "stablehlo.sine" in plain and "loc(" not in plain
     assert "sine" in lowered.as_text("hlo") and "HloModule" in lowered.as_text("hlo")
+
+
+def test_lowering_after_a_call_knows_where_references_are():
+    mesh = fxflow.make_mesh((2,), ("x",))
+    split = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    ref = fxflow.new_ref(fxflow.device_put(fnp.arange(4.0), split))
+
+    def double(ref):
+        ref[...] = ref[...] * 2
+        return ref[...].sum()
+
+    jitted = jit(double)
+    before = jitted.lower(ref).compile().input_shardings
+    jitted(ref)
+    after = jitted.lower(ref).compile().input_shardings
+    assert fxflow.tree.leaves(before) == fxflow.tree.leaves(after) == [split]
+
+
+def test_a_trace_does_not_change():
+    # Copies with other values keep nothing that was computed from the former ones.
+    traced = jit(lambda x: x).trace(1.0)
+    with pytest.raises(AttributeError):
+        traced.donated = (True,)

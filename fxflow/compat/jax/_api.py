@@ -17,6 +17,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, typeof
 from fxflow.core.arrays.convert import like_type
 from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph
 from fxflow.devices import RuntimeFailure, clients
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.lax import callbacks, pytree_transfer
@@ -24,20 +25,19 @@ from fxflow.transforms import inspection
 from fxflow.transforms import shard_map as _shard_map
 from fxflow.transforms.arguments import as_indices, as_names, require_callable
 from fxflow.transforms.jit import JitFunction, JitOptions
-from fxflow.transforms.stages import Traced
 
 
 class _LenientJit(JitFunction[..., Any]):
     """A jitted function that drops donations which no result can use, and warns."""
 
-    def _trace(self, bound: Any, avals: Sequence[Any], key: Any) -> Traced:
-        traced = super()._trace(bound, avals, key)
+    def _donations(self, bound: Any, graph: Graph) -> tuple[bool, ...]:
         free: dict[Any, int] = {}
-        for aval in traced.graph.out_avals:
+        for aval in graph.out_avals:
             kind = aval.physical.strong()
             free[kind] = free.get(kind, 0) + 1
         kept, dropped = [], []
-        for aval, give in zip(traced.in_avals, traced.donated, strict=True):
+        avals = graph.in_avals[graph.num_consts :]
+        for aval, give in zip(avals, super()._donations(bound, graph), strict=True):
             kind = aval.physical.strong()
             usable = give and free.get(kind, 0) > 0
             if usable:
@@ -50,8 +50,7 @@ class _LenientJit(JitFunction[..., Any]):
                 f"Some donated buffers were not usable: {', '.join(dropped)}.",
                 stacklevel=2,
             )
-            traced.donated = tuple(kept)
-        return traced
+        return tuple(kept)
 
 
 def jit(
