@@ -15,6 +15,7 @@ from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.graph import Graph, any_node
 from fxflow.core.ir.primitive import Flags, Values, table
+from fxflow.core.spmd.varying import divided_as
 from fxflow.lax.arg_extremum import argmax
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 
@@ -43,7 +44,11 @@ def filled(mask: Any, values: Values, mapped: Flags) -> list[Any]:
     row = argmax(mask, 0, np.int32)
 
     def repeated(x: Any) -> Any:
-        return materialize(dynamic_index_in_dim(x, row, 0, keepdims=False), size, False)
+        aval = typeof(x)
+        # One row cannot be divided as all are, over explicit axes of a mesh.
+        whole = divided_as(x, aval.update(layout=None))
+        one = dynamic_index_in_dim(whole, row, 0, keepdims=False)
+        return divided_as(materialize(one, size, False), aval)
 
     return [repeated(x) if m else x for x, m in zip(values, mapped, strict=True)]
 

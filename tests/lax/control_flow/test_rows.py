@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+import fxflow
 from fxflow import jit, lax, make_graph, random, vmap
 from fxflow.lax.control_flow.rows import any_row, filled, has_loop, select_rows
 
@@ -40,3 +42,20 @@ def test_there_may_be_no_rows() -> None:
     assert filled(MASK[:0], [empty], [True])[0].shape == (0, 2)
     assert not any_row(MASK[:0])
     assert vmap(squares)(np.zeros(0, np.float32)).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+@pytest.mark.parametrize("name", [None, "x"])
+def test_rows_that_are_divided_over_devices(kind: str, name: str | None) -> None:
+    f = lambda x: lax.cond(x > 1, squares, lambda x: x * 2, x)
+    nested = lambda x: lax.while_loop(
+        lambda c: c[0] > 1, lambda c: (c[0] - 1, c[1] + squares(c[0])), (x, 0 * x)
+    )[1]
+    types = getattr(fxflow.sharding.AxisType, kind)
+    with fxflow.set_mesh(fxflow.make_mesh((2,), ("x",), axis_types=types)) as mesh:
+        sharding = fxflow.NamedSharding(mesh, fxflow.P("x"))
+        xs = fxflow.device_put(np.array([1.0, 2, 3, 0.5], np.float32), sharding)
+        rows = jit(vmap(f, spmd_axis_name=name))(xs)
+        assert rows.tolist() == [2, 256, 6561, 1]
+        rows = jit(vmap(nested, spmd_axis_name=name))(xs)
+        assert rows.tolist() == [0, 256, 6817, 0]
