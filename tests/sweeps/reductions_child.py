@@ -155,18 +155,15 @@ def compute(case: Case, np_: Any, a: Any, b: Any) -> tuple[Any, Any]:
 def product(case: Case, np_: Any, a: Any, b: Any) -> Any:
     """Returns a product that sums over axes."""
     axes, letters = case["axes"], range(a.ndim)
+    b = np_.broadcast_to(b, a.shape)
     if case["reduction"] == "matmul":
         i = case["axes"][0]
         rows = np_.reshape(np_.moveaxis(a, i, -1), (-1, a.shape[i]))
         few = np_.reshape(np_.moveaxis(b, i, 0), (b.shape[i], -1))[:, :3]
         return np_.matmul(rows, few)
-    if case["reduction"] == "dot_general" and np_ is fnp:
-        b = fnp.broadcast_to(b, a.shape)
-        kept = [i for i in letters if i not in axes]
-        out = lax.dot_general(a, b, ((axes, axes), (kept, kept)))
-        return out
-    b = np_.broadcast_to(b, a.shape)
     kept = [i for i in letters if i not in axes]
+    if case["reduction"] == "dot_general" and np_ is fnp:
+        return lax.dot_general(a, b, ((axes, axes), (kept, kept)))
     return np_.einsum(a, list(letters), b, list(letters), kept)
 
 
