@@ -741,7 +741,10 @@ class Client:
     def _meet(self) -> None:
         """Dials the servers of the view, all of which are to hear of this worker."""
         for server in set(self._dialers) - set(self.view.peers):
-            self._dialers.pop(server).close(linger=1.0)
+            dialer = self._dialers.pop(server)
+            # One that dials still would reach the server when it is started again, and
+            # take this worker's place there, and its answers.
+            dialer.close(linger=1.0 if dialer.connected else 0.0)
         for server in self.view.peers if self._shards else ():
             self._dialer(server)
 

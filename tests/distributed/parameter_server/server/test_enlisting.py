@@ -11,7 +11,7 @@ import pytest
 
 from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
-from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.parameter_server.transport import Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 from tests.distributed.parameter_server.server import test_replicas
@@ -81,7 +81,20 @@ def test_who_leaves_before_it_hears_of_the_first_view(
         assert [run.sums(shard) for shard in range(4)] == [[PUSHES]] * 4
 
 
-def test_who_died_for_good_is_given_up(tmp_path: Path) -> None:
+def test_who_died_for_good_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lingering: list[Hub] = []
+    close = Dialer.close
+
+    def noted(dialer: Dialer, linger: float = 0.0) -> None:
+        # It would dial on, under the worker's name, and get the answers of the server
+        # that is started again.
+        if linger and not dialer.connected and not dialer.closed:
+            lingering.append(dialer._hub)
+        close(dialer, linger)
+
+    monkeypatch.setattr(Dialer, "close", noted)
     with (
         running(tmp_path, 3, shards=4, gone_after=1.0) as run,
         worker(run) as client,
@@ -91,6 +104,7 @@ def test_who_died_for_good_is_given_up(tmp_path: Path) -> None:
         view = run.until_placed(0, 2)
         assert {frozenset(held) for held in view.holders} == {frozenset((0, 2))}
         assert totals(client, push(client)) == [2] * 4
+        assert client._hub not in lingering
         # It comes back after all, empty.
         run.start(1)
         view = run.until_placed(0, 1, 2)
