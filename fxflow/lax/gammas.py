@@ -29,7 +29,7 @@ from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import exp, log, log1p
 from fxflow.lax.powers import pow as pow_
 from fxflow.lax.reshaping import reshape
-from fxflow.lax.rounding import floor
+from fxflow.lax.rounding import ceil, floor
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim
 from fxflow.lax.special import Special
@@ -92,7 +92,7 @@ def log_gamma_from_one(z: Any) -> Any:
 
 
 def _near_its_zeros(x: Any, elsewhere: Any) -> Any:
-    """Returns log Γ(x), by its series for x between 1/2 and 5/2."""
+    """Returns log Γ(x), by its series for x between -1/2 and 5/2."""
     dtype = typeof(x).dtype
     if dtypes.bits(dtype) < 32:
         wide = _near_its_zeros(*(convert(v, dtypes.float32) for v in (x, elsewhere)))
@@ -104,7 +104,13 @@ def _near_its_zeros(x: Any, elsewhere: Any) -> Any:
     z = select(near, sub(x, base), full_like(x, 0))
     series = _from_two(z)
     shifted = sub(series, log1p(select(below, z, full_like(z, 0))))
-    return select(near, select(below, shifted, series), elsewhere)
+    value = select(near, select(below, shifted, series), elsewhere)
+    # log Γ(x) = log Γ(1 + x) - log |x| near 0.
+    size = abs_(x)
+    least = arith.constant(dtypes.finfo(dtype).tiny, dtype)
+    inner = bitwise_and(le(size, half), ge(size, least))
+    x, size = select(inner, x, full_like(x, 0)), select(inner, size, full_like(x, 1))
+    return select(inner, sub(log_gamma_from_one(x), log(size)), value)
 
 
 @register
@@ -265,7 +271,7 @@ def _inner_zeta(s: Any, q: Any) -> Any:
     inside = select(below, q, full_like(q, -0.5))
     part = sub(inside, floor(inside))
     # All three at once, along a new axis.
-    bases = (select(below, part, q), sub(one, part), sub(one, inside))
+    bases = (select(below, part, q), sub(ceil(inside), inside), sub(one, inside))
     shape = (1, *typeof(q).shape)
     three = concatenate([reshape(base, shape) for base in bases], 0)
     axes = tuple(range(1, len(shape)))

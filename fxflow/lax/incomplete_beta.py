@@ -73,8 +73,8 @@ def _fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
 
     def step(carry: Any) -> Any:
         n, m, d, c, f, _ = carry
+        before = add(a, m)
         m = add(m, one)
-        before = sub(add(a, m), one)
         odd = add(before, m)
         weight = mul(mul(m, sub(b, m)), x)
         top = mul(div(before, odd), mul(div(add(before, b), odd), mul(weight, x)))
@@ -170,9 +170,10 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     a_, b_ = select(inside, a, one), select(inside, b, one)
     half = scaled(0.5, full_like(x, 1))
     x_ = select(inside, x, half)
-    # Beyond the mean by 1 - Iₓ(a, b) = I₁₋ₓ(b, a).
+    # Beyond the mean the fraction of 1 - Iₓ(a, b) = I₁₋ₓ(b, a) converges faster.
     complement = sub(one, x_)
-    mirrored = gt(mul(x_, b_), mul(complement, a_))
+    middle = div(add(a_, one), add(add(a_, b_), arith.constant(2, dtype)))
+    mirrored = gt(x_, middle)
     p, q = select(mirrored, b_, a_), select(mirrored, a_, b_)
     y, rest = select(mirrored, complement, x_), select(mirrored, x_, complement)
     # Not log(1 - x), which loses the digits of a small x.

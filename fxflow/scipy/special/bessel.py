@@ -20,6 +20,39 @@ from fxflow.scipy.special._operands import operands, safe
 from fxflow.transforms.custom_jvp import custom_jvp
 
 
+def _unscaled(x: Any, value: Any) -> Any:
+    """Returns exp(|x|) times a value, which overflows late; nan at infinity."""
+    half = lax.exp(0.5 * lax.abs(x))
+    return half * (half * value)
+
+
+@custom_jvp
+def _i0(x: Any) -> Any:
+    return _unscaled(x, lax.bessel_i0e(x))
+
+
+@custom_jvp
+def _i1(x: Any) -> Any:
+    return _unscaled(x, lax.bessel_i1e(x))
+
+
+def _i1_slope(x: Any) -> Any:
+    """Returns I₀(x) - I₁(x) / x, by its series near 0 (DLMF 10.25.2)."""
+    near = lax.abs(x) < 0.5
+    quarter = lax.square(safe(near, x, 0)) / 4
+    series = fnp.zeros_like(x)
+    for k in range(8, -1, -1):
+        c = (k + 0.5) / (math.factorial(k) * math.factorial(k + 1))
+        series = series * quarter + c
+    far = safe(~near, x, 1)
+    value = lax.bessel_i0e(far) - lax.bessel_i1e(far) / far
+    return fnp.where(near, series, _unscaled(far, value))
+
+
+_i0.defjvps(lambda t, out, x: t * _i1(x))
+_i1.defjvps(lambda t, out, x: t * _i1_slope(x))
+
+
 def _declared(name: str, order: int) -> Callable[[Any], Array]:
     """Declares a function of an order; scaled, if its name ends with "e"."""
     scaled = name.endswith("e")
@@ -27,9 +60,8 @@ def _declared(name: str, order: int) -> Callable[[Any], Array]:
 
     def function(x: Any) -> Array:
         (x,) = operands(name, x)
-        out = compute(x)
-        # Not |x|, whose derivative at 0 is not that of an even function.
-        return out if scaled else lax.exp(x * lax.sign(x)) * out
+        out: Array = compute(x) if scaled else (_i0, _i1)[order](x)
+        return out
 
     function.__name__ = function.__qualname__ = name
     times = ", times exp(-|x|)" if scaled else ""

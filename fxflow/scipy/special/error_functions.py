@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
@@ -30,19 +28,41 @@ def erfcx(x: ArrayLike) -> Array:
       >>> erfcx(100.0).round(5)
       Array(0.00564, dtype=float32)
     """
-    (x,) = operands("erfcx", x)
+    out: Array = _erfcx(*operands("erfcx", x))
+    return out
+
+
+def _erfcx_parts(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns where x is small, x there and elsewhere, and the fraction's tail."""
     limit = 5.0 if dtypes.bits(x.aval.dtype) == 64 else 2.0
-    low = safe(x < limit, x, 0)
-    near = lax.exp(low * low) * lax.erfc(low)
+    small = x < limit
+    low = safe(small, x, 0)
     high = safe((x >= limit) & (x < math.inf), x, limit)
-    # The continued fraction from its end (DLMF 7.9.3).
+    # The continued fraction from its end (DLMF 7.9.3), but for its first step.
     tail = high
-    for k in range(32, 0, -1):
+    for k in range(32, 1, -1):
         tail = high + (k / 2) / tail
-    far = fnp.where(x == math.inf, 0, 1 / (_ROOT_PI * tail))
-    out = fnp.where(x < limit, near, far)
+    return small, low, high, tail
+
+
+@custom_jvp
+def _erfcx(x: Any) -> Any:
+    small, low, high, tail = _erfcx_parts(x)
+    near = lax.exp(low * low) * lax.erfc(low)
+    far = 1 / (_ROOT_PI * (high + 0.5 / tail))
+    out = fnp.where(small, near, fnp.where(x == math.inf, 0, far))
     out = fnp.where(x == -math.inf, math.inf, out)
     return fnp.where(x != x, x, out)
+
+
+def _erfcx_slope(out: Any, x: Any) -> Any:
+    """Returns 2 x erfcx(x) - 2/√π, which cancels for large x."""
+    small, low, high, tail = _erfcx_parts(x)
+    near = 2 * low * fnp.where(small, out, 0) - 2 / _ROOT_PI
+    return fnp.where(small, near, -1 / (_ROOT_PI * (high * tail + 0.5)))
+
+
+_erfcx.defjvps(lambda t, out, x: t * _erfcx_slope(out, x))
 
 
 @library()
@@ -63,7 +83,13 @@ def dawsn(x: ArrayLike) -> Array:
     (x,) = operands("dawsn", x)
     dtype = x.aval.dtype
     if dtypes.bits(dtype) < 32:
-        return convert(dawsn(convert(x, dtypes.float32)), dtype)
+        return convert(_dawsn(convert(x, dtypes.float32)), dtype)
+    out: Array = _dawsn(x)
+    return out
+
+
+@custom_jvp
+def _dawsn(x: Any) -> Any:
     near = lax.abs(x) < 0.2
     low = safe(near, x, 0)
     square, term, series = low * low, low, low
@@ -85,6 +111,21 @@ def dawsn(x: ArrayLike) -> Array:
     return fnp.where(x != x, x, out)
 
 
+def _dawsn_slope(out: Any, x: Any) -> Any:
+    """Returns 1 - 2 x D(x), by the asymptotic series where that cancels (DLMF 7.12)."""
+    far = lax.abs(x) > 7
+    near = 1 - 2 * safe(~far, x, 0) * fnp.where(far, 0, out)
+    inverse = 0.5 / lax.square(safe(far, x, 7))
+    term, total = -inverse, -inverse
+    for k in range(2, 20):
+        term = term * (2 * k - 1) * inverse
+        total = total + term
+    return fnp.where(far, total, near)
+
+
+_dawsn.defjvps(lambda t, out, x: t * _dawsn_slope(out, x))
+
+
 # The trapezoidal and the midpoint rule with the residue of the pole at z: one of both
 # has no node near it (Al Azah and Chandler-Wilde 2021, "Computation of the complex
 # error function using modified trapezoidal rules"): 2e-15 with 11 nodes.
@@ -104,8 +145,9 @@ def _first_quadrant(z: Any) -> Any:
             total = total + math.exp(-t * t) / (square - t * t)
         return 2j * h / math.pi * z * total
 
-    middle = rule((np.arange(_NODES + 1) + 0.5) * h)
-    ends = rule(np.arange(1, _NODES + 1) * h) + 1j * h / (math.pi * z)
+    # Python numbers, which do not widen z.
+    middle = rule([(k + 0.5) * h for k in range(_NODES + 1)])
+    ends = rule([k * h for k in range(1, _NODES + 1)]) + 1j * h / (math.pi * z)
     poles = y < math.pi / h
     inner = lax.complex(x, fnp.where(poles, y, 0))
     gauss, turn = lax.exp(-inner * inner), lax.exp(-2j * math.pi / h * inner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow.core.arrays import Array
@@ -67,7 +67,12 @@ def gamma(x: ArrayLike) -> Array:
       Array(24., dtype=float32)
     """
     (x,) = operands("gamma", x)
-    return gammasgn(x) * lax.exp(lax.lgamma(x))
+    # Near 0 by that of x + 1, whose logarithm is small.
+    near = (lax.abs(x) < 0.5) & (x != 0)
+    low = safe(near, x, 1)
+    below = lax.exp(lax.lgamma(low + 1)) / low
+    elsewhere = gammasgn(x) * lax.exp(lax.lgamma(safe(~near, x, 1)))
+    return choose_between(near, below, elsewhere)
 
 
 @library("exact")
@@ -107,8 +112,44 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
       a: real array-like.
     """
     x, y = operands("beta", a, b)
-    sign = gammasgn(x) * gammasgn(y) * gammasgn(x + y)
-    return sign * lax.exp(betaln(x, y))
+    kind = _beta_poles(x, y)
+    sign = gammasgn(kind.x) * gammasgn(kind.y) * gammasgn(kind.x + kind.y)
+    odd = lax.floor(kind.y / 2) * 2 != kind.y
+    sign = choose_between(kind.turned & odd, -sign, sign)
+    value = sign * lax.exp(log_beta(kind.x, kind.y))
+    value = choose_between(kind.pole, lax.full_like(x, math.inf), value)
+    return choose_between(kind.zero, lax.full_like(x, 0), value)
+
+
+class _BetaKind(NamedTuple):
+    """Arguments of the beta function that are no poles of its factors.
+
+    Attributes:
+      x: the first argument.
+      y: the second one.
+      turned: where both are those of a pole whose ratio to another has a limit.
+      pole: where it is infinite.
+      zero: where it is 0.
+    """
+
+    x: Any
+    y: Any
+    turned: Any
+    pole: Any
+    zero: Any
+
+
+def _beta_poles(x: Any, y: Any) -> _BetaKind:
+    whole = lambda v: (v <= 0) & (lax.floor(v) == v) & (v > -math.inf)
+    first, second = whole(x), whole(y)
+    some = first | second
+    p, q = choose_between(first, x, y), choose_between(first, y, x)
+    # B(-n, q) is (-1)^q B(n + 1 - q, q) for q = 1, …, n.
+    turned = some & ~(first & second) & (q > 0) & (lax.floor(q) == q) & (p + q <= 0)
+    a = choose_between(turned, 1 - p - q, safe(~some, x, 1))
+    b = choose_between(turned, q, safe(~some, y, 1))
+    zero = ~some & whole(x + y)
+    return _BetaKind(safe(~zero, a, 1), safe(~zero, b, 1), turned, some & ~turned, zero)
 
 
 @library()
@@ -119,8 +160,11 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     Args:
       a: real array-like.
     """
-    out: Array = log_beta(*operands("betaln", a, b))
-    return out
+    x, y = operands("betaln", a, b)
+    kind = _beta_poles(x, y)
+    value = log_beta(kind.x, kind.y)
+    value = choose_between(kind.pole, lax.full_like(x, math.inf), value)
+    return choose_between(kind.zero, lax.full_like(x, -math.inf), value)
 
 
 @library()

@@ -69,7 +69,9 @@ def _spence(x: Any) -> Any:
     outer = safe(high, x, 4)
     middle = safe(~(low | high) & (x == x), x, 1)
     # Of a small number: by that of its distance from 1.
-    part = fnp.where(high, 1 / outer, inner)
+    # Not below the normal numbers, which are 0 to XLA.
+    least = float(dtypes.finfo(x.aval.dtype).tiny)
+    part = fnp.where(high, fnp.maximum(1 / outer, least), inner)
     logs = lax.log(part) * lax.log1p(-part)
     small = math.pi**2 / 6 - logs - _around_one(1 - part)
     # Of a large one: by that of its inverse.

@@ -17,6 +17,7 @@ from fxflow.scipy.special._operands import (
     safe,
     special_docs,
 )
+from fxflow.scipy.special.error_functions import erfcx
 from fxflow.transforms.custom_jvp import custom_jvp
 
 
@@ -90,7 +91,13 @@ def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
         )
     wide = dtypes.bits(x.aval.dtype) == 64
     low, high = (-20.0, 8.0) if wide else (-10.0, 5.0)
-    middle = lax.log(ndtr(safe((x > low) & (x < high), x, 0)))
+    inside = safe((x > low) & (x < high), x, 0)
+    # Above 0 the logarithm is that of 1 less a tail.
+    middle = choose_between(
+        inside > 0,
+        lax.log1p(-ndtr(-safe(inside > 0, inside, 1))),
+        lax.log(ndtr(safe(inside <= 0, inside, 0))),
+    )
     upper = -ndtr(-safe(x >= high, x, high))
     y = safe(x <= low, x, low)
     square = y * y
@@ -129,7 +136,11 @@ def _ndtri(p: Any) -> Array:
 def _ndtri_slope(primals: Any, tangents: Any) -> Any:
     (p,), (dp,) = primals, tangents
     x = _ndtri(p)
-    return x, dp * lax.exp(0.5 * x * x + LOG_SQRT_2PI)
+    # 1/φ(x) by Mills' ratio, since exp(x²/2) would lose digits in the tails.
+    q = choose_between(p < 0.5, p, 1 - p)
+    ratio = math.sqrt(math.pi / 2) * erfcx(math.sqrt(0.5) * lax.abs(x))
+    slope = ratio / choose_between(q > 0, q, lax.full_like(q, 1))
+    return x, dp * choose_between(q > 0, slope, lax.full_like(q, math.inf))
 
 
 _ndtri.defjvp(_ndtri_slope)
