@@ -139,16 +139,20 @@ class _BetaKind(NamedTuple):
     zero: Any
 
 
+def _is_pole(x: Any) -> Any:
+    """Returns where the gamma function has its poles."""
+    return (x <= 0) & (lax.floor(x) == x) & (x > -math.inf)
+
+
 def _beta_poles(x: Any, y: Any) -> _BetaKind:
-    whole = lambda v: (v <= 0) & (lax.floor(v) == v) & (v > -math.inf)
-    first, second = whole(x), whole(y)
+    first, second = _is_pole(x), _is_pole(y)
     some = first | second
     p, q = choose_between(first, x, y), choose_between(first, y, x)
     # B(-n, q) is (-1)^q B(n + 1 - q, q) for q = 1, …, n.
     turned = some & ~(first & second) & (q > 0) & (lax.floor(q) == q) & (p + q <= 0)
     a = choose_between(turned, 1 - p - q, safe(~some, x, 1))
     b = choose_between(turned, q, safe(~some, y, 1))
-    zero = ~some & whole(x + y)
+    zero = ~some & _is_pole(x + y)
     return _BetaKind(safe(~zero, a, 1), safe(~zero, b, 1), turned, some & ~turned, zero)
 
 

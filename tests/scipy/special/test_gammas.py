@@ -101,3 +101,13 @@ def test_beta_and_its_limits() -> None:
         assert float(special.betaln(a, b)) == -np.inf
         assert float(special.beta(a, b)) == 0
     assert np.isnan(special.betaln(np.nan, 1.0))
+
+
+def test_beta_at_the_poles_of_its_factors() -> None:
+    a = np.array([-2, -2.5, -2, -3, -3, -3, 1, -0.5, 0, 2.5, -2])
+    b = np.array([1, 1.5, 2, 2, 3, 4, -2, 0.5, 1, -1.5, 1.5])
+    with fxflow.config.override(x64=True):
+        for name in ("beta", "betaln"):
+            want = getattr(scipy.special, name)(a, b)
+            for f in (getattr(special, name), fxflow.jit(getattr(special, name))):
+                np.testing.assert_allclose(f(a, b), want, 1e-12)
