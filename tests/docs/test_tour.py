@@ -9,6 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import errors
+from fxflow.core import source
 
 ROOT = Path(__file__).parent.parent.parent
 TOUR = ROOT / "docs" / "tour.md"
@@ -43,8 +44,10 @@ class Exact(doctest.OutputChecker):
 def failures(markdown: str, name: str) -> str:
     """Runs the examples of a page in one namespace; returns what went wrong.
 
-    The message of an error that an example shows is compared whole.
+    The message of an error that an example shows is compared whole. Once in a process a
+    message explains weak types: here, the first of the page.
     """
+    source._weak_explained.clear()
     text = re.sub(r"^```.*$", "", markdown, flags=re.M)  # a fence is no output
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     report: list[str] = []

@@ -97,12 +97,13 @@ def test_large_arguments():
     np.testing.assert_allclose(np.asarray(jit(lambda x: x * 2)(x)), 2.0)
 
 
-def test_memories_of_results_from_the_disk_cache():
+def test_memories_of_results_from_the_disk_cache(tmp_path):
     there = fxflow.devices()[0]
     one = fxflow.SingleDeviceSharding(there, memory_kind="pinned_host")
     for from_cache in (False, True):
         fun = fxflow.jit(lambda x: x * 3.25, out_shardings=one)
-        compiled = fun.lower(fnp.ones(7)).compile()
+        with config.override(cache=True, cache_dir=str(tmp_path)):
+            compiled = fun.lower(fnp.ones(7)).compile()
         assert compiled.program.executable.from_cache == from_cache
         assert compiled(fnp.ones(7)).sharding == one
     place = buffers.default_placement()

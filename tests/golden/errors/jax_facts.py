@@ -9,12 +9,11 @@ Run it in an environment that has JAX (and optax, for its optimizer):
 from __future__ import annotations
 
 import importlib
-import traceback
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
-from tests.golden.errors.mistakes import MISTAKES, outcome
+from tests.golden.errors.mistakes import MISTAKES, outcome, printed
 
 HERE = Path(__file__).parent
 
@@ -40,9 +39,8 @@ def main() -> None:
         if error is None or (optim is None and name.startswith("optimizer_")):
             rows.append(f"{name}\tnone\t0\t0")
             continue
-        printed = "".join(traceback.format_exception(error)).splitlines()
         lines = len(str(error).splitlines())
-        rows.append(f"{name}\t{type(error).__name__}\t{lines}\t{len(printed)}")
+        rows.append(f"{name}\t{type(error).__name__}\t{lines}\t{printed(error)}")
     (HERE / "jax.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,8 +28,7 @@ def messages() -> dict[str, tuple[str, int]]:
     found = {}
     for name in mistakes.MISTAKES:
         error = mistakes.outcome(name, m)
-        printed = "".join(traceback.format_exception(error)).splitlines()
-        found[name] = (said(error), len(printed))
+        found[name] = (said(error), mistakes.printed(error))
     return found
 
 

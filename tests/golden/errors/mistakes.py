@@ -7,6 +7,8 @@ enough.
 
 from __future__ import annotations
 
+import re
+import traceback
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -709,3 +711,12 @@ def outcome(name: str, m: SimpleNamespace) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def printed(error: Exception) -> int:
+    """Returns how many lines an error prints, without those that mark code (~~^~~).
+
+    Which code is marked differs between versions of Python.
+    """
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    return sum(not re.fullmatch(r"\s*[~^]+", line) for line in lines)
