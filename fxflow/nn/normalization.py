@@ -316,7 +316,7 @@ def standardize(
     epsilon: Any = 1e-5,
     where: Any = None,
     *,
-    algorithm: str = "fast",
+    algorithm: str = "stable",
 ) -> Array:
     r"""Makes mean 0 and variance 1: :math:`(x - \mu)/\sqrt{v + \epsilon}`.
 
@@ -327,8 +327,9 @@ def standardize(
       variance: v, broadcast against `x`; None means that of `x`.
       epsilon: ε, which keeps the denominator from 0.
       where: bool, broadcast against `x`: which elements the moments are taken of.
-      algorithm: how the variance is computed: `"fast"` from the mean of squares (one
-        pass; loses digits where the mean is large), or `"stable"` from deviations.
+      algorithm: how the variance is computed: `"stable"` from deviations, or `"fast"`
+        from the mean of squares: one pass, which loses digits where the mean is large
+        (JAX's default).
 
     Returns:
       Array of the shape of `x`, of its float dtype.
