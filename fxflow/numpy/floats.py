@@ -178,10 +178,11 @@ frexp.nout, frexp.nargs = 2, 3
     promotion=lambda name, x, y: _ldexp_operands(x, y),
 )
 def ldexp(x: Array, y: Array) -> Array:
-    """A number times a power of two, in two steps, so that neither overflows alone."""
+    """A number times a power of two, in steps, so that none overflows alone."""
     dtype = x.aval.dtype
     limit = int(dtypes.finfo(dtype).maxexp) - 1
-    y = lax.clamp(-4 * limit, y, 4 * limit)
+    # XLA would make one factor of two constant ones, which may overflow.
+    y = lax.optimization_barrier(lax.clamp(-4 * limit, y, 4 * limit))
     out = x
     for _ in range(3):
         step = lax.clamp(-limit + 1, y, limit)

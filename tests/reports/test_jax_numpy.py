@@ -204,6 +204,14 @@ def test_clip_takes_the_bounds_of_unsigned_numbers() -> None:
         check_both(lambda x: fnp.clip(x, 0, 2**63), top, x, rtol=0)
 
 
+def test_ldexp_overflows_only_where_the_result_does() -> None:
+    """½ · 2¹⁶ is a float16, though 2¹⁶ is none (jax#28040)."""
+    half = np.float16(0.5)
+    check_both(lambda x: fnp.ldexp(x, 16), np.float16(32768), half, rtol=0)
+    check_both(lambda x: fnp.ldexp(x, 200), 2.0**80, np.float32(2.0**-120), rtol=0)
+    check_both(lambda x: fnp.ldexp(x, -200), 2.0**-80, np.float32(2.0**120), rtol=0)
+
+
 def test_unwrap_with_a_negative_period_jumps_nowhere() -> None:
     """Differences within half of |period| remain (jax#28645)."""
     check_both(lambda x: fnp.unwrap(x, period=-1), [0, 1, 2], fnp.array([0, 1, 2]))

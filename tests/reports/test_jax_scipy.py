@@ -157,6 +157,12 @@ def test_counts_between_integers_have_no_probability() -> None:
     check_both(ask, (-INF, 0), np.float32(1.2))
 
 
+def test_parameters_of_no_distribution_give_nan() -> None:
+    """A negative shape has no density, as in SciPy (jax#5650)."""
+    ask = lambda x: (stats.beta.logpdf(x, -1.1, -1.1), stats.expon.pdf(x, 0.0, -1.0))
+    check_both(ask, (NAN, NAN), np.float32(0.5))
+
+
 # -- matrices and images ---------------------------------------------------------------
 
 

@@ -16,7 +16,9 @@ from typing import Any, TypeVar, cast
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
+from fxflow.numpy._operands import promote_inexact
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import operands
 
@@ -51,7 +53,8 @@ _COMMON = """
       scale: positive real array-like: how many times wider it is.
 
     Returns:
-      Float array of the broadcast shape.
+      Float array of the broadcast shape; nan where a parameter describes no
+      distribution, such as a negative scale.
 
     Raises:
       ArgumentError: an argument is no array.
@@ -62,6 +65,29 @@ _COMMON = """
 """
 
 
+# -- what a parameter may be: elsewhere there is no distribution ----------------------
+
+
+def positive(x: Any) -> Any:
+    """Returns where a scale or a shape is one."""
+    return x > 0
+
+
+def not_negative(x: Any) -> Any:
+    """Returns where a mean of counts is one."""
+    return x >= 0
+
+
+def count(x: Any) -> Any:
+    """Returns where a number of trials is one."""
+    return (x >= 0) & is_whole(x)
+
+
+def probability(x: Any) -> Any:
+    """Returns where a probability is one."""
+    return (x >= 0) & (x <= 1)
+
+
 class Distribution:
     """Makes functions of a distribution: one plan when eager, with their docstrings.
 
@@ -70,12 +96,17 @@ class Distribution:
     Args:
       parameters: docstring entries of its own parameters, `name: what` each on a line.
       *static: names of parameters that are not arrays.
+      **domains: of a parameter, where it describes a distribution: results are nan
+        elsewhere. A scale is always positive.
     """
 
-    def __init__(self, parameters: str = "", *static: str) -> None:
+    def __init__(
+        self, parameters: str = "", *static: str, **domains: Callable[[Any], Any]
+    ) -> None:
         own = "".join(f"\n      {line}" for line in parameters.strip().splitlines())
         self._common = _COMMON.replace("\n\n    Returns", f"{own}\n\n    Returns", 1)
         self._static = static
+        self._domains = {"scale": positive, **domains}
 
     def __call__(self, function: F) -> F:
         name = function.__name__
@@ -85,7 +116,27 @@ class Distribution:
         function.__doc__ = doc
         distribution = function.__module__.rpartition(".")[2]
         common = self._common.replace("{distribution}", distribution)
-        return library(*self._static)(shared(common)(function))
+        return library(*self._static)(shared(common)(self._known(function)))
+
+    def _known(self, function: F) -> F:
+        """Returns a function that is nan where a parameter is outside of its domain."""
+        signature = inspect.signature(function)
+        domains = {n: d for n, d in self._domains.items() if n in signature.parameters}
+        if not domains:
+            return function
+        name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+
+        def known(*args: Any, **kwargs: Any) -> Array:
+            value: Array = function(*args, **kwargs)
+            given = signature.bind(*args, **kwargs).arguments
+            for parameter, domain in domains.items():
+                if parameter in given:
+                    (x,) = promote_inexact(name, given[parameter])
+                    where = repeated(domain(x), value.aval.shape)
+                    value = inside(where, value, math.nan)
+            return value
+
+        return cast(F, functools.wraps(function)(known))
 
     def exp(self, function: F) -> F:
         """Returns `pdf` for `logpdf`, `cdf` for `logcdf`, and so on."""

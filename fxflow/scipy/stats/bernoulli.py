@@ -10,11 +10,17 @@ from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands, safe
 from fxflow.scipy.special.entropies import xlog1py, xlogy
-from fxflow.scipy.stats._functions import Distribution, inside, moved, with_nan
+from fxflow.scipy.stats._functions import (
+    Distribution,
+    inside,
+    moved,
+    probability,
+    with_nan,
+)
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
-_of = Distribution()
+_of = Distribution(p=probability)
 
 
 @_of
@@ -35,7 +41,7 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """Returns the distribution function: the probability of at most that."""
     k, p = operands("bernoulli.cdf", k, p)
     value = fnp.where(k < 0, 0 * p, fnp.where(k < 1, 1 - p, 1 + 0 * p))
-    return with_nan(k, inside((p >= 0) & (p <= 1), value, math.nan))
+    return with_nan(k, value)
 
 
 @_of
@@ -43,5 +49,4 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """Returns the quantile function: the inverse of `cdf`."""
     q, p = operands("bernoulli.ppf", q, p)
     value = fnp.where(q <= 1 - p, 0 * p, 1 + 0 * p)
-    known = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
-    return inside(known, value, math.nan)
+    return inside((q >= 0) & (q <= 1), value, math.nan)

@@ -11,14 +11,24 @@ from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import safe
 from fxflow.scipy.special.entropies import xlog1py, xlogy
 from fxflow.scipy.special.gammas import betainc, betaln
-from fxflow.scipy.stats._functions import Distribution, inside, standard, with_nan
+from fxflow.scipy.stats._functions import (
+    Distribution,
+    inside,
+    positive,
+    standard,
+    with_nan,
+)
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
-_of = Distribution("""
+_of = Distribution(
+    """
 a: positive real array-like: the shape at 0.
 b: positive real array-like: the shape at 1.
-""")
+""",
+    a=positive,
+    b=positive,
+)
 
 
 @_of

@@ -13,19 +13,26 @@ from fxflow.scipy.special._operands import safe
 from fxflow.scipy.special.gammas import betaln
 from fxflow.scipy.stats._functions import (
     Distribution,
+    count,
     inside,
     is_whole,
     moved,
+    positive,
     with_nan,
 )
 
 __all__ = ["logpmf", "pmf"]
 
-_of = Distribution("""
+_of = Distribution(
+    """
 n: non-negative integers, array-like: how many trials.
 a: positive real array-like: the shape at 0.
 b: positive real array-like: the shape at 1.
-""")
+""",
+    n=count,
+    a=positive,
+    b=positive,
+)
 
 
 @_of
@@ -39,8 +46,7 @@ def logpmf(
     m = fnp.where(within, n, 1 + 0 * n)
     chosen = -lax.log1p(m) - betaln(m - y + 1, y + 1)
     value = chosen + betaln(y + a, m - y + b) - betaln(a, b)
-    value = inside(within, value, -math.inf)
-    return with_nan(k, inside((n >= 0) & (a > 0) & (b > 0), value, math.nan))
+    return with_nan(k, inside(within, value, -math.inf))
 
 
 pmf: Final = _of.exp(logpmf)

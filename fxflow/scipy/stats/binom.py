@@ -13,15 +13,19 @@ from fxflow.scipy.special.entropies import xlog1py, xlogy
 from fxflow.scipy.special.gammas import betaln
 from fxflow.scipy.stats._functions import (
     Distribution,
+    count,
     inside,
     is_whole,
     moved,
+    probability,
     with_nan,
 )
 
 __all__ = ["logpmf", "pmf"]
 
-_of = Distribution("n: non-negative integers, array-like: how many trials.")
+_of = Distribution(
+    "n: non-negative integers, array-like: how many trials.", n=count, p=probability
+)
 
 
 @_of

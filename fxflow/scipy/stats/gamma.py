@@ -11,11 +11,17 @@ from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import safe
 from fxflow.scipy.special.entropies import xlogy
 from fxflow.scipy.special.gammas import gammainc, gammaincc, gammaln
-from fxflow.scipy.stats._functions import Distribution, inside, standard, with_nan
+from fxflow.scipy.stats._functions import (
+    Distribution,
+    inside,
+    positive,
+    standard,
+    with_nan,
+)
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
-_of = Distribution("a: positive real array-like: the shape.")
+_of = Distribution("a: positive real array-like: the shape.", a=positive)
 
 
 @_of

@@ -9,12 +9,13 @@ from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands, safe
 from fxflow.scipy.special.gammas import gammainc, gammaln
-from fxflow.scipy.stats._functions import Distribution, inside
+from fxflow.scipy.stats._functions import Distribution, inside, positive
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 _of = Distribution(
-    "beta: positive real array-like: 1 is Laplace's distribution, 2 a normal one."
+    "beta: positive real array-like: 1 is Laplace's distribution, 2 a normal one.",
+    beta=positive,
 )
 
 

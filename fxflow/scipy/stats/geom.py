@@ -15,12 +15,13 @@ from fxflow.scipy.stats._functions import (
     inside,
     is_whole,
     moved,
+    probability,
     with_nan,
 )
 
 __all__ = ["logpmf", "pmf"]
 
-_of = Distribution()
+_of = Distribution(p=probability)
 
 
 @_of

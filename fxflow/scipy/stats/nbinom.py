@@ -16,12 +16,16 @@ from fxflow.scipy.stats._functions import (
     inside,
     is_whole,
     moved,
+    positive,
+    probability,
     with_nan,
 )
 
 __all__ = ["logpmf", "pmf"]
 
-_of = Distribution("n: positive real array-like: how many successes.")
+_of = Distribution(
+    "n: positive real array-like: how many successes.", n=positive, p=probability
+)
 
 
 @_of

@@ -9,11 +9,17 @@ from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands, safe
-from fxflow.scipy.stats._functions import Distribution, inside, standard, with_nan
+from fxflow.scipy.stats._functions import (
+    Distribution,
+    inside,
+    positive,
+    standard,
+    with_nan,
+)
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
-_of = Distribution("b: positive real array-like: the shape.")
+_of = Distribution("b: positive real array-like: the shape.", b=positive)
 
 
 @_of

@@ -18,12 +18,13 @@ from fxflow.scipy.stats._functions import (
     inside,
     is_whole,
     moved,
+    not_negative,
     with_nan,
 )
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
-_of = Distribution("mu: positive real array-like: the mean.")
+_of = Distribution("mu: positive real array-like: the mean.", mu=not_negative)
 
 
 @_of
@@ -79,5 +80,4 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     series = y * (1 / 12 + y * (1 / 24 + y * (19 / 360 + y * (9 / 80))))
     series = series + y**5 * (863 / 2520 + y * (1375 / 1008 + y * (33953 / 5040)))
     large = 0.5 * (LOG_2PI + 1 - lax.log(y)) - series
-    value = inside(mu != 0, fnp.where(near, summed, large), 0)
-    return with_nan(mu, inside(mu >= 0, value, math.nan))
+    return inside(mu != 0, fnp.where(near, summed, large), 0)

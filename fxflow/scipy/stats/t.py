@@ -11,11 +11,17 @@ from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import safe
 from fxflow.scipy.special.gammas import betaln
-from fxflow.scipy.stats._functions import LOG_2PI, Distribution, standard, with_nan
+from fxflow.scipy.stats._functions import (
+    LOG_2PI,
+    Distribution,
+    positive,
+    standard,
+    with_nan,
+)
 
 __all__ = ["logpdf", "pdf"]
 
-_of = Distribution("df: positive real array-like: degrees of freedom.")
+_of = Distribution("df: positive real array-like: degrees of freedom.", df=positive)
 
 
 @_of

@@ -9,11 +9,13 @@ from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands
 from fxflow.scipy.special.bessel import i0e
-from fxflow.scipy.stats._functions import LOG_2PI, Distribution
+from fxflow.scipy.stats._functions import LOG_2PI, Distribution, not_negative
 
 __all__ = ["logpdf", "pdf"]
 
-_of = Distribution("kappa: non-negative real array-like: how narrow it is.")
+_of = Distribution(
+    "kappa: non-negative real array-like: how narrow it is.", kappa=not_negative
+)
 
 
 @_of
