@@ -160,9 +160,7 @@ def frexp(x: Array) -> tuple[Array, Array]:
     mantissa = scaled
     first = lax.div(exponent, 2)
     for power in (first, lax.sub(exponent, first)):
-        word_of = lax.convert_element_type(lax.sub(bias, power), word.aval.dtype)
-        factor = lax.bitcast_convert_type(lax.shift_left(word_of, mantissa_bits), dtype)
-        mantissa = lax.mul(mantissa, factor)
+        mantissa = lax.mul(mantissa, _power_of_two(lax.neg(power), dtype))
     exponent = lax.select(tiny, lax.sub(exponent, shift), exponent)
     return lax.select(plain, x, mantissa), lax.select(plain, 0, exponent)
 
@@ -187,8 +185,18 @@ def ldexp(x: Array, y: Array) -> Array:
     for _ in range(3):
         step = lax.clamp(-limit + 1, y, limit)
         y = lax.sub(y, step)
-        out = lax.mul(out, lax.exp2(lax.convert_element_type(step, dtype)))
+        out = lax.mul(out, _power_of_two(step, dtype))
     return out
+
+
+def _power_of_two(exponent: Array, dtype: Any) -> Array:
+    """Returns 2 ** exponent of a normal number, from its bits: `exp2` may be off."""
+    if dtype not in _LAYOUT:
+        return lax.exp2(lax.convert_element_type(exponent, dtype))
+    mantissa_bits, bias = _LAYOUT[dtype]
+    whole = np.dtype(f"int{dtypes.bits(dtype)}")
+    field = lax.convert_element_type(lax.add(exponent, bias), whole)
+    return lax.bitcast_convert_type(lax.shift_left(field, mantissa_bits), dtype)
 
 
 def _ldexp_operands(x: Any, y: Any) -> list[Any]:
