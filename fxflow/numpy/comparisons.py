@@ -6,15 +6,55 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
+from fxflow._config import config
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, primitive_binary, unary
-from fxflow.numpy._operands import broadcast, promote, promote_dtypes
+from fxflow.numpy._operands import (
+    array_of,
+    broadcast,
+    convert,
+    promote,
+    promote_dtypes,
+)
 from fxflow.numpy.ufuncs import Binary
 
 _BOOLS = "Array of bools of the broadcast shape."
+
+
+# -- integers with a sign beside those without -----------------------------------------
+
+
+def _signs_differ(x: Any, y: Any) -> bool:
+    """Whether no integer dtype holds both: int32 and uint32, without 64 bits."""
+    if getattr(x, "aval", None) is getattr(y, "aval", 0):
+        return False
+    if config.numpy_dtype_promotion == "strict":
+        return False  # which refuses the pair
+    kinds = [getattr(getattr(a, "dtype", None), "kind", "") for a in (x, y)]
+    if sorted(kinds) != ["i", "u"]:
+        return False
+    signed, unsigned = (x, y) if kinds[0] == "i" else (y, x)
+    weak = any(getattr(getattr(a, "aval", None), "weak_type", False) for a in (x, y))
+    wide = max(32, 8 * signed.dtype.itemsize, 64 if config.x64 else 0)
+    return not weak and 8 * unsigned.dtype.itemsize >= wide
+
+
+def _of_two_signs(name: str, primitive: str, x: Any, y: Any) -> Array:
+    """Compares numbers, not their bits in a dtype that holds one of the operands."""
+    x, y = broadcast(name, [array_of(a, name) for a in (x, y)])
+    first = dtypes.is_signed(x.aval.dtype)
+    signed, dtype = (x, y.aval.dtype) if first else (y, x.aval.dtype)
+    below = lax.lt(signed, 0)
+    alike = convert(signed, dtype)
+    found = table[primitive].bind(*((alike, y) if first else (x, alike)))
+    found, below = broadcast(name, [found, below])
+    # A negative number is less than all that have no sign.
+    if primitive in (("lt", "le", "ne") if first else ("gt", "ge", "ne")):
+        return lax.bitwise_or(found, below)
+    return lax.bitwise_and(found, lax.bitwise_not(below))
 
 
 # -- equality and order ----------------------------------------------------------------
@@ -29,6 +69,8 @@ def _equality(
     def function(x1: Any, x2: Any) -> Any:
         aval: Any = getattr(x1, "aval", None)
         if aval is None or aval is not getattr(x2, "aval", None):
+            if _signs_differ(x1, x2):
+                return _of_two_signs(name, primitive, x1, x2)
             x1, x2 = promote(name, x1, x2)
             aval = x1.aval
         if dtypes.is_key(aval.dtype):
@@ -59,12 +101,21 @@ def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
         return lax.bitwise_or(first, lax.bitwise_and(lax.eq(real_x, real_y), tie))
 
     compute.__name__ = name
-    return binary(
+    made = binary(
         summary,
         returns=_BOOLS,
         special="False if either is nan; complex numbers compare by real, then by "
         "imaginary part.",
     )(compute)
+    plain = made.function
+
+    def function(x1: Any, x2: Any) -> Array:
+        if _signs_differ(x1, x2):
+            return _of_two_signs(name, primitive, x1, x2)
+        return plain(x1, x2)
+
+    function.__name__ = name
+    return type(made)(function, name=name, doc=made.__doc__)
 
 
 less: Binary[Array] = _order("less", "Whether `x1 < x2`.", "lt")

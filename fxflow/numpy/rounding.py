@@ -116,9 +116,11 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return lax.full_like(x, 0)
     factor = 10.0 ** min(abs(decimals), most)
     up, down = (lax.mul, _over) if decimals > 0 else (_over, lax.mul)
-    rounded = down(lax.round(up(wide, factor), _TIES_EVEN), factor)
-    # Numbers too large to be scaled have no such decimals.
-    rounded = lax.select(lax.is_finite(rounded), rounded, wide)
+    scaled = up(wide, factor)
+    rounded = down(lax.round(scaled, _TIES_EVEN), factor)
+    # Numbers that are whole when scaled, or too large to be, have no such decimals.
+    within = lax.lt(lax.abs(scaled), 2.0 ** dtypes.finfo(wide.aval.dtype).nmant)
+    rounded = lax.select(within, rounded, wide)
     return convert(rounded, dtype, x.aval.weak_type)
 
 

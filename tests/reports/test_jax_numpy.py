@@ -212,6 +212,30 @@ def test_ldexp_overflows_only_where_the_result_does() -> None:
     check_both(lambda x: fnp.ldexp(x, -200), 2.0**-80, np.float32(2.0**120), rtol=0)
 
 
+def test_a_large_unsigned_number_is_not_negative() -> None:
+    """uint32 numbers are compared with int32 ones by value (jax#27021)."""
+    u = np.array([2**31, 2**32 - 1, 0, 5], np.uint32)
+    s = np.array([0, -1, -1, 5], np.int32)
+    for name in (
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+    ):
+        ask, numpy = getattr(fnp, name), getattr(np, name)
+        check_both(ask, numpy(u, s), fnp.array(u), fnp.array(s))
+        check_both(ask, numpy(s, u), fnp.array(s), fnp.array(u))
+        check_both(ask, numpy(s[:, None], u[1]), fnp.array(s[:, None]), fnp.array(u[1]))
+
+
+def test_rounding_to_more_decimals_than_there_are_changes_nothing() -> None:
+    """Forty decimals of a float32 are all of it (jax#32459)."""
+    x = np.array([0.418457, -3e38, 1e-30, 123.456], np.float32)
+    check_both(lambda x: fnp.round(x, 40), x, x, rtol=0)
+
+
 def test_unwrap_with_a_negative_period_jumps_nowhere() -> None:
     """Differences within half of |period| remain (jax#28645)."""
     check_both(lambda x: fnp.unwrap(x, period=-1), [0, 1, 2], fnp.array([0, 1, 2]))

@@ -65,7 +65,7 @@ _COMMON = """
 """
 
 
-# -- what a parameter may be: elsewhere there is no distribution ----------------------
+# -- what a parameter may be: elsewhere there is no distribution -----------------------
 
 
 def positive(x: Any) -> Any:
