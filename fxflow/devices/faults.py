@@ -69,6 +69,13 @@ FAULTS = (
         options={FUSIONS: f"{PRODUCTS},{CONVOLUTIONS}"},
     ),
     Fault(
+        "extrema beside NaN",
+        "YNNPACK's maxima and minima of 4,096 or more floats pass over NaN. The options "
+        "against wrong sums switch these off, too.",
+        (),
+        lowered="fxflow/lax/reduction.py",
+    ),
+    Fault(
         "slow convolutions",
         "YNNPACK's convolutions take up to five times as long as XLA's own where many "
         "numbers are summed.",

@@ -6,12 +6,14 @@ bits). `custom_reduction` reduces by any computation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
+from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir.graph import Node
@@ -29,11 +31,13 @@ from fxflow.core.ir.primitive import (
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd import layouts
 from fxflow.core.spmd.partition import whole_along
+from fxflow.devices import faults
 from fxflow.lax import _extrema_host, ordered_bits
 from fxflow.lax.axes import distinct_axes, kept_axes, without
 from fxflow.lax.broadcasting import broadcast_in_dim
-from fxflow.lax.comparison import eq
+from fxflow.lax.comparison import eq, ne
 from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, div, max, min, mul
 from fxflow.lax.families import (
     ADDED,
@@ -46,6 +50,7 @@ from fxflow.lax.families import (
     require_kind,
 )
 from fxflow.lax.reshaping import reshape
+from fxflow.lax.select import select
 from fxflow.lax.transfer import laid_out
 from fxflow.lax.tree_reduction import combine_pairs, rows_of
 
@@ -183,6 +188,75 @@ class Minimum(Monoid):
         return min(x, y)
 
 
+# -- in two stages ---------------------------------------------------------------------
+
+#: With so many elements between two that are combined, XLA:CPU combines whole vectors.
+_WIDTH = 512
+#: Fewest elements of a reduction that is worth two.
+_MANY = 1 << 15
+#: XLA:CPU leaves reductions of 4,096 elements to YNNPACK, and perhaps of fewer.
+_FEW = 1 << 10
+
+
+def _is_slow(ctx: Context, operand: Aval) -> bool:
+    """Returns whether XLA:CPU itself reduces an array, one element after the other.
+
+    It does where YNNPACK's sums are switched off: a million numbers take 0.5 ms, and
+    0.1 in two stages.
+    """
+    return (
+        ctx.platform == "cpu"
+        and operand.dtype in (dtypes.float32, dtypes.float64)
+        and not is_symbolic(operand.shape)
+        and operand.size >= _MANY
+        and not ctx.module.partitioned
+        and faults.present("sums of many axes", "cpu") is not None
+    )
+
+
+def _loses_nan(ctx: Context, operand: Aval) -> bool:
+    """Returns whether YNNPACK takes the extrema of an array, which pass over NaN."""
+    return (
+        ctx.platform == "cpu"
+        and operand.dtype in (dtypes.float32, dtypes.float64)
+        and (is_symbolic(operand.shape) or operand.size >= _FEW)
+        and faults.present("extrema beside NaN", "cpu") is not None
+        and faults.present("sums of many axes", "cpu") is None  # which keeps it off
+    )
+
+
+def _reshaped(ctx: Context, name: str, aval: Aval, shape: Shape) -> tuple[str, Aval]:
+    """Returns a value with another shape, and its type."""
+    if aval.shape == shape:
+        return name, aval
+    out = aval.update(shape=shape)
+    return ctx.emit(f"stablehlo.reshape {name} : ({aval.mlir}) -> {out.mlir}"), out
+
+
+def _rows(shape: Shape, axes: tuple[int, ...]) -> int | None:
+    """Returns how many leading axes to reduce first, so that vectors are combined.
+
+    They are as many as leave rows of at least `_WIDTH` elements and of several axes, or
+    with another axis to reduce in them.
+
+    Returns:
+      Their number; 0 if the first axis is to be cut into rows; None if one stage is as
+      good, or there are no such rows.
+    """
+    leading = 0
+    while leading < len(axes) and axes[leading] == leading:
+        leading += 1
+    # XLA takes axes apart again that stand before one that is kept.
+    several = 1 < leading == len(axes) < len(shape) - 1
+    for rows in range(leading if several else min(leading, len(axes) - 1), 0, -1):
+        if math.prod(shape[rows:]) >= _WIDTH:
+            return rows
+    inner = math.prod(shape[1:])
+    if axes == (0,) and inner < _WIDTH and shape[0] * inner >= _MANY:
+        return 0
+    return None
+
+
 # -- reductions ------------------------------------------------------------------------
 
 
@@ -205,20 +279,78 @@ class Reduction(Monoid, Primitive):
         return operand.update(shape=without(operand.shape, axes))
 
     def lower(self, ctx: Context, *operands: str, axes: tuple[int, ...]) -> str:
-        """`reduce`, with the operation by name."""
+        """`reduce`, with the operation by name; of large arrays on some CPUs, two."""
         (operand,) = ctx.avals_in
         if not axes:
             return operands[0]
-        scalar = Aval((), operand.dtype)
-        init = ctx.constant(self.identity(operand.dtype), scalar)
+        if _is_slow(ctx, operand):
+            rows = _rows(operand.shape, axes)
+            if rows is not None:
+                return self._in_stages(ctx, operands[0], operand, axes, rows)
         name = operands[0]
         if kind(operand.dtype) not in self.between_devices:
             name = whole_along(ctx, name, operand, axes)
+        return self._reduced(ctx, name, operand, axes)
+
+    def _reduced(
+        self, ctx: Context, name: str, aval: Aval, axes: tuple[int, ...]
+    ) -> str:
+        scalar = Aval((), aval.dtype)
+        init = ctx.constant(self.identity(aval.dtype), scalar)
+        out = aval.update(shape=without(aval.shape, axes))
         return ctx.emit(
             f"stablehlo.reduce({name} init: {init}) applies {self.hlo} "
             f"across dimensions = {list(axes)} : "
-            f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
+            f"({aval.mlir}, {scalar.mlir}) -> {out.mlir}"
         )
+
+    def _in_stages(
+        self, ctx: Context, name: str, aval: Aval, axes: tuple[int, ...], rows: int
+    ) -> str:
+        """Writes a reduction as one of rows, then one of what is left of a row.
+
+        Args:
+          ctx: where to write.
+          name: of the operand.
+          aval: its type.
+          axes: to reduce; the first `rows` axes are among them, or all of the first.
+          rows: how many axes count the rows; 0: the first one is cut into rows.
+        """
+        tail = ""
+        if not rows:
+            inner = math.prod(aval.shape[1:])
+            length = -(-_WIDTH // inner)
+            whole = aval.shape[0] // length * length
+            if whole < aval.shape[0]:
+                tail, rest = self._part(ctx, name, aval, whole, aval.shape[0])
+                tail = self._reduced(ctx, tail, rest, axes)
+                name, aval = self._part(ctx, name, aval, 0, whole)
+            cut = (whole // length, length, *aval.shape[1:])
+            name, aval = _reshaped(ctx, name, aval, cut)
+            axes, rows = (0, *(a + 1 for a in axes)), 1
+        shape, count = aval.shape, math.prod(aval.shape[:rows])
+        name, aval = _reshaped(ctx, name, aval, (count, aval.size // count))
+        name = self._reduced(ctx, name, aval, (0,))
+        aval = aval.update(shape=aval.shape[1:])
+        left = tuple(a - rows for a in axes if a >= rows)
+        if left:  # XLA would make one reduction of both
+            name = ctx.emit(f"stablehlo.optimization_barrier {name} : {aval.mlir}")
+        name, aval = _reshaped(ctx, name, aval, shape[rows:])
+        if left:
+            name = self._reduced(ctx, name, aval, left)
+        if tail:
+            out = aval.update(shape=without(aval.shape, left))
+            name = ctx.emit(f"{self.hlo} {name}, {tail} : {out.mlir}")
+        return name
+
+    def _part(
+        self, ctx: Context, name: str, aval: Aval, start: int, stop: int
+    ) -> tuple[str, Aval]:
+        """Returns a slice along the first axis, and its type."""
+        part = aval.update(shape=(stop - start, *aval.shape[1:]))
+        ranges = ", ".join([f"{start}:{stop}", *(f"0:{n}" for n in aval.shape[1:])])
+        text = f"stablehlo.slice {name} [{ranges}] : ({aval.mlir}) -> {part.mlir}"
+        return ctx.emit(text), part
 
     def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:
         """The ufunc's `reduce` with the axes filled in."""
@@ -328,7 +460,10 @@ class Extremum(Reduction):
 
             return ctx.compose(by_bits, operands)[0]
         if not axes or not dtypes.is_complex(operand.dtype):
-            return super().lower(ctx, *operands, axes=axes)
+            out = super().lower(ctx, *operands, axes=axes)
+            if axes and _loses_nan(ctx, operand):
+                return self._with_nan(ctx, out, operands, axes)
+            return out
         scalar = Aval((), operand.dtype)
         init = ctx.constant(self.identity(operand.dtype), scalar)
         two = table["max" if self.name == "reduce_max" else "min"]
@@ -343,6 +478,22 @@ class Extremum(Reduction):
             f"{{dimensions = array<i64: {listed}>}} : "
             f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
         )
+
+    def _with_nan(
+        self, ctx: Context, out: str, operands: Sequence[str], axes: tuple[int, ...]
+    ) -> str:
+        """Returns the extremum, NaN where an element is."""
+        (operand,), result = ctx.avals_in, ctx.avals_out[0]
+
+        def is_nan(x: Any) -> Any:
+            return table["reduce_or"].bind(ne(x, x), axes=axes)
+
+        def chosen(out: Any, nan: Any) -> Any:
+            return select(nan, full_like(out, np.nan), out)
+
+        flag = result.update(dtype=dtypes.bool_, weak_type=False)
+        found = ctx.compose(is_nan, operands, [operand])[0]
+        return ctx.compose(chosen, [out, found], [result, flag])[0]
 
     def jvp(self, primals: Values, tangents: Values, *, axes: tuple[int, ...]) -> Dual:
         """The mean of the tangents of all elements that are the extremum."""

@@ -41,6 +41,23 @@ PROGRAMS = {
         out = jit(lambda a, b: fnp.sum(a[(..., *[None] * 5)] * b, axis=2))(few, many)
         right = bool(fnp.all(out == 6))
     """,
+    "extrema beside NaN": """
+        x = np.zeros((70, 70), "f4")
+        x[1, 1] = np.nan
+        if cured:
+            extrema = lambda x: (x.max(0)[1], x.min(1)[1], x.max(), x.min())
+            right = all(map(np.isnan, jit(extrema)(x)))
+            right &= jit(lambda x: fnp.argmax(x.reshape(-1)))(x) == 71
+        else:
+            out = xla('''
+                %1 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+                %0 = stablehlo.reduce(%a init: %1) applies stablehlo.maximum
+                  across dimensions = [0] : (tensor<70x70xf32>, tensor<f32>)
+                  -> tensor<70xf32>
+                ''', (70,), "f4", x)
+            right = np.isnan(out[1])
+        right = bool(right)
+    """,
     "cropped and padded convolutions": """
         image = np.arange(720, dtype="f4").reshape(1, 15, 6, 8)
         kernel = np.eye(8, dtype="f4").reshape(1, 1, 8, 8)

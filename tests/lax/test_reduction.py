@@ -5,6 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
+from fxflow.devices import faults
 from fxflow.errors import AxisError, DtypeError
 from tests.conformance.harness import array
 
@@ -114,3 +115,50 @@ def test_bits_of_several_devices(name, dtype) -> None:
             axis_names={"x"},
         )
         np.testing.assert_array_equal(part(x), want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((40_001,), (0,)),
+        ((40_000, 3), (0,)),
+        ((40, 1000), (0, 1)),
+        ((8, 16, 16, 32), (0, 1, 2)),
+        ((8, 16, 16, 32), (0, 1)),
+        ((8, 32, 16, 16), (0, 2, 3)),
+        ((40_000, 1), (0, 1)),
+        ((1, 40_000), (0, 1)),
+        ((3, 40_000), (1,)),
+    ],
+)
+def test_large_arrays_are_reduced_in_stages(shape, axes):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    for function, wanted in (
+        (lax.reduce_sum, np.sum),
+        (lax.reduce_max, np.max),
+        (lax.reduce_min, np.min),
+    ):
+        found = np.asarray(fxflow.jit(lambda x, f=function: f(x, axes))(x))
+        expected = wanted(x.astype("f8"), axes)
+        assert found.dtype == x.dtype and found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)
+    bad = x.copy()
+    bad.reshape(-1)[-1] = np.nan
+    found = np.asarray(fxflow.jit(lambda x: lax.reduce_max(x, axes))(bad))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(np.max(bad, axes)))
+
+
+@pytest.mark.skipif(
+    faults.present("sums of many axes", "cpu") is None,
+    reason="this jaxlib's XLA reduces whole vectors itself",
+)
+def test_stages_are_for_large_arrays_of_one_device():
+    def reductions(shape, **options):
+        x = fxflow.ShapeDtypeStruct(shape, "float32")
+        lowered = fxflow.jit(lambda x: lax.reduce_sum(x, (0, 1)), **options).lower(x)
+        return lowered.as_text().count("stablehlo.reduce(")
+
+    assert reductions((40, 1000)) == 2
+    assert reductions((30, 1000)) == 1
+    split = fxflow.NamedSharding(fxflow.make_mesh((2,), ("x",)), fxflow.P("x"))
+    assert reductions((40, 1000), in_shardings=split) == 1
