@@ -70,8 +70,8 @@ FAULTS = (
     ),
     Fault(
         "extrema beside NaN",
-        "YNNPACK's maxima and minima of 4,096 or more floats pass over NaN. The options "
-        "against wrong sums switch these off, too.",
+        "YNNPACK's maxima and minima of 4,096 or more floats pass over NaN. Options "
+        "against wrong sums switch them off, too.",
         (),
         lowered="fxflow/lax/reduction.py",
     ),
