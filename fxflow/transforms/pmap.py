@@ -517,8 +517,9 @@ class PmapFunction(CachedCall[P, R]):
             tuple(specs),
             lambda: out_specs,
             frozenset({axis_name}),
-            True,
+            False,
             self._name,
+            agree=True,
         )
         return structure[0].unflatten(outs)
 

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
+from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.ir import trace
 from fxflow.core.ir.discharge import (
     discharge,
@@ -16,6 +17,8 @@ from fxflow.core.ir.discharge import (
     require_distinct,
     write_back,
 )
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.primitive import Flags
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.labels import leaf_labels
@@ -154,8 +157,13 @@ def run(
     axis_names: Set[Any],
     check: bool,
     name: str,
+    agree: bool = False,
 ) -> Any:
-    """Traces the function of parts and binds the operation; see `shard_map`."""
+    """Traces the function of parts and binds the operation; see `shard_map`.
+
+    With `agree` and without `check`, types do not tell what differs, but results that
+    no axis divides must still be the same on all devices.
+    """
     axes = _manual(mesh, axis_names, name)
     leaves, treedef = tree.flatten(tuple(args))
     labels = leaf_labels(fun, tuple(args), {})
@@ -207,6 +215,15 @@ def run(
             # Cotangents of stacked results differ, even where the results do not.
             named = [a.vma | axes_of(s) for a, s in zip(graph.out_avals, results)]
             graph = with_outputs_varying(graph, named)
+    elif agree and axes and not all(map(axes_of, results)):
+        (axis,) = axes
+        shards = [axis in axes_of(spec) for spec in (*shared, *specs)]
+        differs = _differs(graph, mesh.shape[axis], shards, axis)
+        typed = [
+            aval.update(vma=aval.vma.union(axes)) if differ else aval
+            for aval, differ in zip(graph.out_avals, differs, strict=True)
+        ]
+        _check(typed, results, paths, mesh, axes, name)
     if not axes:  # all are manual around it
         outs = graph.evaluate(*consts, *arrays)
         write_back(captured, pure.written, outs[len(outs) - held :])
@@ -317,6 +334,18 @@ def _fits(aval: Any, spec: PartitionSpec, mesh: Mesh, axes: Names, what: str) ->
 
 
 # -- what is the same on all devices ---------------------------------------------------
+
+
+def _differs(graph: Graph, size: int, shards: Flags, axis: Any) -> list[bool]:
+    """Returns which results may differ along an axis, where no type tells.
+
+    They are those that a `vmap` with this named axis would map. A function that `vmap`
+    refuses (by a callback without `vmap_method`) is not checked.
+    """
+    try:
+        return batch_graph(graph, size, shards, axis_name=axis)[1]
+    except ArgumentError:
+        return [False] * len(graph.outputs)
 
 
 def _check(

@@ -128,7 +128,8 @@ def test_scalar_beside_mapped_arguments_is_refused_by_name() -> None:
 
 
 @MODES
-def test_summed_gradient_of_a_product_over_an_axis(mode: Any) -> None:
+@pytest.mark.parametrize("mapped", [fxflow.vmap, fxflow.pmap])
+def test_summed_gradient_of_a_product_over_an_axis(mode: Any, mapped: Any) -> None:
     """The gradient of a dot product, summed over a named axis, has the mapped axis
     where `out_axes` puts it (jax#6333)."""
     rng = np.random.default_rng(0)
@@ -141,7 +142,7 @@ def test_summed_gradient_of_a_product_over_an_axis(mode: Any) -> None:
 
         return fxflow.vmap(one)(m, w)
 
-    got = mode(fxflow.vmap(run, axis_name="user"))(u, w)
+    got = mode(mapped(run, axis_name="user"))(u, w)
     np.testing.assert_allclose(got, [w.T @ u] * 8, rtol=1e-5, atol=1e-6)
 
 

@@ -111,6 +111,61 @@ def test_inside_are_other_transforms():
         close(g, v, 1e-4)
 
 
+def test_derivatives_inside_are_of_one_device():
+    """Whether an array is mapped, handed to all or captured changes no gradient."""
+    w, x = np.float32(3), np.arange(1, 9, dtype=np.float32)
+
+    def loss(w, x):
+        return (w**2 + 1) * x
+
+    def slopes(w, x):
+        mine = fxflow.grad(loss)(w, x)
+        summed = fxflow.grad(lambda w: lax.psum(loss(w, x), "i"))(w)
+        return mine, lax.pmean(mine, "i"), summed
+
+    want = 6 * x, np.full(8, 27), 48 * x
+    for got in (
+        pmap(slopes, "i", in_axes=(None, 0))(w, x),
+        pmap(slopes, "i")(np.full(8, w), x),
+        pmap(lambda x: slopes(fnp.asarray(w), x), "i")(x),
+        fxflow.vmap(slopes, (None, 0), axis_name="i")(w, x),
+    ):
+        for g, v in zip(got, want, strict=True):
+            close(g, v)
+    mean = pmap(lambda *a: slopes(*a)[1], "i", in_axes=(None, 0), out_axes=None)
+    assert float(mean(w, x)) == 27
+    assert float(fxflow.grad(mean)(w, x)) == 9
+
+
+def test_results_that_are_given_once():
+    """What may differ between devices is refused, in loops and branches, too."""
+    w, x = fnp.ones(()), np.arange(8, dtype=np.float32)
+
+    def once(f):
+        return pmap(f, "i", in_axes=(None, 0), out_axes=None)(w, x)
+
+    def scanned(body):
+        return lambda w, x: lax.scan(lambda c, _: (body(c, x), None), w, length=2)[0]
+
+    assert float(once(lambda w, x: w * 2)) == 2
+    assert float(once(scanned(lambda c, x: c + lax.psum(x * c, "i")))) == 29**2
+    assert once(lambda w, x: lax.all_gather(x, "i")).tolist() == x.tolist()
+    branches = lambda w, x: lax.cond(w > 0, lambda: lax.pmean(x, "i"), lambda: w)
+    assert float(once(branches)) == 3.5
+    kind = fxflow.ShapeDtypeStruct((), np.float32)
+    host = lambda w, x: lax.psum(fxflow.pure_callback(np.square, kind, x), "i")
+    assert float(once(host)) == 140
+    for wrong in (
+        lambda w, x: fxflow.grad(lambda w: w * x)(w),
+        scanned(lambda c, x: c + x),
+        lambda w, x: lax.cond(x > 3, lambda: w * 2, lambda: w),
+        lambda w, x: lax.while_loop(lambda c: c < x, lambda c: c + 1, w),
+        lambda w, x: w + lax.axis_index("i"),
+    ):
+        with pytest.raises(ArgumentError, match="may vary along"):
+            once(wrong)
+
+
 def test_nested():
     z = np.arange(8, dtype=np.float32).reshape(4, 2)
 
