@@ -15,7 +15,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.lax import complex_values
 from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.elementwise import add, div, mul, neg
-from fxflow.lax.families import INEXACT
+from fxflow.lax.families import INEXACT, Exponential
 
 
 def _one(x: Any) -> Any:
@@ -23,7 +23,7 @@ def _one(x: Any) -> Any:
 
 
 @register
-class Exp(Accurate):
+class Exp(Exponential, Accurate):
     """eˣ. dtypes: inexact. StableHLO: exponential."""
 
     name = "exp"
@@ -62,7 +62,7 @@ class Exp2(Accurate):
 
 
 @register
-class Expm1(Accurate):
+class Expm1(Exponential, Accurate):
     """eˣ - 1, exact near 0. dtypes: inexact. StableHLO: exponential_minus_one."""
 
     name = "expm1"
@@ -108,7 +108,7 @@ def _host_logistic(x: Any) -> Any:
 
 
 @register
-class Logistic(Accurate):
+class Logistic(Exponential, Accurate):
     """1 / (1 + e⁻ˣ). dtypes: inexact. StableHLO: logistic."""
 
     name = "logistic"

@@ -370,3 +370,26 @@ class Bilinear(Primitive):
     def transpose_right(self, ct: Any, x: Any, y_aval: Aval, **params: Any) -> Any:
         """Returns the cotangent of the second operand."""
         raise NotImplementedError
+
+
+class Exponential(Elementwise):
+    """A function of one operand that XLA computes through eˣ.
+
+    XLA:CPU converts the exponent to an integer. LLVM has no value for the integer of
+    a NaN, and where it sees that the operand is a constant NaN, the result becomes
+    arbitrary (`devices/faults`).
+    """
+
+    def _operation(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """Writes the operation; NaN stays as it is in programs with such a constant."""
+        name = super()._operation(ctx, *operands, **params)
+        out = ctx.avals_out[0]
+        if ctx.platform != "cpu" or not ctx.module.has_nan or kind(out.dtype) == "c":
+            return name
+        (x,) = self.aligned(ctx, operands)
+        mask = out.update(dtype=dtypes.dtype("bool")).mlir
+        missing = ctx.emit(
+            f"stablehlo.compare NE, {x}, {x}, FLOAT : "
+            f"({out.mlir}, {out.mlir}) -> {mask}"
+        )
+        return ctx.emit(f"stablehlo.select {missing}, {x}, {name} : {mask}, {out.mlir}")

@@ -12,7 +12,7 @@ from fxflow.core.ir.primitive import register
 from fxflow.lax import _special_host as host
 from fxflow.lax.elementwise import mul, neg
 from fxflow.lax.exponential import exp
-from fxflow.lax.families import FLOAT, Elementwise
+from fxflow.lax.families import FLOAT, Elementwise, Exponential
 from fxflow.lax.powers import square
 
 
@@ -39,7 +39,7 @@ class Erf(Special):
 
 
 @register
-class Erfc(Special):
+class Erfc(Exponential, Special):
     """1 - erf(x), exact for large x. dtypes: float. CHLO: erfc."""
 
     name = "erfc"

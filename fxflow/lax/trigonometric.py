@@ -20,7 +20,7 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.exponential import exp
-from fxflow.lax.families import INEXACT, Elementwise
+from fxflow.lax.families import INEXACT, Elementwise, Exponential
 from fxflow.lax.powers import rsqrt, square
 from fxflow.lax.select import select
 
@@ -362,7 +362,7 @@ def atan2(x: Any, y: Any, /) -> Array:
 
 
 @register
-class Sinh(Elementwise):
+class Sinh(Exponential):
     """Hyperbolic sine. dtypes: inexact. CHLO: sinh."""
 
     name = "sinh"
@@ -374,7 +374,7 @@ class Sinh(Elementwise):
 
 
 @register
-class Cosh(Elementwise):
+class Cosh(Exponential):
     """Hyperbolic cosine. dtypes: inexact. CHLO: cosh."""
 
     name = "cosh"

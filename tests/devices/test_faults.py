@@ -186,6 +186,34 @@ PROGRAMS = {
                 ''', (1, 8, 16), "i4", x)
         right = np.array_equal(out[0], want)
     """,
+    "exponentials of NaN": '''
+        x, below = np.zeros(64, "f4"), np.array(-1, "f4")
+        if cured:
+            outs = [
+                jit(lambda x, s: f(fnp.where(s > 0, x, fnp.nan)))(x.astype(t), below)
+                for f in (
+                    fnp.exp, fnp.expm1, fnp.sinh, fnp.cosh, lax.logistic, lax.erfc
+                )
+                for t in ("f4", "f2", fnp.bfloat16)
+            ]
+            # The function is written again for the call with NaN.
+            inner = jit(fnp.exp)
+            def twice(x, s):
+                return inner(x), inner(fnp.where(s > 0, x, fnp.nan))
+            outs.append(jit(twice)(x, below)[1])
+        else:
+            text = """
+                %1 = stablehlo.constant dense<0.0> : tensor<f32>
+                %2 = stablehlo.compare GT, %b, %1, FLOAT
+                  : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                %3 = stablehlo.constant dense<0x7FC00000> : tensor<64xf32>
+                %4 = stablehlo.select %2, %a, %3 : tensor<i1>, tensor<64xf32>
+                %0 = stablehlo.exponential %4 : tensor<64xf32>
+                """
+            # What a register or memory holds instead may be NaN by chance.
+            outs = [xla(text, (64,), "f4", x, below) for _ in range(20)]
+        right = all(np.isnan(np.asarray(v, "f4")).all() for v in outs)
+    ''',
 }
 
 PRELUDE = """

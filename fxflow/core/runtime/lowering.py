@@ -44,6 +44,7 @@ class Module:
         compiler decides.
       memories: kinds of the memories of the results; None: all are the devices' own.
       manual: the axes, and their mesh, of the `shard_map`s being written.
+      has_nan: whether a constant that is written already has a NaN.
       indices: SSA names of the device's index on each axis of a `shard_map` that is
         only partly manual, where `partition_id` does not tell it. A private function
         could not see them: then calls are inlined.
@@ -63,6 +64,7 @@ class Module:
         self._meshes: dict[Any, str] = {}
         self._channels = 0
         self._one_device = False
+        self.has_nan: bool = False
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
         self._called: dict[Any, str] = {}
@@ -139,8 +141,9 @@ class Module:
 
     def function(self, graph: Graph, scope: str) -> str:
         """Returns the name of the private function of a graph, writing it if new."""
-        # Inside a `shard_map` the same graph is written for one device's part.
-        key = (graph, self.manual)
+        # Inside a `shard_map` the same graph is written for one device's part, and
+        # a function may compute with the NaN that a later caller passes.
+        key = (graph, self.manual, self.has_nan)
         name = self._called.get(key)
         if name is None:
             name = self._called[key] = self.unique(graph.name)
@@ -281,6 +284,8 @@ class Context:
             kind = Aval((), np.dtype(np.int32)) if aval is None else aval
             return self.emit(f"stablehlo.constant dense<{value:d}> : {kind.mlir}")
         array = np.asarray(value)
+        if array.dtype.kind not in "biu" and not self.module.has_nan:
+            self.module.has_nan = bool((array != array).any())
         if aval is None:
             aval = Aval(array.shape, array.dtype)
         return self.emit(
