@@ -13,7 +13,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
+from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.linalg import eigh, eigvalsh
 from fxflow.numpy.linalg._matrices import adjoint
@@ -198,7 +198,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     n = t.aval.shape[-1]
     eye = np.eye(n, dtype=t.aval.dtype)
     roots = fnp.diagonal(t, axis1=-2, axis2=-1)
-    f = convert(func(roots), t.aval.dtype)[..., None] * eye
+    f = convert(array_of(func(roots), "funm"), t.aval.dtype)[..., None] * eye
     least = fnp.min(fnp.abs(roots), axis=-1, initial=math.inf)
     real = dtypes.to_real(t.aval.dtype)
     # One diagonal above another: T F = F T says what stands on the next one.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
+from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
@@ -37,7 +38,7 @@ def block_diag(*arrs: Any) -> Array:
 
     Source: `scipy.linalg.block_diag`.
     """
-    given = promote_dtypes("block_diag", *(arrs or (np.zeros((1, 0), np.float32),)))
+    given = promote_dtypes("block_diag", *(arrs or (fnp.zeros((1, 0)),)))
     blocks = []
     for x in given:
         if x.aval.ndim > 2:

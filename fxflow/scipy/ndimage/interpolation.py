@@ -13,7 +13,13 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
+from fxflow.numpy._operands import (
+    ArrayLike,
+    array_of,
+    convert,
+    promote_dtypes,
+    promote_inexact,
+)
 
 _NAME = "map_coordinates"
 
@@ -88,14 +94,20 @@ def map_coordinates(
     if order not in (0, 1):
         raise ArgumentError(f"{_NAME}: order must be 0 or 1, got {order!r}")
     dtype = x.aval.dtype
-    outside = convert(array_of(cval, _NAME), dtype)
-    # For each axis: places, whether they are inside, weights.
+    if order:
+        x = promote_dtypes(_NAME, x, *places)[0]
+    outside = array_of(cval, _NAME)
+    if dtypes.is_integer(x.aval.dtype) and dtypes.is_floating(outside.aval.dtype):
+        outside = lax.round(outside)
+    outside = convert(outside, x.aval.dtype)
+    # For each axis: places, whether they are inside, weights (order 0 has none and
+    # reads elements as they are).
     axes: list[list[Any]] = []
     for c, n in zip(places, x.aval.shape, strict=True):
         if order:
             below = lax.floor(c)
             part = c - below
-            taps = [(below, 1 - part), (below + 1, part)]
+            taps: list[tuple[Any, Any]] = [(below, 1 - part), (below + 1, part)]
         else:
             # Halves go up, of what is beyond the edges once it is mirrored.
             if mode in ("mirror", "reflect"):
@@ -104,7 +116,7 @@ def map_coordinates(
             nearest = fnp.where(c - below >= 0.5, below + 1, below)
             if mode in ("mirror", "reflect"):
                 nearest = fnp.clip(nearest, 0, n - 1)
-            taps = [(nearest, lax.full_like(c, 1))]
+            taps = [(nearest, None)]
         axis = []
         for place, weight in taps:
             i = _PLACES[mode](convert(place, dtypes.int32), n)
@@ -116,9 +128,9 @@ def map_coordinates(
         if mode == "constant":
             inside = functools.reduce(operator.and_, (ok for _, ok, _ in corner), True)
             value = fnp.where(inside, value, outside)
-        weights = [w for _, _, w in corner]
+        weights = [w for _, _, w in corner if w is not None]
         parts.append(functools.reduce(operator.mul, weights, value))
     out = functools.reduce(operator.add, parts)
-    if dtypes.is_integer(dtype):
+    if order and dtypes.is_integer(dtype):
         out = lax.round(out)  # halves go away from 0
     return convert(out, dtype)

@@ -103,3 +103,8 @@ def test_tridiagonal() -> None:
         linalg.eigh_tridiagonal(d, e, select="v", select_range=(0.0, 1.0))
     with pytest.raises(ShapeError):
         linalg.eigh_tridiagonal(d, d)
+
+
+def test_funm_takes_a_function_with_numpy_values() -> None:
+    got = linalg.funm(np.array([[2.0, 1.0], [0.5, 3.0]]), lambda x: np.ones(2))
+    np.testing.assert_allclose(got, np.eye(2), atol=1e-5)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg as want
 
+from fxflow import config
 from fxflow.errors import ShapeError
 from fxflow.scipy import linalg
 from tests.numpy.oracle import same
@@ -24,3 +25,10 @@ def test_special_matrices() -> None:
         linalg.toeplitz(A)
     with pytest.raises(ShapeError):
         linalg.block_diag(np.ones((2, 2, 2)))
+
+
+def test_block_diag_of_nothing_is_of_the_default_float() -> None:
+    assert linalg.block_diag().dtype == np.float32
+    with config.override(x64=True):
+        assert linalg.block_diag().dtype == np.float64
+        assert linalg.block_diag().shape == (1, 0)

@@ -67,3 +67,19 @@ def test_halves(mode: str, order: int, dtype: type) -> None:
         # Of -3.5 and 4.5, which are one place mirrored, SciPy takes two elements.
         tie = (mode == "mirror") & (order == 0) & (places > 0) & (places % 8 == 4.5)
         np.testing.assert_allclose(got[~tie], want[~tie], 1e-6, 1e-5)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_fractional_cval_beside_integers(order: int) -> None:
+    x, places = np.array([5, -3, 8]), np.array([-2.0, -0.75, 0.0, 2.25, 2.75, 9.0])
+    want = scipy.ndimage.map_coordinates(
+        x, [places], order=order, mode="grid-constant", cval=2.5
+    )
+    got = map_coordinates(x, [places.astype(np.float32)], order, cval=2.5)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_the_nearest_integers_are_exact() -> None:
+    x = np.array([2**24 + 1, 2**31 - 1, -7], np.int32)
+    got = map_coordinates(x, [np.array([0.0, 1.2, 2.0], np.float32)], 0)
+    np.testing.assert_array_equal(got, x)

@@ -190,7 +190,8 @@ class Rotation:
         Args:
           seq: 1 to 3 letters of xyz, axes fixed in space, or of XYZ, axes that
             turn along.
-          angles: for k letters real array-like[k] or [n, k]; for one, also a number.
+          angles: for k letters real array-like[k] or [n, k]; for one, also a number,
+            but not a vector [n]: give [n, 1].
           degrees: whether the angles are in degrees.
 
         Raises:

@@ -166,6 +166,9 @@ def test_mistakes() -> None:
             Rotation.from_euler(seq, fnp.ones(3))  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="from_euler"):
         Rotation.from_euler("xy", fnp.ones(3))
+    # [n] is not [n, 1]: SciPy 1.17 stopped taking it, whose [1] was another case.
+    with pytest.raises(ShapeError, match=r"from_euler: expected \[1\] or \[n, 1\]"):
+        Rotation.from_euler("x", [0.1, 0.2])
     with pytest.raises(ArgumentError, match="seq"):
         Rotation.identity().as_euler("xy")
     with pytest.raises(ShapeError, match="weights"):
