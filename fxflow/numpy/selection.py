@@ -276,7 +276,8 @@ def _reachable(x: Any, bound: Any, upper: bool) -> Any:
     if beyond:
         return None
     dtypes.of_python(bound, dtype)
-    return bound
+    # A Python number passes as one of the default dtype, which may be too small.
+    return np.asarray(bound, dtype) if dtypes.is_unsigned(dtype) else bound
 
 
 @library()

@@ -202,6 +202,8 @@ def test_clip_takes_the_bounds_of_unsigned_numbers() -> None:
         x = fnp.array([5, 2**63 + 5], dtype=np.uint64)
         top = np.array([5, 2**63], np.uint64)
         check_both(lambda x: fnp.clip(x, 0, 2**63), top, x, rtol=0)
+    x = fnp.array([5, 2**31 + 5], dtype=np.uint32)
+    check_both(lambda x: fnp.clip(x, -1, 2**31), [5, 2**31], x, rtol=0)
 
 
 def test_ldexp_overflows_only_where_the_result_does() -> None:

@@ -49,8 +49,8 @@ def test_zero_times_the_logarithm_of_nan_is_nan() -> None:
 
 def test_beta_vanishes_at_infinity() -> None:
     """B(a, b) is 0 where one is infinite and the other is not 0 (jax#39105)."""
-    a, b = f32(INF, INF, 10, 0.25), f32(0.25, 2, INF, INF)
-    check_both(sp.beta, [0, 0, 0, 0], a, b)
+    a, b = f32(0, INF, INF, 10, 0.25), f32(0, 0.25, 2, INF, INF)
+    check_both(sp.beta, [INF, 0, 0, 0, 0], a, b)
 
 
 def test_beta_of_negative_numbers_has_a_sign() -> None:
