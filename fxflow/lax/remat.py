@@ -282,28 +282,48 @@ def _roots(graph: Graph, node: Node) -> list[Var]:
 # -- calls within ----------------------------------------------------------------------
 
 
-def inlined(graph: Graph) -> Graph:
-    """Returns a graph with jitted calls written out, so that a policy sees inside."""
-    if not any(node.primitive.name == JitCall.name for node in graph.nodes):
+#: Names of calls of functions with a derivative of their own, which has done its work
+#: in a graph that is about to be compiled.
+CUSTOM_CALLS = frozenset({"custom_jvp", "custom_vjp"})
+#: These, and jitted calls.
+CALLS = CUSTOM_CALLS | {JitCall.name}
+_JITTED = frozenset({JitCall.name})
+
+
+def inlined(graph: Graph, calls: frozenset[str] = _JITTED) -> Graph:
+    """Returns a graph with calls written out.
+
+    Args:
+      graph: whose nodes are looked at; not those of graphs inside of others.
+      calls: names of their primitives; jitted calls alone, for derivatives.
+    """
+    if not any(node.primitive.name in calls for node in graph.nodes):
         return graph
-    known: Graph | None = graph.memo.get("inlined")
-    if known is None:
+
+    def write() -> Graph:
         nodes: list[Node] = []
         names: dict[Any, Any] = {}
-        _inline(graph, nodes, names)
+        _inline(graph, calls, nodes, names)
         outputs = renamed(graph.outputs, names)
-        known = graph.memo["inlined"] = graph.replace(nodes=nodes, outputs=outputs)
-    return known
+        return graph.replace(nodes=nodes, outputs=outputs)
+
+    return graph.remembered(("inlined", calls), write)
 
 
-def _inline(graph: Graph, nodes: list[Node], names: dict[Any, Any]) -> None:
+def _inline(
+    graph: Graph, calls: frozenset[str], nodes: list[Node], names: dict[Any, Any]
+) -> None:
     """Appends the nodes of a graph; `names` says what its variables are called now."""
     for node in graph.nodes:
         inputs = renamed(node.inputs, names)
-        if node.primitive.name != JitCall.name:
+        if node.primitive.name not in calls:
             nodes.append(node.replace(inputs=inputs))
             continue
         called: Graph = node.params["graph"]
+        if node.primitive.name in CUSTOM_CALLS:  # without what the rule captured
+            start = node.params["num_consts"]
+            stop = start + node.params["num_rule_consts"]
+            inputs = [*inputs[:start], *inputs[stop:]]
         # A graph may be called more than once, so each call has variables of its own.
         inner: dict[Any, Any] = dict(zip(called.inputs, inputs, strict=True))
         copied = []
@@ -314,7 +334,8 @@ def _inline(graph: Graph, nodes: list[Node], names: dict[Any, Any]) -> None:
                 part.replace(inputs=renamed(part.inputs, inner), outputs=outputs)
             )
         results = renamed(called.outputs, inner)
-        _inline(Graph(inputs_of(inputs), copied, results), nodes, names)
+        inside = Graph(inputs_of(inputs), copied, results)
+        _inline(inside, calls, nodes, names)
         names.update(zip(node.outputs, renamed(results, names), strict=True))
 
 

@@ -39,7 +39,7 @@ from fxflow.lax.elementwise import Add
 from fxflow.lax.families import Elementwise, Structural
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.reduction import ReduceSum, Reduction
-from fxflow.lax.remat import inlined
+from fxflow.lax.remat import CALLS, inlined
 from fxflow.lax.reshaping import Reshape
 from fxflow.lax.select import SelectN
 from fxflow.lax.transfer import DevicePut
@@ -98,7 +98,7 @@ def _may_split(node: Node) -> bool:
     return bool(p.length > 1 and p.num_carry) and any(
         n.primitive.name == DotGeneral.name
         and max(math.prod(a.aval.shape) for a in n.inputs) >= LEAST
-        for n in inlined(p.graph).nodes
+        for n in inlined(p.graph, CALLS).nodes
     )
 
 
@@ -130,7 +130,7 @@ class _Loop:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.p = p = ScanParams(**node.params)
-        body = inlined(p.graph)
+        body = inlined(p.graph, CALLS)
         consts, carry, xs = p.split(body.inputs)
         outer = p.split(node.inputs)
         self.consts: dict[Var, Any] = dict(zip(consts, outer[0], strict=True))

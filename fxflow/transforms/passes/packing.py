@@ -20,7 +20,7 @@ from fxflow.devices.native import kernel_tile
 from fxflow.lax.axis_order import Transpose, transpose
 from fxflow.lax.control_flow.scan import Scan, ScanParams
 from fxflow.lax.dot import DotGeneral
-from fxflow.lax.remat import inlined
+from fxflow.lax.remat import CALLS, inlined
 from fxflow.lax.reshaping import reshape
 from fxflow.transforms.passes.contracting import contract, packed
 from fxflow.transforms.passes.rewriting import computed, traced
@@ -69,7 +69,7 @@ def _packed(scan: Node) -> list[Node]:
     p = ScanParams(**scan.params)
     if not p.num_consts:
         return [scan]
-    body = inlined(p.graph)
+    body = inlined(p.graph, CALLS)
     products = _products(body, p)
     tile = kernel_tile() if products else None
     if tile is None:

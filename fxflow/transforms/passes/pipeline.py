@@ -16,7 +16,7 @@ from fxflow.lax.control_flow.scan import Scan
 from fxflow.lax.dot import DotGeneral
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import COMMUTING
-from fxflow.lax.remat import Checkpoint
+from fxflow.lax.remat import CUSTOM_CALLS, Checkpoint, inlined
 from fxflow.transforms import passes as all_passes
 from fxflow.transforms.passes import PASSES
 
@@ -101,13 +101,14 @@ def _optimized(graph: Graph, passes: tuple[str, ...]) -> Graph:
 
 
 def _run(graph: Graph, passes: tuple[str, ...]) -> Graph:
-    nodes = [_inside(node, passes) for node in graph.nodes]
-    changed = graph
-    if any(a is not b for a, b in zip(nodes, graph.nodes, strict=True)):
-        changed = graph.replace(nodes=nodes)
+    # What has a rule of its own is operations like any others now.
+    start = changed = inlined(graph, CUSTOM_CALLS)
+    nodes = [_inside(node, passes) for node in start.nodes]
+    if any(a is not b for a, b in zip(nodes, start.nodes, strict=True)):
+        changed = start.replace(nodes=nodes)
     for name in passes:
         changed = getattr(all_passes, name)(changed)
-    if changed is graph:
+    if changed is start:
         return graph
     # A pass may not change a type, not even whether it is weak: callers rely on it.
     if changed.out_avals != graph.out_avals:

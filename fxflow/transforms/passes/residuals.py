@@ -38,7 +38,7 @@ from fxflow.lax.elementwise import (
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.exponential import Exp, Logistic
 from fxflow.lax.powers import Square
-from fxflow.lax.remat import inlined
+from fxflow.lax.remat import CALLS, inlined
 from fxflow.lax.select import SelectN, select
 from fxflow.lax.trigonometric import Tanh
 from fxflow.transforms.passes.rewriting import traced, written_out
@@ -117,7 +117,7 @@ def _recipes(
     The scan comes first, with the numbers of pairs stacked as well.
     """
     p = ScanParams(**scan.params)
-    body = inlined(p.graph)
+    body = inlined(p.graph, CALLS)
     stacked: dict[Any, Var] = {}
     # Each that follows from others: what it is, those, and the nodes between.
     found: dict[Var, tuple[Var, Collection[Var], list[Node]]] = {}
