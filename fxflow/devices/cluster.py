@@ -36,9 +36,9 @@ from fxflow.devices.callbacks import on_failure
 from fxflow.devices.relay import Relay, own_connections
 from fxflow.errors import DistributedError
 
-#: Seconds; the runtime's own heartbeats. A missed one ends the process, so there are
-#: none: a client of a dead service lives for half of this.
-_NO_HEARTBEAT = 7 * 24 * 3600
+#: Seconds. A missed heartbeat of the runtime ends the process, so heartbeats have this
+#: period: a client of a dead service lives for half of it.
+_WEEK = 7 * 24 * 3600
 #: The runtime gives a device the number process * 2048 + ordinal.
 _IDS_PER_PROCESS = 2048
 #: What the messages of its failures begin with.
@@ -172,7 +172,10 @@ class Service:
                 self._service: Any = raw.get_distributed_runtime_service(
                     self.address,
                     num_processes,
-                    heartbeat_timeout=_NO_HEARTBEAT,
+                    heartbeat_timeout=_WEEK,
+                    # Clients have timeouts of their own. After the default, an hour, a
+                    # stand-in that still waits would abort this process.
+                    cluster_register_timeout=_WEEK,
                     # One process that ends does not take the others with it.
                     recoverable=True,
                 )
@@ -201,7 +204,7 @@ def _new_client(address: str, process_id: int, timeout: float) -> Any:
         address,
         process_id,
         init_timeout=max(1, round(timeout)),
-        heartbeat_timeout=_NO_HEARTBEAT,
+        heartbeat_timeout=_WEEK,
         shutdown_on_destruction=False,
     )
 
@@ -292,7 +295,7 @@ class StandIn:
         self._thread.start()
 
     def _run(self) -> None:
-        client = _new_client(self._service.address, self.process_id, 24 * 3600)
+        client = _new_client(self._service.address, self.process_id, _WEEK)
         client.connect()
         # Processes may still be on their way to where they wait.
         while True:
