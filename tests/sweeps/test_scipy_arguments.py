@@ -89,15 +89,15 @@ def complex_(*shape: int) -> np.ndarray:
 
 
 def whole(*shape: int) -> np.ndarray:
-    return np.round(3 * real(*shape)).astype(np.int64)
+    return np.asarray(np.round(3 * real(*shape)), np.int64)
 
 
 def positive(*shape: int) -> np.ndarray:
-    return np.abs(real(*shape)) + 0.3
+    return np.asarray(np.abs(real(*shape)) + 0.3)
 
 
 def hermitian(a: np.ndarray) -> np.ndarray:
-    return a @ np.conj(np.swapaxes(a, -1, -2)) + np.eye(a.shape[-1])
+    return np.asarray(a @ np.conj(np.swapaxes(a, -1, -2)) + np.eye(a.shape[-1]))
 
 
 def _sine(function: Any, matrix: Any, _: Any) -> Any:
@@ -392,6 +392,8 @@ for _name, _shapes in _CONTINUOUS.items():
     for _f in _ours.__all__:
         _takes = np.array([-0.1, 0, 0.2, 0.5, 0.9, 1, 1.1, np.nan])
         _points = _takes if _f in ("ppf", "isf") else _POINTS
+        if _name in ("chi2", "gamma", "gumbel_l") and "pdf" in _f:
+            _points = _POINTS[~np.isposinf(_POINTS)]  # there SciPy gives nan, not 0
         for _shape in _shapes:
             if _f == "entropy":
                 case(f"stats.{_name}.{_f}", *map(np.array, _shape))
@@ -606,8 +608,9 @@ def fault(c: Case, compiled: bool = False) -> str | None:
             return f"shape {x.shape}, SciPy's {y.shape}"
         if x.dtype != y.dtype and c.name not in OWN_DTYPE:
             return f"dtype {x.dtype}, SciPy's {y.dtype}"
-        if not np.allclose(x, y, c.tolerance, c.tolerance, equal_nan=True):
-            far = ~np.isclose(x, y, c.tolerance, c.tolerance, equal_nan=True)
+        near = 1e-5 if x.dtype in (np.float32, np.complex64) else c.tolerance
+        far = ~np.isclose(x, y, near, near, equal_nan=True)
+        if far.any():
             where = tuple(int(i) for i in np.argwhere(far)[0])
             return f"{x[where]} at {list(where)}, SciPy: {y[where]}"
     return None
