@@ -17,6 +17,7 @@ from typing import Any
 
 from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Literal, Node, live_nodes
+from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.dot import DotGeneral
 from fxflow.lax.families import Elementwise
 from fxflow.lax.reduction import Reduction
@@ -38,6 +39,7 @@ def flatten_products(graph: Graph) -> Graph:
         return graph
     work = _Flattening()
     for node in graph.nodes:
+        work.note(node)
         if not (work.product(node) or work.rest(node)):
             work.nodes.append(node)
     return graph.replace(nodes=live_nodes(work.nodes, graph.outputs))
@@ -67,11 +69,13 @@ class _Flattening:
     Attributes:
       nodes: so far.
       flat: for values of several axes of rows, the same with one.
+      repeated: for values that are one number along each row, these numbers.
     """
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.flat: dict[Any, Any] = {}
+        self.repeated: dict[Any, Any] = {}
 
     def step(self, like: Node, primitive: Any, *inputs: Any, **params: Any) -> Any:
         """Adds a node; returns its result."""
@@ -81,10 +85,27 @@ class _Flattening:
     def rows(self, like: Node, atom: Any) -> Any:
         """Returns a value with one axis of rows."""
         if atom not in self.flat:
-            length = atom.aval.shape[-1]
-            sizes = (math.prod(atom.aval.shape[:-1]), length)
-            self.flat[atom] = self.step(like, Reshape, atom, new_sizes=sizes)
+            *lines, length = atom.aval.shape
+            sizes = (math.prod(lines), length)
+            repeated = self.repeated.get(atom)
+            if repeated is not None:  # one number for each row
+                numbers = self.step(like, Reshape, repeated, new_sizes=sizes[:1])
+                params = {"shape": sizes, "broadcast_dimensions": (0,)}
+                self.flat[atom] = self.step(like, BroadcastInDim, numbers, **params)
+            else:
+                self.flat[atom] = self.step(like, Reshape, atom, new_sizes=sizes)
         return self.flat[atom]
+
+    def note(self, node: Node) -> None:
+        """Remembers what repeats a number for each row along the row."""
+        if node.primitive.name != BroadcastInDim.name:
+            return
+        (number,), (out,) = node.inputs, node.outputs
+        lines = out.aval.shape[:-1]
+        given = number.aval.shape
+        in_order = node.params["broadcast_dimensions"] == tuple(range(len(given)))
+        if in_order and given in (lines, (*lines, 1)) and len(lines) > 1:
+            self.repeated[out] = number
 
     def define(self, node: Node, value: Any) -> bool:
         """Makes a node's result of a flat one."""
