@@ -219,11 +219,14 @@ def run(
         (axis,) = axes
         shards = [axis in axes_of(spec) for spec in (*shared, *specs)]
         differs = _differs(graph, mesh.shape[axis], shards, axis)
-        typed = [
-            aval.update(vma=aval.vma.union(axes)) if differ else aval
-            for aval, differ in zip(graph.out_avals, differs, strict=True)
-        ]
-        _check(typed, results, paths, mesh, axes, name)
+        for aval, spec, differ in zip(graph.out_avals, results, differs, strict=True):
+            if differ and not axes_of(spec) and mesh.shape[axis] > 1:
+                raise ArgumentError(
+                    f"pmap({name}): a result {aval} may differ between devices, but "
+                    "out_axes=None gives it once: "
+                    "combine it (lax.psum, lax.pmean, lax.all_gather, …), or give it "
+                    "an axis"
+                )
     if not axes:  # all are manual around it
         outs = graph.evaluate(*consts, *arrays)
         write_back(captured, pure.written, outs[len(outs) - held :])

@@ -162,7 +162,7 @@ def test_results_that_are_given_once():
         lambda w, x: lax.while_loop(lambda c: c < x, lambda c: c + 1, w),
         lambda w, x: w + lax.axis_index("i"),
     ):
-        with pytest.raises(ArgumentError, match="may vary along"):
+        with pytest.raises(ArgumentError, match="may differ between"):
             once(wrong)
 
 
@@ -336,7 +336,7 @@ def test_traces_once():
         (
             lambda: pmap(lambda x: x, out_axes=None)(X),
             ArgumentError,
-            "may vary along",
+            "may differ between devices",
         ),
         (lambda: pmap(lambda x: "a")(X), ArgumentError, "the function returned"),
         (lambda: mapped("abc"), ArgumentError, "an argument is"),
