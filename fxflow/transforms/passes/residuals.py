@@ -219,7 +219,7 @@ def _pairs(
       wanted: the variables that a number may replace; a value must be one of them.
       kept: the variables that stay stacked; a partner must not be one of them.
     """
-    makers = {n.outputs[0]: n for n in body.nodes}
+    makers = {v: n for n in body.nodes for v in n.outputs}
     names = (Logistic.name, Tanh.name)
     values = {
         (n.primitive.name, n.inputs[0]): n

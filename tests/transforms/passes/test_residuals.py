@@ -202,3 +202,18 @@ def test_memory():
             compiled = fxflow.jit(fxflow.grad(loss, (0, 1))).lower(w, xs).compile()
         sizes.append(compiled.memory_analysis()["temp_size_in_bytes"])
     assert sizes[0] - sizes[1] > 0.9 * xs.nbytes
+
+
+def test_loops_with_effects():
+    seen = []
+
+    def step(c, x):
+        fxflow.debug.callback(lambda x: seen.append(float(x)), x)
+        return c * nn.sigmoid(x), None
+
+    slope = fxflow.jit(fxflow.grad(lambda c, xs: lax.scan(step, c, xs)[0]))
+    xs = np.linspace(-1, 1, 4).astype("f4")
+    want = np.prod(1 / (1 + np.exp(-xs.astype("f8"))))
+    np.testing.assert_allclose(slope(np.float32(2), xs), want, rtol=1e-6)
+    fxflow.effects_barrier()
+    assert sorted(seen) == xs.tolist()
