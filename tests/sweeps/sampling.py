@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: How much of what the sweeps ask for there is time for in CI.
-SHARE = 0.16
+SHARE = 0.1
 
 seed = 0
 whole = False
