@@ -74,8 +74,11 @@ def sampler(*static: str) -> Callable[[F], F]:
             where = as_sharding(out_sharding, f"{_NAME}: out_sharding")
             given = _signature(function).bind(*args, **kwargs).arguments
             for name in static:
-                if isinstance(given.get(name), list | np.ndarray):
-                    given[name] = tuple(given[name])  # to be found again
+                value = given.get(name)
+                if isinstance(value, np.ndarray):
+                    value = value.tolist()
+                if isinstance(value, list):
+                    given[name] = tuple(value)  # to be found again
             out = program(where=where, **given)
             if isinstance(state.trace, EvalTrace) and out.sharding != where:
                 return laid_out(_NAME, out, where)

@@ -21,7 +21,7 @@ def test_figures() -> None:
     for seconds in (0.003, 0.0035, 0.04, 60):
         metrics.request("m", 200, seconds)
     metrics.request("m", 503, 0.001)
-    metrics.batch("m", 8, 0.002)
+    metrics.batch("m", 8, 0.002, 2, 0.001)
     found = status.figures(Repository([config]), metrics, "1.2")
     (model,) = found["models"]
     assert (found["version"], model["name"], model["state"]) == (
