@@ -185,10 +185,11 @@ def elastic(
             "elastic does what fxflow.distributed.initialize does, once for each "
             "epoch: take that call out"
         )
+    # Before the first client, which reads XLA's flags: making arrays may start it.
+    clients.bound_collectives()
     # The devices of an epoch are other ones than those the state was made on.
     host = _begun(state)
     clients.clear_backends()
-    clients.bound_collectives()
     worker = _Worker(program, host, address)
     try:
         return worker.run()
