@@ -9,6 +9,7 @@ fxflow spells differently.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -303,6 +304,7 @@ def _without_prefix(name: str, names: Collection[str]) -> str | None:
     return f"tree.{short}" if short != name and short in names else None
 
 
+@functools.lru_cache(maxsize=256)  # programs that ask whether a name is there ask again
 def _elsewhere(name: str) -> str | None:
     """Returns where another public module has a name, or what it is called there."""
     word = re.escape(name)
