@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 from fxflow.core.arrays import Array, dtypes, typeof
-from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
@@ -32,7 +31,7 @@ from fxflow.lax.reshaping import reshape
 from fxflow.lax.rounding import ceil, floor
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim
-from fxflow.lax.special import Special
+from fxflow.lax.special import Special, special_docs
 
 # -- log Γ -----------------------------------------------------------------------------
 
@@ -326,21 +325,7 @@ def _polygamma(m: Any, x: Any) -> Any:
     return select(first, digamma(x), select(proper, value, full_like(x, math.nan)))
 
 
-_gamma_docs = shared("""
-    Args:
-      x: float array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is not floating point.
-
-    Source: CHLO `{name}`.
-""")
-
-
-@_gamma_docs
+@special_docs
 def lgamma(x: Any, /) -> Array:
     """Returns log abs(Γ(x)).
 
@@ -354,7 +339,7 @@ def lgamma(x: Any, /) -> Array:
     return Lgamma.bind(x)
 
 
-@_gamma_docs
+@special_docs
 def digamma(x: Any, /) -> Array:
     """Returns the derivative of log Γ(x).
 

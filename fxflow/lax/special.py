@@ -58,7 +58,7 @@ class ErfInv(Special):
     partials = (lambda out, x: scaled(math.sqrt(math.pi) / 2, exp(square(out))),)
 
 
-_special_docs = shared("""
+special_docs = shared("""
     Args:
       x: float array.
 
@@ -72,7 +72,7 @@ _special_docs = shared("""
 """)
 
 
-@_special_docs
+@special_docs
 def erf(x: Any, /) -> Array:
     """Returns the error function 2/√π ∫₀ˣ exp(-t²) dt.
 
@@ -86,7 +86,7 @@ def erf(x: Any, /) -> Array:
     return Erf.bind(x)
 
 
-@_special_docs
+@special_docs
 def erfc(x: Any, /) -> Array:
     """Returns 1 - erf(x), without loss of digits for large x.
 
@@ -100,7 +100,7 @@ def erfc(x: Any, /) -> Array:
     return Erfc.bind(x)
 
 
-@_special_docs
+@special_docs
 def erf_inv(x: Any, /) -> Array:
     """Returns the number whose error function is x.
 
