@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The tests in one command: sets up environments outside the checkout, then runs linters,
-# types, and the suite (with doctests, notebooks, docs). Of further Pythons that this
-# machine has, the newest runs a third of the suite's files, and the others the smoke
-# tests. Arguments go to pytest, and then nothing else runs.
+# types, and the suite (with doctests, notebooks, docs). If the machine has
+# further Pythons, the newest runs a third of the suite's files, and the others the
+# smoke tests. Arguments go to pytest, and then nothing else runs.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
@@ -33,6 +33,7 @@ echo "About 25 minutes on 2 cores: lint and types 1, other Pythons 7, the suite 
 step "lint"
 "$python" -m ruff check .
 "$python" -m ruff format --check .
+"$python" scripts/words.py
 step "types (half a minute)"
 "$python" -m mypy
 
