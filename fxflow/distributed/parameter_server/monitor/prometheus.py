@@ -1,8 +1,7 @@
-"""Metrics of servers for Prometheus: its text, and the door at which it asks.
+"""Metrics of parameter servers for Prometheus, and the endpoint that it scrapes.
 
-Names and units are as Prometheus has them: counters end in ``_total``, seconds and
-bytes are the units. Each scrape asks the servers, so nothing runs between two of them,
-and a server that does not answer has ``fxflow_ps_up 0``.
+Each scrape asks the servers, so nothing runs between two of them. A server that does
+not answer has ``fxflow_ps_up 0``.
 """
 
 from __future__ import annotations
@@ -10,171 +9,114 @@ from __future__ import annotations
 import http.server
 import socket
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Self
 
+from fxflow.distributed.metrics import CONTENT_TYPE, Registry
 from fxflow.distributed.parameter_server.keys import Keys
-from fxflow.distributed.parameter_server.monitor.figures import (
-    Figures,
-    Monitor,
-    ServerFigures,
-)
+from fxflow.distributed.parameter_server.monitor.figures import Figures, Monitor
 from fxflow.errors import DistributedError
 
-#: Version 0.0.4 of the text format; every Prometheus reads it.
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: The upper ends of the histogram's buckets; they may not change during a run.
+#: Upper ends of the histogram's buckets; they may not change during a run.
 _STALENESS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
-#: Family of `flat_counts` → its metric, the label of its members, what it is.
+#: Family of `flat_counts` → its metric, what it counts, the label of its members.
 _COUNTERS = {
-    "pushes": ("pushes", "", "Gradients that were taken."),
-    "updates": ("updates", "", "Updates that were made of gradients."),
-    "repeated": ("repeated_pushes", "", "Pushes that had been taken before."),
-    "dropped": ("dropped_pushes", "reason", "Gradients that were not used."),
-    "received": ("received_messages", "kind", "Messages that came."),
-    "sent": ("sent_messages", "kind", "Messages that were sent."),
-    "received_bytes": ("received_bytes", "kind", "Bytes of messages that came."),
-    "sent_bytes": ("sent_bytes", "kind", "Bytes of messages that were sent."),
-    "shared_bytes": ("shared_bytes", "kind", "Bytes of both that went by memory."),
+    "pushes": ("pushes", "Gradients accepted."),
+    "updates": ("updates", "Updates made from gradients."),
+    "repeated": ("repeated_pushes", "Pushes that had been accepted before."),
+    "dropped": ("dropped_pushes", "Gradients that were not used.", "reason"),
+    "received": ("received_messages", "Messages received.", "kind"),
+    "sent": ("sent_messages", "Messages sent.", "kind"),
+    "received_bytes": ("received_bytes", "Bytes of messages received.", "kind"),
+    "sent_bytes": ("sent_bytes", "Bytes of messages sent.", "kind"),
+    "shared_bytes": ("shared_bytes", "Bytes of both in shared memory.", "kind"),
     "dropped_messages": (
         "dropped_messages",
+        "Messages neither sent nor accepted, and refused connections.",
         "reason",
-        "Messages that were not sent or not taken, and strangers.",
     ),
-    "push": ("pushed_bytes", "filter", "Bytes of gradients that came."),
-    "pull": ("pulled_bytes", "filter", "Bytes of parameters that were sent."),
-    "busy": ("busy_seconds", "kind", "Seconds in which messages were answered."),
-    "cpu": ("cpu_seconds", "", "Seconds of processors of the server's process."),
+    "push": ("pushed_bytes", "Bytes of gradients received.", "filter"),
+    "pull": ("pulled_bytes", "Bytes of parameters sent.", "filter"),
+    "busy": ("busy_seconds", "Seconds spent answering messages.", "kind"),
+    "cpu": ("cpu_seconds", "Processor seconds of the server's process."),
 }
 
 
 def exposition(figures: Figures) -> str:
-    """Returns what servers are doing, as Prometheus reads it.
+    """Returns what servers are doing, in Prometheus's text format.
 
     Args:
       figures: of `Monitor.look`.
 
     Returns:
-      Text of version 0.0.4 of its format.
+      Text of version 0.0.4 of the format.
     """
-    servers = figures.servers
-    alive = [server for server in servers if server.stats]
-    lines = _metric(
-        "up",
-        "gauge",
-        "Whether the server answers.",
-        [("", {"server": s.number}, int(bool(s.stats))) for s in servers],
-    )
-    for family, (name, label, text) in _COUNTERS.items():
-        lines += _metric(
-            f"{name}_total",
-            "counter",
-            text,
-            [
-                ("", {"server": s.number, **({label: member} if label else {})}, value)
-                for s in alive
-                for (found, member), value in s.counts.items()
-                if found == family
-            ],
-        )
-    lines += _metric(
-        "staleness",
-        "histogram",
-        "Of gradients that were used: updates "
-        "between the parameters they were computed from and theirs.",
-        (sample for s in alive for sample in _histogram(s)),
-    )
-    for key, name, text in (
-        ("version", "version", "Updates of the parameters of a shard."),
-        ("bytes", "parameter_bytes", "Bytes of the parameters of a shard."),
-    ):
-        lines += _metric(
-            name,
-            "gauge",
-            text,
-            [
-                ("", {"server": s.number, "shard": number}, shard[key])
-                for s in alive
-                for number, shard in s.served
-            ],
-        )
-    lines += _metric(
-        "waiting_pulls",
-        "gauge",
-        "Pulls that are not answered yet.",
-        [("", {"server": s.number}, s.stats["waiting"]) for s in alive],
-    )
-    lines += _metric(
-        "epoch",
-        "gauge",
-        "Of the view: grows as servers come and go.",
-        [("", {"server": s.number}, s.stats["epoch"]) for s in alive],
-    )
-    lines += _metric(
-        "worker_clock",
-        "gauge",
-        "Pushes that a worker has made, from the clock at which it joined.",
-        [("", {"worker": w.name}, w.clock) for w in figures.workers],
-    )
-    lines += _metric(
-        "worker_silence_seconds",
-        "gauge",
-        "Since a worker was last heard.",
-        [("", {"worker": w.name}, w.silent) for w in figures.workers],
-    )
-    return "\n".join(lines) + "\n"
-
-
-def _histogram(server: ServerFigures) -> Iterable[tuple[str, dict[str, Any], float]]:
-    counts = {
-        int(member): value
-        for (family, member), value in server.counts.items()
-        if family == "staleness"
+    registry = Registry("fxflow_ps")
+    up = registry.gauge("up", "Whether the server answers.", "server")
+    counters = {
+        family: registry.counter(name, help, "server", *label)
+        for family, (name, help, *label) in _COUNTERS.items()
     }
-    labels = {"server": server.number}
-    for end in _STALENESS:
-        below = sum(n for value, n in counts.items() if value <= end)
-        yield "_bucket", {**labels, "le": end}, below
-    total = sum(counts.values())
-    yield "_bucket", {**labels, "le": "+Inf"}, total
-    yield "_sum", labels, sum(value * n for value, n in counts.items())
-    yield "_count", labels, total
+    staleness = registry.histogram(
+        "staleness",
+        "Updates between the parameters that a used gradient was computed from and "
+        "those that it was applied to.",
+        "server",
+        bounds=_STALENESS,
+    )
+    gauge = registry.gauge
+    shards = {
+        "version": gauge("version", "Updates of a shard.", "server", "shard"),
+        "bytes": gauge(
+            "parameter_bytes", "Bytes of the parameters of a shard.", "server", "shard"
+        ),
+    }
+    stats = {
+        "waiting": gauge("waiting_pulls", "Pulls not answered yet.", "server"),
+        "epoch": gauge(
+            "epoch", "Of the view: grows as servers join and leave.", "server"
+        ),
+    }
+    clock = gauge("worker_clock", "Pushes of a worker since it joined.", "worker")
+    silence = gauge(
+        "worker_silence_seconds", "Since a worker was last heard.", "worker"
+    )
+    for server in figures.servers:
+        up.labels(server.number).set(bool(server.stats))
+        if not server.stats:
+            continue
+        staleness.labels(server.number)  # zeros before the first gradient
+        for (family, member), value in server.counts.items():
+            if family == "staleness":
+                staleness.labels(server.number).observe(int(member), int(value))
+            elif family in counters:
+                label = [member] if len(_COUNTERS[family]) == 3 else []
+                counters[family].labels(server.number, *label).inc(value)
+        for key, metric in shards.items():
+            for number, shard in server.served:
+                metric.labels(server.number, number).set(shard[key])
+        for key, metric in stats.items():
+            metric.labels(server.number).set(server.stats[key])
+    for worker in figures.workers:
+        clock.labels(worker.name).set(worker.clock)
+        silence.labels(worker.name).set(worker.silent)
+    return registry.exposition()
 
 
-def _metric(
-    name: str,
-    kind: str,
-    text: str,
-    samples: Iterable[tuple[str, Mapping[str, Any], float]],
-) -> list[str]:
-    name = f"fxflow_ps_{name}"
-    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-    for suffix, labels, value in samples:
-        said = ",".join(f'{key}="{_escaped(str(v))}"' for key, v in labels.items())
-        # Whole numbers as such, however large.
-        number = str(int(value)) if value == int(value) else repr(float(value))
-        lines.append(f"{name}{suffix}{{{said}}} {number}")
-    return lines
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-# -- the door --------------------------------------------------------------------------
+# -- the scrape endpoint ---------------------------------------------------------------
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     """Answers one request."""
 
     server: _Server
-    #: Seconds for a request to come: there is one thread, and somebody else may wait.
+    #: Seconds for a request to arrive: one thread answers all, so it must not wait.
     timeout = 2.0
 
     def do_GET(self) -> None:
         if self.path.partition("?")[0] != "/metrics":
-            self.send_error(404, "there is /metrics")
+            self.send_error(404, "metrics are at /metrics")
             return
         text = exposition(self.server.monitor.look()).encode()
         self.send_response(200)
@@ -195,25 +137,25 @@ class _Server(http.server.HTTPServer):
         super().__init__(place, _Handler)
 
     def handle_error(self, *_: object) -> None:
-        """Says nothing: who asked has gone away."""
+        """Logs nothing: the client has disconnected."""
 
 
 class Exporter:
-    """Answers Prometheus, from a thread of its own: ``GET /metrics``.
+    """Serves ``GET /metrics`` to Prometheus from a thread of its own.
 
     Args:
       port: 0 is any free one.
-      addresses: of the servers that are told of, by number.
+      addresses: of the servers to report, by number.
       keys: of the run; None on this machine.
-      host: where to listen. Who reaches it can read the metrics, with no keys; nobody
-        beyond this machine does by default.
+      host: where to listen. Any client that reaches it can read the metrics, without
+        keys; by default only this machine can.
 
     Attributes:
       port: where it listens.
 
     Raises:
       DistributedError: the port is in use, or the host is not this machine's; an
-        address is none, or needs keys.
+        address is malformed, or needs keys.
 
     Example:
       >>> import urllib.request
@@ -254,7 +196,7 @@ class Exporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it; may be repeated."""
+        """Stops serving; may be called again."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

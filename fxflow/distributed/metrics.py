@@ -1,0 +1,246 @@
+"""Metrics of a process in Prometheus's text format, without a client library.
+
+A `Registry` holds families of counters, gauges and histograms; `exposition` writes all
+of them in version 0.0.4 of the format. Counting takes no lock: one thread updates a
+registry and writes its exposition.
+
+    registry = Registry("fxflow_serve")
+    requests = registry.counter("requests", "Requests answered.", "model", "status")
+    requests.labels("digits", 200).inc()
+
+Looking up a series by its labels takes longer than counting: hot paths keep the series.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+#: Version 0.0.4 of the text format; every Prometheus reads it.
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Measured:
+    """The value of one series of a counter or a gauge.
+
+    Attributes:
+      value: now.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Adds to the value.
+
+        Args:
+          amount: not negative for a counter.
+        """
+        self.value += amount
+
+    def set(self, value: float) -> None:
+        """Replaces the value.
+
+        Args:
+          value: the new one.
+        """
+        self.value = value
+
+    def samples(self) -> Iterator[tuple[str, str, float]]:
+        """Yields suffixes of the name, further labels, and values."""
+        yield "", "", self.value
+
+
+class Observations:
+    """One series of a histogram.
+
+    Attributes:
+      bounds: upper ends of the buckets, each inclusive; one more bucket is infinite.
+      counts: number of observations in each bucket, of which the last is infinite.
+      sum: of the observed values.
+    """
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Counts a value.
+
+        Args:
+          value: what was measured.
+          times: how often.
+        """
+        self.counts[bisect.bisect_left(self.bounds, value)] += times
+        self.sum += value * times
+
+    def samples(self) -> Iterator[tuple[str, str, float]]:
+        """Yields suffixes of the name, further labels, and values."""
+        bounds = [*map(_number, self.bounds), "+Inf"]
+        totals = list(itertools.accumulate(self.counts))
+        for bound, total in zip(bounds, totals, strict=True):
+            yield "_bucket", f'le="{bound}"', total
+        yield "_sum", "", self.sum
+        yield "_count", "", totals[-1]
+
+
+SeriesT = TypeVar("SeriesT", bound="Measured | Observations")
+
+
+class Family(Generic[SeriesT]):
+    """All series of one metric. Made by a `Registry`.
+
+    Attributes:
+      name: with the namespace and, of a counter, ``_total``.
+      kind: ``"counter"``, ``"gauge"`` or ``"histogram"``.
+      help: one line that explains the metric.
+      label_names: of each series.
+      series: by the values of its labels, in the order of their creation.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        help: str,
+        label_names: tuple[str, ...],
+        make: Callable[[], SeriesT],
+    ) -> None:
+        self.name, self.kind, self.help = name, kind, help
+        self.label_names = label_names
+        self.series: dict[tuple[str, ...], SeriesT] = {}
+        self._make: Callable[[], SeriesT] = make
+
+    def labels(self, *values: object) -> SeriesT:
+        """Returns the series with these labels; a new one if there is none.
+
+        Args:
+          *values: in the order of `label_names`.
+        """
+        key = tuple(map(str, values))
+        found = self.series.get(key)
+        if found is None:
+            assert len(key) == len(self.label_names), (self.label_names, key)
+            found = self.series[key] = self._make()
+        return found
+
+    def clear(self) -> None:
+        """Drops all series."""
+        self.series.clear()
+
+    def lines(self) -> Iterator[str]:
+        """Yields the family in the text format."""
+        yield f"# HELP {self.name} {self.help}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for values, series in self.series.items():
+            own = [
+                f'{name}="{_escaped(value)}"'
+                for name, value in zip(self.label_names, values, strict=True)
+            ]
+            for suffix, more, value in series.samples():
+                joined = ",".join([*own, more] if more else own)
+                braced = f"{{{joined}}}" if joined else ""
+                yield f"{self.name}{suffix}{braced} {_number(value)}"
+
+
+class Registry:
+    """The metrics of one server.
+
+    Args:
+      namespace: begins the name of every metric.
+
+    Example:
+      >>> registry = Registry("shop")
+      >>> registry.counter("sales", "Things sold.", "what").labels("tea").inc(2)
+      >>> waits = registry.histogram("wait_seconds", "Waits.", bounds=(1,))
+      >>> waits.labels().observe(0.5)
+      >>> print(registry.exposition(), end="")
+      # HELP shop_sales_total Things sold.
+      # TYPE shop_sales_total counter
+      shop_sales_total{what="tea"} 2
+      # HELP shop_wait_seconds Waits.
+      # TYPE shop_wait_seconds histogram
+      shop_wait_seconds_bucket{le="1"} 1
+      shop_wait_seconds_bucket{le="+Inf"} 1
+      shop_wait_seconds_sum 0.5
+      shop_wait_seconds_count 1
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._families: list[Family[Measured] | Family[Observations]] = []
+
+    def counter(self, name: str, help: str, *labels: str) -> Family[Measured]:
+        """Adds a counter.
+
+        Args:
+          name: without ``_total``.
+          help: one line that explains the metric.
+          *labels: names of the labels of each series.
+
+        Returns:
+          The family of its series.
+        """
+        return self._numbers(f"{name}_total", "counter", help, labels)
+
+    def gauge(self, name: str, help: str, *labels: str) -> Family[Measured]:
+        """Adds a gauge.
+
+        Args:
+          name: of the metric.
+          help: one line that explains the metric.
+          *labels: names of the labels of each series.
+
+        Returns:
+          The family of its series.
+        """
+        return self._numbers(name, "gauge", help, labels)
+
+    def histogram(
+        self, name: str, help: str, *labels: str, bounds: Sequence[float]
+    ) -> Family[Observations]:
+        """Adds a histogram.
+
+        Args:
+          name: of the metric.
+          help: one line that explains the metric.
+          *labels: names of the labels of each series.
+          bounds: ascending upper ends of the buckets, without the infinite one.
+
+        Returns:
+          The family of its series.
+        """
+        name = f"{self._namespace}_{name}"
+        family = Family(name, "histogram", help, labels, lambda: Observations(bounds))
+        self._families.append(family)
+        return family
+
+    def exposition(self) -> str:
+        """Returns all metrics in the text format, of the type `CONTENT_TYPE`."""
+        lines = itertools.chain.from_iterable(f.lines() for f in self._families)
+        return "\n".join(lines) + "\n"
+
+    def _numbers(
+        self, name: str, kind: str, help: str, labels: tuple[str, ...]
+    ) -> Family[Measured]:
+        family = Family(f"{self._namespace}_{name}", kind, help, labels, Measured)
+        self._families.append(family)
+        return family
+
+
+def _number(value: float) -> str:
+    # Whole numbers as such, however large; -0.0, inf and nan as Prometheus reads them.
+    if value in (float("inf"), float("-inf")) or value != value:
+        return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}[str(value)]
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
