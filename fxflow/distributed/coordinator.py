@@ -20,6 +20,7 @@ from typing import Any
 from fxflow.devices.cluster import Service, StandIn
 from fxflow.devices.relay import splice
 from fxflow.distributed.admission import admitted, require_token
+from fxflow.distributed.stop_agreement import StopDecision
 from fxflow.distributed.wire import Line, Message, parse_address
 from fxflow.errors import DistributedError
 
@@ -65,13 +66,13 @@ def listen(address: str) -> socket.socket:
 
 
 class Group:
-    """A key-value store and the barriers of processes 0 to `size` - 1.
+    """A key-value store and the barriers of processes 0 to `size` - 1, in one epoch.
 
     Not safe by itself: the server holds its lock.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, epoch: int = 0) -> None:
+        self.size, self.epoch = size, epoch
         self.lines: dict[int, Line] = {}
         #: Rank of each process that has left or died → why.
         self.gone: dict[int, str] = {}
@@ -82,8 +83,9 @@ class Group:
         self._barriers: dict[
             str, tuple[frozenset[int], dict[int, tuple[Line, int, Any]]]
         ] = {}
-        #: After a notice to end: process → the step it was in, None before its first.
-        self._steps: dict[int, int | None] | None = None
+        self._stop = StopDecision()
+        #: What comes after the step at which all stop: "stop" or "reform".
+        self._purpose = ""
 
     def handle(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         """Answers a request of process `rank`."""
@@ -202,26 +204,28 @@ class Group:
 
     # -- one step at which all stop ----------------------------------------------------
 
+    def ask_to_stop(self, purpose: str) -> None:
+        """Has the processes agree on the step at which all stop.
+
+        Args:
+          purpose: what comes then: ``"stop"`` or ``"reform"``; the last one counts.
+        """
+        self._purpose = purpose
+        if self._stop.ask():
+            self.tell({"event": "hold"})
+
     def _notice(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """A process was told to end: all report their step and wait in it."""
-        if self._steps is None:
-            self._steps = {}
-            self.tell({"event": "hold", "process": rank})
+        """A process received SIGTERM."""
+        self.ask_to_stop("stop")
 
     def _in_step(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        if self._steps is not None and rank not in self._steps:
-            step = message["step"]
-            self._steps[rank] = None if step is None else int(step)
-            self._agree()
+        self._stop.report(rank, int(message["step"]))
+        self._decide()
 
-    def _agree(self) -> None:
-        """Announces the last step, once every live process has reported its own."""
-        there = self.lines.keys() - self.gone.keys()
-        if self._steps is None or not there or not there <= self._steps.keys():
-            return
-        # All go on to the step that the farthest one is in: it cannot be taken back.
-        begun = [step for step in self._steps.values() if step is not None]
-        self.tell({"event": "until", "step": max(begun, default=-1) + 1})
+    def _decide(self) -> None:
+        until = self._stop.decide(self.lines.keys() - self.gone.keys())
+        if until is not None:
+            self.tell({"event": "until", "step": until, "then": self._purpose})
 
     # -- liveness ----------------------------------------------------------------------
 
@@ -243,7 +247,7 @@ class Group:
         self.gone[rank] = why
         for name in list(self._barriers):
             self._check(name)
-        self._agree()
+        self._decide()
 
     def end(self, why: str) -> None:
         """Fails every pending request: the run is over."""
@@ -258,10 +262,10 @@ class Group:
         self._getters.clear()
 
     def tell(self, message: Message, payload: Any = b"") -> None:
-        """Sends an event to every live process."""
+        """Sends an event of this epoch to every live process."""
         for rank, line in self.lines.items():
             if rank not in self.gone:
-                line.post(message, payload)
+                line.post({**message, "epoch": self.epoch}, payload)
 
 
 _LEFT = "it has left"

@@ -33,7 +33,7 @@ from fxflow.distributed.clusters import Membership as ClusterMembership
 from fxflow.distributed.clusters import detect
 from fxflow.distributed.coordination import Connection, Coordination
 from fxflow.distributed.multihost import gathered, is_global
-from fxflow.distributed.preemption import Notice
+from fxflow.distributed.preemption import Agreement, noticing
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.distributed.snapshots import Snapshot, StateServer, assemble, fetch
 from fxflow.distributed.wire import Message, dial
@@ -311,7 +311,7 @@ def _alone(program: _Program) -> Outcome:
         index, state = program.restored(newest, initial)
     state = program.placed(world, state)
     leaves = program.leaves(state)
-    with Notice() as notice:
+    with noticing() as notice:
         while index < program.num_steps and not notice.is_set():
             state = program.step(world, state, index)
             leaves = program.leaves(state)
@@ -338,12 +338,7 @@ class _Epoch:
 
     def __init__(self, world: World, who: Sequence[str], start: int) -> None:
         self.world, self.who = world, list(who)
-        #: The step that was started last, and that the launcher was told of.
-        self.current = start - 1
-        self.held_at: int | None = None
-        #: The last step, when the members agreed on one, and what comes then.
-        self.until: int | None = None
-        self.then = ""
+        self.agreement = Agreement(start)
         self.go = False
         self.over = ""
         self.client: Client | None = None
@@ -431,12 +426,8 @@ class _Worker:
             elif epoch is not None and message.get("epoch") == epoch.world.epoch:
                 if event == "go":
                     epoch.go = True
-                elif event == "hold":
-                    epoch.held_at = epoch.current
-                    with contextlib.suppress(DistributedError):
-                        self._send("at", epoch=epoch.world.epoch, step=epoch.current)
-                elif event == "until":
-                    epoch.until, epoch.then = int(message["step"]), message["then"]
+                elif event in ("hold", "until"):
+                    epoch.agreement.hear(message)
                 elif event == "abort":
                     self._break(message["why"])
             self._changed.notify_all()
@@ -448,6 +439,7 @@ class _Worker:
             return
         epoch.over = why
         set_failure(DistributedError(why))
+        epoch.agreement.wake()
         if epoch.collectives is not None:
             threading.Thread(
                 target=self._release, args=(epoch,), name="fxflow-release", daemon=True
@@ -488,11 +480,7 @@ class _Worker:
 
     def run(self) -> Outcome:
         """Takes part until the run has ended."""
-        with Notice() as notice:
-            ended = threading.Event()
-            threading.Thread(
-                target=self._tell_notice, args=(notice, ended), daemon=True
-            ).start()
+        with noticing(self._notify):
             try:
                 while True:
                     try:
@@ -500,16 +488,12 @@ class _Worker:
                     except _Over:
                         continue
             finally:
-                ended.set()
                 self._leave()
                 clients.configure_cpu()
 
-    def _tell_notice(self, notice: threading.Event, ended: threading.Event) -> None:
-        while not ended.is_set():
-            if notice.wait(0.1):
-                with contextlib.suppress(DistributedError):
-                    self._send("preempt")
-                return
+    def _notify(self) -> None:
+        with contextlib.suppress(DistributedError):
+            self._send("preempt")
 
     def _one_epoch(self) -> Outcome:
         """Forms an epoch and runs its steps.
@@ -546,14 +530,14 @@ class _Worker:
                 raise self._error from error
             if not epoch.over and not self._is_others(error):
                 why = traceback.format_exception_only(error)[-1].strip()
-                step = max(epoch.current, index)
+                step = max(epoch.agreement.begun, index)
                 self._send("error", why=f"in step {step}: {why}")
                 raise
             if not epoch.over:
                 self._send(
                     "failed",
                     epoch=epoch.world.epoch,
-                    step=max(epoch.current, index),
+                    step=max(epoch.agreement.begun, index),
                     why=str(error)[-300:],
                     joining=joining,
                 )
@@ -635,6 +619,7 @@ class _Worker:
         coordination = Coordination(
             self._connection, world.rank, world.size, epoch.who, epoch=world.epoch
         )
+        epoch.agreement.attach(coordination)
 
         def connect() -> socket.socket:
             return self._connection.connect_runtime(
@@ -708,7 +693,8 @@ class _Worker:
     def _steps(self, epoch: _Epoch, state: Any, index: int) -> Outcome:
         program = self.program
         leaves = program.leaves(state)
-        while index < program.num_steps and self._may_start(epoch, index):
+        agreement = epoch.agreement
+        while index < program.num_steps and not agreement.reached(index):
             if self._donates:
                 # The state is overwritten by the step, so what it was is kept apart.
                 self._held[index].to_host()
@@ -724,7 +710,7 @@ class _Worker:
             if program.is_due(index):
                 program.save(index, leaves)
         preempted = index < program.num_steps
-        if preempted and epoch.then != "stop":
+        if preempted and agreement.then != "stop":
             raise _Over  # the members agreed to form another
         if preempted:
             program.save(index, leaves)
@@ -736,24 +722,6 @@ class _Worker:
             if not self._end:
                 self._check(epoch)
         return Outcome(program.tree(host), index, preempted)
-
-    def _may_start(self, epoch: _Epoch, index: int) -> bool:
-        """Returns whether the next step is to run; note that it does."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: (
-                    epoch.held_at is None
-                    or index <= epoch.held_at
-                    or epoch.until is not None
-                    or epoch.over
-                    or self._error
-                )
-            )
-            self._check(epoch)
-            if epoch.until is not None and index > epoch.until:
-                return False
-            epoch.current = index
-            return True
 
 
 def _forget_frames(error: BaseException | None) -> None:

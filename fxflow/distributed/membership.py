@@ -11,9 +11,6 @@ stop). Then the processes that are ready form the next one:
 One thread decides, so all agree. A worker that is silent or does not come back is
 *expelled*: it is told, its connection is closed, and the launcher kills it. It cannot
 disturb the others: it knows only the connections of an epoch that is over.
-
-Agreeing on a step: all members are told to *hold*. Each answers with the step it runs
-and does not start another. The largest is the last step of the epoch.
 """
 
 from __future__ import annotations
@@ -41,7 +38,6 @@ class _Worker:
         self.rank = -1
         self.phase = "new"
         self.holdings: list[Message] = []
-        self.at: int | None = None
 
 
 # -- which state to go on from ---------------------------------------------------------
@@ -168,7 +164,6 @@ class Membership(Server):
         self._ending: list[threading.Thread] = []
         self._broken = ""
         self._purpose = ""
-        self._asked = self._agreed = False
         self._deadline: float | None = None
         self._short_since: float | None = time.monotonic()
         self._failures: dict[int, int] = {}
@@ -260,7 +255,7 @@ class Membership(Server):
             for member in self._members:
                 member.phase = "running"
             self._deadline = None
-            self._group.tell({"event": "go", "epoch": self.epoch})
+            self._group.tell({"event": "go"})
             # Somebody may have come, or been told to end, in the meantime.
             if any(w.phase == "ready" for w in self._workers.values()):
                 self._let_in()
@@ -286,17 +281,6 @@ class Membership(Server):
             self._stand_ins.append(StandIn(self._service, worker.rank))
         self._break(f"worker {worker.number} failed in step {step}: {message['why']}")
 
-    def _on_at(self, worker: _Worker, message: Message) -> None:
-        if message["epoch"] != self.epoch or self._broken:
-            return
-        worker.at = int(message["step"])
-        steps = [member.at for member in self._members]
-        known = [step for step in steps if step is not None]
-        if self._purpose and not self._agreed and len(known) == len(steps):
-            self._agreed = True
-            event = {"event": "until", "epoch": self.epoch, "step": max(known)}
-            self._group.tell({**event, "then": self._purpose})
-
     def _on_preempt(self, worker: _Worker, message: Message) -> None:
         self._log(f"worker {worker.number} was told to end; all will stop at one step")
         self._hold("stop")
@@ -316,16 +300,15 @@ class Membership(Server):
     # -- epochs ------------------------------------------------------------------------
 
     def _hold(self, purpose: str) -> None:
-        """Has the members agree on a last step; stopping outweighs reforming."""
+        """Has the members agree on a step to stop at; stopping outweighs reforming."""
         if self._purpose != "stop":
             self._purpose = purpose
             self._ask()
 
     def _ask(self) -> None:
         running = all(m.phase in ("running", "done") for m in self._members)
-        if self._purpose and running and not (self._asked or self._broken):
-            self._asked = True
-            self._group.tell({"event": "hold", "epoch": self.epoch})
+        if self._purpose and running and not self._broken:
+            self._group.ask_to_stop(self._purpose)
 
     def _break(self, why: str, lost: _Worker | None = None) -> None:
         """Ends the epoch now."""
@@ -338,7 +321,7 @@ class Membership(Server):
             return
         self._broken = why
         self._deadline = time.monotonic() + self._regroup
-        self._group.tell({"event": "abort", "epoch": self.epoch, "why": why})
+        self._group.tell({"event": "abort", "why": why})
         self._group.end(why)
 
     def _advance(self) -> None:
@@ -379,13 +362,13 @@ class Membership(Server):
             worker.rank = -1
         self._members = members = members[: self.maximum]
         self.epoch += 1
-        self._broken, self._asked, self._agreed = "", False, False
+        self._broken = ""
         if self._purpose == "reform":
             self._purpose = ""
         self._deadline = None
-        self._group = Group(len(members))
+        self._group = Group(len(members), self.epoch)
         for rank, worker in enumerate(members):
-            worker.rank, worker.phase, worker.at = rank, "fetching", None
+            worker.rank, worker.phase = rank, "fetching"
             self._group.lines[rank] = worker.line
         plan = choose_plan({w.address: w.holdings for w in members})
         self._log(

@@ -346,4 +346,5 @@ def reached_preemption_sync_point(step: int) -> bool:
     current = session.current()
     if current is None or current.agreement is None:
         return False
+    current.agreement.listen()
     return current.agreement.reached(step)

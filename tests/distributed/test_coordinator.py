@@ -135,14 +135,15 @@ def test_one_step_at_which_all_stop() -> None:
             process.post("notice")  # the second changes nothing
         wait_for(lambda: len(heard) == 3)
         assert {message["event"] for message in heard} == {"hold"}
-        processes[0].post("in_step", step=4)
-        processes[1].post("in_step", step=7)
-        processes[1].post("in_step", step=9)  # it was told to wait there
+        processes[0].post("in_step", step=5)
+        processes[1].post("in_step", step=8)
+        processes[1].post("in_step", step=10)  # it was asked to hold
         time.sleep(0.1)
         assert len(heard) == 3
-        processes[2].post("in_step", step=None)
+        processes[2].post("in_step", step=0)
         wait_for(lambda: len(heard) == 6)
-        assert all(m == {"event": "until", "step": 8} for m in heard[3:])
+        decision = {"event": "until", "step": 8, "then": "stop", "epoch": 0}
+        assert heard[3:] == [decision] * 3
 
 
 def test_a_process_leaves_and_the_others_agree() -> None:
@@ -150,11 +151,11 @@ def test_a_process_leaves_and_the_others_agree() -> None:
     with cluster(2, on_event=lambda message, payload: heard.append(message)) as found:
         first, second = found[1]
         first.post("notice")
-        first.post("in_step", step=0)
+        first.post("in_step", step=1)
         wait_for(lambda: len(heard) == 2)
         second.close()
         wait_for(lambda: len(heard) == 3)
-        assert heard[2] == {"event": "until", "step": 1}
+        assert heard[2]["step"] == 1
 
 
 def test_questions_and_verdicts() -> None:
@@ -165,5 +166,6 @@ def test_questions_and_verdicts() -> None:
         wait_for(lambda: len(heard) == 2)
         first.post("judge", processes=[1], why="it is late")
         wait_for(lambda: len(heard) == 4)
-        assert heard[0] == {"event": "where"}
-        assert heard[3] == {"event": "late", "processes": [1], "why": "it is late"}
+        assert heard[0] == {"event": "where", "epoch": 0}
+        assert heard[3]["event"] == "late"
+        assert (heard[3]["processes"], heard[3]["why"]) == ([1], "it is late")

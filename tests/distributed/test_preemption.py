@@ -8,12 +8,12 @@ import pytest
 
 from fxflow import config
 from fxflow.devices.cluster import set_failure
-from fxflow.distributed.preemption import Agreement, Notice
+from fxflow.distributed.preemption import Agreement, noticing
 from fxflow.errors import DistributedError
 
 
 class Told:
-    """What a process says to the coordinator."""
+    """Records what a process sends to the coordinator."""
 
     def __init__(self) -> None:
         self.said: list[tuple[str, dict[str, Any]]] = []
@@ -44,9 +44,9 @@ def wait_until(true: Any) -> None:
     assert true()
 
 
-def test_notice() -> None:
+def test_a_signal_sets_the_event() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with Notice() as told:
+    with noticing() as told:
         assert not told.is_set()
         os.kill(os.getpid(), signal.SIGTERM)
         assert told.wait(5)
@@ -54,6 +54,7 @@ def test_notice() -> None:
 
 
 def test_the_signal_is_passed_on(agreement: Agreement, told: Told) -> None:
+    agreement.listen()
     assert not agreement.reached(0)
     os.kill(os.getpid(), signal.SIGTERM)
     wait_until(lambda: told.said == [("notice", {})])
@@ -63,20 +64,22 @@ def test_one_step(agreement: Agreement, told: Told) -> None:
     assert [agreement.reached(step) for step in range(3)] == [False] * 3
     agreement.hear({"event": "hold"})
     agreement.hear({"event": "hold"})
-    assert told.said == [("in_step", {"step": 2})]
-    timer = threading.Timer(0.2, agreement.hear, [{"event": "until", "step": 5}])
+    assert told.said == [("in_step", {"step": 3})]
+    until = {"event": "until", "step": 5, "then": "stop"}
+    timer = threading.Timer(0.2, agreement.hear, [until])
     timer.start()
     started = time.monotonic()
     # It does not begin a step before it knows which is the last.
     assert not agreement.reached(3)
     assert time.monotonic() - started > 0.15
     assert [agreement.reached(step) for step in (4, 5, 6)] == [False, True, False]
+    assert (agreement.begun, agreement.then) == (4, "stop")
 
 
 def test_steps_may_be_passed_over(agreement: Agreement) -> None:
     assert not agreement.reached(10)
     agreement.hear({"event": "hold"})
-    agreement.hear({"event": "until", "step": 11})
+    agreement.hear({"event": "until", "step": 11, "then": "stop"})
     assert [agreement.reached(step) for step in (20, 30)] == [True, False]
 
 
@@ -84,7 +87,7 @@ def test_events_before_it_is_attached(told: Told) -> None:
     agreement = Agreement()
     agreement.hear({"event": "hold"})
     agreement.attach(told)  # type: ignore[arg-type]
-    assert told.said == [("in_step", {"step": None})]
+    assert told.said == [("in_step", {"step": 0})]
 
 
 def test_no_agreement(agreement: Agreement) -> None:
@@ -96,7 +99,7 @@ def test_no_agreement(agreement: Agreement) -> None:
         agreement.reached(0)
 
 
-def test_somebody_is_lost(agreement: Agreement) -> None:
+def test_a_lost_process_ends_the_wait(agreement: Agreement) -> None:
     agreement.hear({"event": "hold"})
 
     def lose() -> None:
