@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.distributed.parameter_server.keys import Keys, new_keys
-from fxflow.distributed.parameter_server.messages import Message
-from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.keys import Keys, new_keys
+from fxflow.distributed.messages.zeromq import Hub
 
 MB = 10**6
 SIZES = (16, MB, 10 * MB, 100 * MB)

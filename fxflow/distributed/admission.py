@@ -1,6 +1,6 @@
 """Authentication of connections to a port, by the run's secret.
 
-A connection begins with a proof of fixed size (`wire.proof`). Until that has come a
+A connection begins with a proof of fixed size (`channel.proof`). Until that has come a
 peer is a stranger, and gets what a stranger should: no thread, no memory but for those
 few bytes, ten seconds, and no word of what it says is interpreted. One thread waits for
 all strangers; too many of them drive out the oldest. Having too many open files or
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 
 from fxflow.devices.relay import accept
-from fxflow.distributed.wire import Line, is_loopback, proof
+from fxflow.distributed.messages.channel import Line, is_loopback, proof
 from fxflow.errors import DistributedError
 
 #: Seconds for a proof to come, and how many are waited for at once.

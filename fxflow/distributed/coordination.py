@@ -17,7 +17,13 @@ from typing import Any
 
 from fxflow.devices.cluster import failure
 from fxflow.distributed.coordinator import listing
-from fxflow.distributed.wire import Line, Message, dial, parse_address, proof
+from fxflow.distributed.messages.channel import (
+    Line,
+    Message,
+    dial,
+    parse_address,
+    proof,
+)
 from fxflow.errors import DistributedError
 
 _DEFAULT_TIMEOUT = 60.0

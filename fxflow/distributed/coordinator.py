@@ -20,8 +20,8 @@ from typing import Any
 from fxflow.devices.cluster import Service, StandIn
 from fxflow.devices.relay import splice
 from fxflow.distributed.admission import admitted, require_token
+from fxflow.distributed.messages.channel import Line, Message, parse_address
 from fxflow.distributed.stop_agreement import StopDecision
-from fxflow.distributed.wire import Line, Message, parse_address
 from fxflow.errors import DistributedError
 
 

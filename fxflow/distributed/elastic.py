@@ -32,11 +32,11 @@ from fxflow.distributed import session
 from fxflow.distributed.clusters import Membership as ClusterMembership
 from fxflow.distributed.clusters import detect
 from fxflow.distributed.coordination import Connection, Coordination
+from fxflow.distributed.messages.channel import Message, dial
 from fxflow.distributed.multihost import gathered, is_global
 from fxflow.distributed.preemption import Agreement, noticing
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.distributed.snapshots import Snapshot, StateServer, assemble, fetch
-from fxflow.distributed.wire import Message, dial
 from fxflow.errors import ArgumentError, DistributedError
 
 Step = Callable[["World", Any, int], Any]

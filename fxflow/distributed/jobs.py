@@ -27,7 +27,7 @@ from typing import NamedTuple
 from fxflow.distributed.children import Child, status_of
 from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.launcher import GRACE, Launcher
-from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server.monitor.asking import Servers
 from fxflow.distributed.parameter_server.running import (
     CHIEF,

@@ -32,11 +32,11 @@ from fxflow.distributed.coordinator import Coordinator, Server
 from fxflow.distributed.jobs import launch_jobs
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
+from fxflow.distributed.messages.channel import new_token
+from fxflow.distributed.messages.keys import keys_of, new_keys
 from fxflow.distributed.parameter_server.addresses import parts_of
-from fxflow.distributed.parameter_server.keys import keys_of, new_keys
 from fxflow.distributed.ray import launch_on_ray, resources_of
 from fxflow.distributed.standalone import bounds_of
-from fxflow.distributed.wire import new_token
 from fxflow.errors import DistributedError
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from fxflow.devices.cluster import Service, StandIn
 from fxflow.distributed.coordinator import _OPERATIONS, Group, Server, end_service
-from fxflow.distributed.wire import Line, Message
+from fxflow.distributed.messages.channel import Line, Message
 
 _TICK = 0.02
 #: So many epochs in a row may fail at one step without a loss; then it is the program.

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from fxflow._config import config
 from fxflow.devices.cluster import failure
 from fxflow.distributed.coordination import Coordination
+from fxflow.distributed.messages.channel import Message
 from fxflow.distributed.stop_agreement import StopPoint
-from fxflow.distributed.wire import Message
 from fxflow.errors import DistributedError
 
 

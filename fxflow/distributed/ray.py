@@ -25,7 +25,7 @@ from fxflow.distributed import ray_leader, remote
 from fxflow.distributed.children import Child, Output
 from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.jobs import Job, JobLauncher, jobs_of
-from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.messages.keys import Keys
 from fxflow.errors import DistributedError
 
 #: Seconds without an answer of an actor after which the launcher says so.

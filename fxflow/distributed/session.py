@@ -35,8 +35,8 @@ from fxflow.distributed.clusters import Membership, detect
 from fxflow.distributed.clusters.fxflow import Environment
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator, host_of
+from fxflow.distributed.messages.channel import Message, is_loopback, parse_address
 from fxflow.distributed.preemption import Agreement
-from fxflow.distributed.wire import Message, is_loopback, parse_address
 from fxflow.errors import DistributedError
 
 _PORTS = "fxflow/gloo-port"

@@ -19,8 +19,8 @@ import numpy as np
 from fxflow.core.arrays import Array
 from fxflow.distributed.admission import admitted, require_token
 from fxflow.distributed.coordinator import listen
+from fxflow.distributed.messages.channel import Line, Message, dial
 from fxflow.distributed.serialization import HostLeaf, decode, encode, to_host
-from fxflow.distributed.wire import Line, Message, dial
 from fxflow.errors import DistributedError
 
 #: Of each axis start and stop.

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import cluster_of
 from fxflow.distributed.parameter_server.command import _parser
-from fxflow.distributed.parameter_server.keys import Keys
 
 from .checkout import check_command, check_program, known_variables
 from .test_manifests import CONTAINERFILE, INDEX, KUBERNETES, RENDERED, Manifest

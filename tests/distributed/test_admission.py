@@ -20,8 +20,8 @@ from fxflow.distributed import admission
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator
 from fxflow.distributed.membership import Membership
+from fxflow.distributed.messages.channel import Line, dial, proof
 from fxflow.distributed.snapshots import StateServer
-from fxflow.distributed.wire import Line, dial, proof
 from fxflow.errors import DistributedError
 
 SECRET = "secret"

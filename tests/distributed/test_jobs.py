@@ -18,12 +18,12 @@ from fxflow.distributed import jobs as jobs_module
 from fxflow.distributed import launch as launch_module
 from fxflow.distributed.jobs import JobLauncher, addresses_of, jobs_of, joined_run
 from fxflow.distributed.launch import main
+from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import (
     LocalServers,
     asynchronous,
     parameter_server,
 )
-from fxflow.distributed.parameter_server.keys import Keys
 
 from .conftest import Run
 

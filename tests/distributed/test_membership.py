@@ -4,7 +4,7 @@ import pytest
 
 from fxflow.distributed.coordinator import _OPERATIONS
 from fxflow.distributed.membership import Membership, choose_plan
-from fxflow.distributed.wire import dial
+from fxflow.distributed.messages.channel import dial
 
 WHOLE = {"pieces": None, "sizes": []}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from fxflow.distributed.parameter_server.keys import Keys
-from fxflow.distributed.wire import is_loopback
+from fxflow.distributed.messages.channel import is_loopback
+from fxflow.distributed.messages.keys import Keys
 from fxflow.errors import DistributedError
 
 

@@ -35,7 +35,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fxflow.distributed.parameter_server.keys import keys_of, new_keys
+from fxflow.distributed.messages.keys import keys_of, new_keys
+from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.monitor import Exporter
 from fxflow.distributed.parameter_server.monitor import command as watching
 from fxflow.distributed.parameter_server.running import (
@@ -46,7 +47,6 @@ from fxflow.distributed.parameter_server.running import (
 )
 from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
-from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fxflow.distributed.messages.keys import Keys, keys_of
+from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.addresses import parts_of
-from fxflow.distributed.parameter_server.keys import Keys, keys_of
 from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
-from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.distributed.parameter_server.worker.client import Client
 from fxflow.errors import ArgumentError, DistributedError

@@ -1,7 +1,7 @@
 import pytest
 
+from fxflow.distributed.messages.keys import new_keys
 from fxflow.distributed.parameter_server.addresses import address_of
-from fxflow.distributed.parameter_server.keys import new_keys
 from fxflow.errors import DistributedError
 
 

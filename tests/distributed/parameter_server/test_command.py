@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server.command import main
-from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.distributed.parameter_server.worker.client import Client
 from tests.distributed.parameter_server.server.test_replicas import (

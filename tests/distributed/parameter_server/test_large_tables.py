@@ -22,12 +22,12 @@ import pytest
 
 import fxflow.numpy as fnp
 from fxflow import nn, optim
+from fxflow.distributed.messages import zeromq
 from fxflow.distributed.parameter_server import (
     Cluster,
     TableSpec,
     asynchronous,
     parameter_server,
-    transport,
 )
 from fxflow.distributed.parameter_server.server import cuts
 from fxflow.distributed.parameter_server.tables import snapshot as blocks
@@ -73,7 +73,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", SENT // 2)
     monkeypatch.setattr(beginning, "PART_BYTES", SENT)
     found: list[int] = []
-    send = transport._End._send
+    send = zeromq._End._send
 
     def sent(end: Any, to: bytes, message: Any, waiting: Any) -> Any:
         if message.kind in ("model", "push_rows", "snapshot_ok", "entry"):
@@ -81,7 +81,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(sum(values.nbytes for values in rows))
         return send(end, to, message, waiting)
 
-    monkeypatch.setattr(transport._End, "_send", sent)
+    monkeypatch.setattr(zeromq._End, "_send", sent)
     return found
 
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from fxflow.distributed.parameter_server.keys import Keys
-from fxflow.distributed.parameter_server.messages import Message
-from fxflow.distributed.parameter_server.transport import Dialer, Hub
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.messages.zeromq import Dialer, Hub
 
 #: How often a connection that is not there yet is looked for, in seconds.
 _LOOK = 0.05

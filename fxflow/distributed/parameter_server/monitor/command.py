@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from fxflow.distributed.parameter_server.keys import keys_of
+from fxflow.distributed.messages.keys import keys_of
 from fxflow.distributed.parameter_server.monitor.figures import Monitor
 from fxflow.distributed.parameter_server.monitor.table import redrawn, table
 from fxflow.distributed.parameter_server.monitor.timeline import trace

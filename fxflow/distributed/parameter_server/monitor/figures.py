@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
 from fxflow.distributed.parameter_server.views import View
 

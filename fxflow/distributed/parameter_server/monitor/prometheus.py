@@ -12,8 +12,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.metrics import CONTENT_TYPE, Registry
-from fxflow.distributed.parameter_server.keys import Keys
 from fxflow.distributed.parameter_server.monitor.figures import Figures, Monitor
 from fxflow.errors import DistributedError
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fxflow.devices import files
-from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
 from fxflow.distributed.parameter_server.monitor.recorder import Span, unpack
 from fxflow.distributed.parameter_server.monitor.tracing import Offset

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.monitor.recorder import (
     MOST,
     Recorder,

@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.server.succession import (
     Ballot,

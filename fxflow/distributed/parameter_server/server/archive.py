@@ -28,7 +28,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fxflow.distributed.parameter_server.messages import Limits, Message
+from fxflow.distributed.messages.codec import Limits, Message
 from fxflow.distributed.parameter_server.server import log as logs
 from fxflow.distributed.parameter_server.server.shard import Position, Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from fxflow.distributed.parameter_server.keys import Keys
-from fxflow.distributed.parameter_server.messages import Message
-from fxflow.distributed.parameter_server.transport import Dialer, Hub
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.messages.zeromq import Dialer, Hub
 
 
 class Beats:

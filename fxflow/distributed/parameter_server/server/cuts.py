@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.errors import DistributedError

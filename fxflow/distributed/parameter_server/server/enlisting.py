@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server.deadlines import Deadline
-from fxflow.distributed.parameter_server.keys import Keys
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.server.store import kept_view
-from fxflow.distributed.parameter_server.transport import Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from fxflow.distributed.parameter_server.messages import (
+from fxflow.distributed.messages.codec import (
     Limits,
     Message,
     decode,

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.devices import clients
-from fxflow.distributed.parameter_server.keys import Keys
+from fxflow.distributed.messages.codec import LIMITS, Limits, Message
+from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.messages.zeromq import Hub, Listener
 from fxflow.distributed.parameter_server.ledger import Turn
-from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.monitor.meter import Meter
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
@@ -32,7 +33,6 @@ from fxflow.distributed.parameter_server.server.shard import (
     _OtherModelError,
 )
 from fxflow.distributed.parameter_server.server.store import Store
-from fxflow.distributed.parameter_server.transport import Hub, Listener
 from fxflow.distributed.parameter_server.views import View, resumed
 from fxflow.errors import DistributedError, FxflowError
 

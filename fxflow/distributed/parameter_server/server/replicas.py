@@ -12,15 +12,15 @@ import sys
 import time
 from collections.abc import Callable
 
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.messages.zeromq import Dialer, Hub, Listener
 from fxflow.distributed.parameter_server.addresses import address_of
-from fxflow.distributed.parameter_server.keys import Keys
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
 from fxflow.distributed.parameter_server.server.beats import Beats
 from fxflow.distributed.parameter_server.server.replication import Copies
 from fxflow.distributed.parameter_server.server.shard import Position, _EntryError
 from fxflow.distributed.parameter_server.server.store import Store
-from fxflow.distributed.parameter_server.transport import Dialer, Hub, Listener
 from fxflow.distributed.parameter_server.views import View, room
 from fxflow.errors import DistributedError
 

@@ -11,7 +11,7 @@ import collections
 import dataclasses
 from collections.abc import Iterable
 
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.server.shard import Position
 
 #: So many entries a follower may be behind when it begins to count.

@@ -17,10 +17,10 @@ import numpy as np
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, Aval, dtypes
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import consistency as deciding
 from fxflow.distributed.parameter_server.consistency import Decision, Group, Push
 from fxflow.distributed.parameter_server.ledger import Ledger, Turn
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of

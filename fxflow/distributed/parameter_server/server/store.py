@@ -9,7 +9,7 @@ from typing import IO
 
 import numpy as np
 
-from fxflow.distributed.parameter_server.messages import Limits, Message
+from fxflow.distributed.messages.codec import Limits, Message
 from fxflow.distributed.parameter_server.server.archive import (
     SNAPSHOT_BYTES,
     SNAPSHOT_ENTRIES,

@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.distributed.messages.codec import LIMITS, Limits, Message
+from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.distributed.parameter_server.deadlines import Deadline
-from fxflow.distributed.parameter_server.keys import Keys
-from fxflow.distributed.parameter_server.messages import LIMITS, Limits, Message
 from fxflow.distributed.parameter_server.model import Model, difference
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import WorkerTracing
 from fxflow.distributed.parameter_server.server.agreement import answer_of
 from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.server.succession import Voter
-from fxflow.distributed.parameter_server.transport import Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
 from fxflow.distributed.parameter_server.worker.beginning import NOTHING, Beginning
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Question, Ticket

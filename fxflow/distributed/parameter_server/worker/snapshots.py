@@ -13,8 +13,8 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, typeof
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.deadlines import Deadline
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
 from fxflow.distributed.parameter_server.server.cuts import _LostCutError

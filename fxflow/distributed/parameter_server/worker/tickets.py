@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.deadlines import Deadline
-from fxflow.distributed.parameter_server.messages import Message
 
 HostArray = np.ndarray[Any, Any]
 

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("zmq")
 
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server import LocalServers
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.monitor.asking import Servers
-from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.errors import DistributedError
 
 

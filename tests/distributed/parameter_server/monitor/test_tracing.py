@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.monitor import tracing
 from fxflow.distributed.parameter_server.monitor.recorder import unpack
 from fxflow.distributed.parameter_server.monitor.tracing import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.server.agreement import (
     Agreement,
     Heard,

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from fxflow import optim
+from fxflow.distributed.messages.codec import LIMITS, Message
 from fxflow.distributed.parameter_server.consistency import asynchronous
-from fxflow.distributed.parameter_server.messages import LIMITS, Message
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.server import log as logs
 from fxflow.distributed.parameter_server.server.archive import Archive

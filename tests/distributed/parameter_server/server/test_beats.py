@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.server.beats import Beats
-from fxflow.distributed.parameter_server.transport import Hub
 
 pytest.importorskip("zmq")
 

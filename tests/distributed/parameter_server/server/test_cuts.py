@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.ledger import Ledger
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.server import cuts as cuts_module
 from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
-from fxflow.distributed.parameter_server.transport import Dialer, Hub
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 from tests.distributed.parameter_server.server import test_replicas

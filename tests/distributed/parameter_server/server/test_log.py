@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.messages import LIMITS, Message
+from fxflow.distributed.messages import codec
+from fxflow.distributed.messages.codec import LIMITS, Message
 from fxflow.distributed.parameter_server.server.log import Log, read
 from fxflow.errors import DistributedError
 
@@ -47,7 +47,7 @@ def test_the_log_of_another_version_is_left_alone(
 ) -> None:
     path = tmp_path / "log"
     with monkeypatch.context() as patch:
-        patch.setattr(messages, "VERSION", messages.VERSION + 1)
+        patch.setattr(codec, "VERSION", codec.VERSION + 1)
         log = Log(path)
         log.append(entries(1)[0], limits=LIMITS)
         log.close()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fxflow import optim
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
     asynchronous,
     bsp,
 )
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.server.process import Server

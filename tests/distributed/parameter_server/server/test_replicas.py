@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from fxflow import optim
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
-from fxflow.distributed.parameter_server.messages import Message
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server import replicas
 from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
-from fxflow.distributed.parameter_server.transport import Hub
 from fxflow.distributed.parameter_server.views import View, first_view
 from fxflow.distributed.parameter_server.worker.client import Client
 from fxflow.errors import DistributedError

@@ -1,4 +1,4 @@
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.server.replication import Copies
 from fxflow.distributed.parameter_server.server.shard import Position
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fxflow import optim, tree
+from fxflow.distributed.messages.codec import Message, decode, encode
 from fxflow.distributed.parameter_server import filters
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
@@ -16,7 +17,6 @@ from fxflow.distributed.parameter_server.consistency import (
     ssp,
 )
 from fxflow.distributed.parameter_server.ledger import Turn
-from fxflow.distributed.parameter_server.messages import Message, decode, encode
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server import shard as shards
 from fxflow.distributed.parameter_server.server.shard import Shard

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fxflow import optim
+from fxflow.distributed.messages.codec import LIMITS, Message
 from fxflow.distributed.parameter_server.consistency import asynchronous
-from fxflow.distributed.parameter_server.messages import LIMITS, Message
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.server.shard import Position

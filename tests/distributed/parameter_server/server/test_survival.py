@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from fxflow.distributed.parameter_server import transport
-from fxflow.distributed.parameter_server.messages import Message
+from fxflow.distributed.messages import zeromq
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.worker import client as clients
 from fxflow.distributed.parameter_server.worker.client import Client
 from tests.distributed.parameter_server.server.test_replicas import (
@@ -36,9 +36,9 @@ class Weather:
 
     def __init__(self, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
         self._rng, self.bad = rng, True
-        self._send = transport._End._send
+        self._send = zeromq._End._send
         self._later: dict[Any, tuple[Any, ...]] = {}
-        monkeypatch.setattr(transport._End, "_send", self._sent(self._send))
+        monkeypatch.setattr(zeromq._End, "_send", self._sent(self._send))
 
     def _sent(self, send: Any) -> Any:
         def sent(end: Any, to: bytes, message: Message, waiting: Any) -> bool:
@@ -158,7 +158,7 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
     rng = random.Random(seed)
     monkeypatch.setattr(clients, "_AGAIN", 0.5)
     if seed % 2 == 0:
-        monkeypatch.setattr(transport, "LEAST", 1)  # all arrays go by memory
+        monkeypatch.setattr(zeromq, "LEAST", 1)  # all arrays go by memory
     servers = rng.randint(2, 4)
     copies = rng.randint(2, servers)
     weather = Weather(rng, monkeypatch)

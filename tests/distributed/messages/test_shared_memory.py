@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxflow.distributed.parameter_server import shared_memory
-from fxflow.distributed.parameter_server.shared_memory import (
+from fxflow.distributed.messages import shared_memory
+from fxflow.distributed.messages.shared_memory import (
     Block,
     Memories,
     SharedMemory,
@@ -274,7 +274,7 @@ def test_a_stranger_can_open_nothing(ends: Any) -> None:
 PEER = """
 import sys, time
 import numpy as np
-from fxflow.distributed.parameter_server import shared_memory as sm
+from fxflow.distributed.messages import shared_memory as sm
 memory = sm.SharedMemory()
 read = lambda: bytes.fromhex(sys.stdin.readline())
 tell = lambda frame: print(frame.hex(), flush=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.distributed.parameter_server.keys import (
+from fxflow.distributed.messages.keys import (
     FILE_VARIABLE,
     VARIABLE,
     Keys,

@@ -1,6 +1,6 @@
 from types import SimpleNamespace
 
-from fxflow.distributed.parameter_server.traffic import Traffic, Waiting
+from fxflow.distributed.messages.traffic import Traffic, Waiting
 
 
 def test_counts_by_name() -> None:

@@ -5,8 +5,14 @@ import time
 
 import pytest
 
-from fxflow.distributed import wire
-from fxflow.distributed.wire import Line, dial, new_token, outward, parse_address
+from fxflow.distributed.messages import channel
+from fxflow.distributed.messages.channel import (
+    Line,
+    dial,
+    new_token,
+    outward,
+    parse_address,
+)
 from fxflow.errors import DistributedError
 
 
@@ -111,7 +117,7 @@ def test_tokens_differ() -> None:
 def test_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine's own name may be 127.0.1.1 to itself, and must not be to others."""
     assert not outward().startswith("127.")
-    monkeypatch.setattr(wire, "outward", lambda: "192.0.2.7")
+    monkeypatch.setattr(channel, "outward", lambda: "192.0.2.7")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         here = dial(f"127.0.0.1:{port}", 5, "")

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 import zmq
 
-from fxflow.distributed.parameter_server import messages, transport
-from fxflow.distributed.parameter_server.deadlines import Deadline
-from fxflow.distributed.parameter_server.keys import Keys, new_keys
-from fxflow.distributed.parameter_server.messages import Limits, Message
-from fxflow.distributed.parameter_server.transport import (
+from fxflow.distributed.messages import codec, zeromq
+from fxflow.distributed.messages.codec import Limits, Message
+from fxflow.distributed.messages.keys import Keys, new_keys
+from fxflow.distributed.messages.zeromq import (
     Dialer,
     Hub,
     Listener,
 )
+from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.errors import DistributedError
 
 KEYS = new_keys()
@@ -281,7 +281,7 @@ def test_malformed_messages(hubs: Callable[..., Hub]) -> None:
     dialer = client.dial(listener.address)
     context, dealer = raw(listener)
     try:
-        good, body = messages.encode(Message("push", arrays={"w": np.ones(3)}))
+        good, body = codec.encode(Message("push", arrays={"w": np.ones(3)}))
         for frames in (
             [b""],
             [b"fxps"],
@@ -289,7 +289,7 @@ def test_malformed_messages(hubs: Callable[..., Hub]) -> None:
             [good],
             [good, bytes(body) + b"x"],
             [body, good],
-            messages.encode(Message("push", arrays={"w": np.ones(1 << 19)})),
+            codec.encode(Message("push", arrays={"w": np.ones(1 << 19)})),
         ):
             dealer.send_multipart(frames)
         until(server, true=lambda: listener.receive() or sum(_dropped(listener)) == 7)
@@ -314,7 +314,7 @@ def test_another_version(hubs: Callable[..., Hub], monkeypatch: Any) -> None:
     listener = hub.listen(LOOPBACK)
     context, dealer = raw(listener)
     try:
-        (frame,) = messages.encode(Message("hello"))
+        (frame,) = codec.encode(Message("hello"))
         later = frame[:4] + bytes([frame[4] + 1]) + frame[5:]
         dealer.send(later)
         until(hub, true=lambda: listener.receive() or listener.traffic.dropped)
@@ -322,9 +322,9 @@ def test_another_version(hubs: Callable[..., Hub], monkeypatch: Any) -> None:
         # It is told in our version, and its error names both.
         assert dealer.poll(5000)
         (answer,) = dealer.recv_multipart()
-        told = messages.decode([answer])
+        told = codec.decode([answer])
         assert told.kind == "refuse"
-        ours = messages.VERSION
+        ours = codec.VERSION
         assert (
             f"speaks version {ours + 1} of the format, this process version {ours}"
             in (told.fields["why"])
@@ -390,8 +390,8 @@ def test_nobody_is_there(hubs: Callable[..., Hub]) -> None:
 def test_a_peer_that_does_not_read(
     hubs: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "_MOST_WAITING", 32 << 20)
-    monkeypatch.setattr(transport, "_MOST_UNREAD", 1)
+    monkeypatch.setattr(zeromq, "_MOST_WAITING", 32 << 20)
+    monkeypatch.setattr(zeromq, "_MOST_UNREAD", 1)
     server, client = hubs(), hubs()
     listener = server.listen(LOOPBACK)
     deaf, other = client.dial(listener.address, b"deaf"), client.dial(listener.address)
@@ -435,7 +435,7 @@ def test_peers_that_left_are_forgotten(hubs: Callable[..., Hub]) -> None:
 def test_a_server_that_does_not_read(
     hubs: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "_MOST_UNSENT", 3)
+    monkeypatch.setattr(zeromq, "_MOST_UNSENT", 3)
     client = hubs()
     dialer = client.dial("127.0.0.1:9")
     sent = [dialer.send(Message("push", sequence=i)) for i in range(5)]
@@ -576,8 +576,8 @@ def test_malformed_places(hubs: Callable[..., Hub]) -> None:
 
 GOES = """
 import sys, time
-from fxflow.distributed.parameter_server.messages import Message
-from fxflow.distributed.parameter_server.transport import Hub
+from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.zeromq import Hub
 
 with Hub() as hub:
     listener = hub.listen(sys.argv[1])

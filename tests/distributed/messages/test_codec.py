@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxflow.core.arrays import dtypes
-from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.messages import (
+from fxflow.distributed.messages import codec
+from fxflow.distributed.messages.codec import (
     KINDS,
     SMALL,
     Limits,
@@ -28,7 +28,7 @@ def head(text: bytes = b"", **changed: Any) -> bytes:
     """A header that is right but for what is changed."""
     numbers = {
         "mark": b"fxps",
-        "version": messages.VERSION,
+        "version": codec.VERSION,
         "kind": 1,
         "worker": 0,
         "sequence": 0,
@@ -57,7 +57,7 @@ def assert_same(got: Message, sent: Message) -> None:
 # -- round trips -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", [7, 1000, messages.CHUNK])
+@pytest.mark.parametrize("chunk", [7, 1000, codec.CHUNK])
 def test_all_dtypes_and_shapes(chunk: int) -> None:
     rng = np.random.default_rng(0)
     arrays = {
@@ -178,7 +178,7 @@ WRONG = {
     "http": ([b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"], "mark"),
     "mark": ([head(mark=b"fxpz")], "mark"),
     "cut": ([head()[:-1]], "mark"),
-    "version": ([head(version=messages.VERSION + 1)], "version"),
+    "version": ([head(version=codec.VERSION + 1)], "version"),
     "kind 0": ([head(kind=0)], "kind"),
     "kind 255": ([head(kind=255)], "kind"),
     "text too short": ([head(b"[{},[]]", length=8)], "text"),
@@ -239,7 +239,7 @@ def test_brackets_in_strings_are_no_depth() -> None:
 
 
 def test_versions_are_named() -> None:
-    with pytest.raises(MessageError, match=f"version 9 .* version {messages.VERSION}"):
+    with pytest.raises(MessageError, match=f"version 9 .* version {codec.VERSION}"):
         decode([head(version=9)])
 
 

@@ -27,9 +27,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from fxflow.distributed.parameter_server.addresses import address_of
-from fxflow.distributed.parameter_server.keys import Keys, zmq
-from fxflow.distributed.parameter_server.messages import (
+from fxflow.distributed.messages.codec import (
     LIMITS,
     VERSION,
     Limits,
@@ -37,13 +35,15 @@ from fxflow.distributed.parameter_server.messages import (
     decode,
     encode,
 )
-from fxflow.distributed.parameter_server.shared_memory import (
+from fxflow.distributed.messages.keys import Keys, zmq
+from fxflow.distributed.messages.shared_memory import (
     LEAST,
     Memories,
     is_hello,
     is_place,
 )
-from fxflow.distributed.parameter_server.traffic import Traffic, Waiting
+from fxflow.distributed.messages.traffic import Traffic, Waiting
+from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.errors import DistributedError, MessageError
 
 #: Messages that wait for a peer to read them: at the sender, at the receiver.
@@ -521,7 +521,7 @@ class Hub:
       ImportError: pyzmq is missing.
 
     Example:
-      >>> from fxflow.distributed.parameter_server.messages import Message
+      >>> from fxflow.distributed.messages.codec import Message
       >>> with Hub() as hub:
       ...     listener = hub.listen("inproc://example")
       ...     dialer = hub.dial(listener.address, b"worker 1")
