@@ -93,7 +93,7 @@ _ = plt.legend()
 # `fxflow launch` starts processes that find each other; the program is one that calls
 # `fxflow.distributed.initialize()`. Here each has two devices, and the four of them
 # share one parameter server. The machines of a cluster do the same
-# (`docs/multi-host.md`).
+# (`docs/guides/multi-host.md`).
 
 # %%
 launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2", "--no-color"]

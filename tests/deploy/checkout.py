@@ -10,7 +10,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"
-GUIDE = ROOT / "docs" / "multi-host.md"
+#: The guides to runs of several processes, in order.
+GUIDES = [
+    ROOT / "docs" / "guides" / f"{name}.md"
+    for name in ("multi-host", "fault-tolerance", "parameter-server", "monitoring")
+]
 
 
 @functools.cache

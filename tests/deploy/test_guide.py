@@ -1,4 +1,4 @@
-"""docs/multi-host.md can be followed: what it says to type exists and works."""
+"""The guides to several processes: what they say to type exists and works."""
 
 import ast
 import functools
@@ -14,7 +14,7 @@ from fxflow.distributed import launch
 
 from .checkout import (
     DEPLOY,
-    GUIDE,
+    GUIDES,
     ROOT,
     check_command,
     check_program,
@@ -23,14 +23,14 @@ from .checkout import (
     run,
 )
 
-TEXT = GUIDE.read_text()
+TEXT = "\n".join(path.read_text(encoding="utf-8") for path in GUIDES)
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 #: What needs no check here: the system's commands, with a file's content taken out.
 SYSTEM = {"cat", ".", "pip", "python3", "export"}
 
 
 def commands() -> Iterator[list[str]]:
-    """The command lines of the guide, as lists of words."""
+    """The command lines of the guides, as lists of words."""
     for language, text in BLOCKS:
         if language == "bash":
             text = re.sub(
@@ -84,7 +84,7 @@ def test_command_exists(words: list[str]) -> None:
     check(words)
 
 
-def test_guide_is_read() -> None:
+def test_what_does_not_exist_is_found() -> None:
     assert len(list(commands())) > 25
     with pytest.raises(AssertionError, match="no option --stepps"):
         check(shlex.split("python examples/multi_host/survive.py --stepps 2"))
@@ -101,9 +101,10 @@ def test_hosts_file() -> None:
 
 def test_python_is_python() -> None:
     found = [text for language, text in BLOCKS if language == "python"]
-    assert len(found) == 5
+    assert len(found) > 5
     for text in found:
-        ast.parse(text)
+        if not text.startswith(">>> "):  # the others are run as doctests
+            ast.parse(text)
 
 
 def test_names_exist() -> None:
@@ -136,7 +137,8 @@ def spoken() -> str:
     return "\n\n".join(found)
 
 
-ERRORS = re.findall(r"^\| `([^`]+)` \|", TEXT.partition("## Several machines")[0], re.M)
+WRONG = TEXT.partition("## When something goes wrong")[2].partition("\n## ")[0]
+ERRORS = re.findall(r"^- `([^`]+)`:$", WRONG, re.M)
 
 
 @pytest.mark.parametrize("message", ERRORS)
@@ -159,7 +161,7 @@ def test_errors_are_found() -> None:
 
 
 def shown_after(command: str) -> list[str]:
-    """The output that the guide shows for a command."""
+    """The output that a guide shows for a command."""
     for (_, first), (language, second) in itertools.pairwise(BLOCKS):
         if first.strip() == command and language == "text":
             return sorted(second.splitlines())
@@ -186,7 +188,9 @@ def test_output_is_as_shown(name: str) -> None:
 @pytest.mark.slow
 def test_elastic_part() -> None:
     command = next(
-        w for w in commands() if "--elastic" in w and "--checkpoints" not in w
+        w
+        for w in commands()
+        if w[1] == "launch" and "--elastic" in w and "--checkpoints" not in w
     )
     words = [w if w != "3000" else "60" for w in command[2:]]
     done = run([sys.executable, "-m", "fxflow", "launch", *words])
