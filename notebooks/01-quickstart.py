@@ -295,7 +295,7 @@ for axis, place in zip(axes.flat, [*right, *wrong], strict=True):
 # ## Where to go from here
 #
 # - `examples/mnist.py` trains a convolutional net to 99 %, with the same parts.
-# - `examples/mnist_pmap.py` does it on several devices, and `docs/guides/multi-host.md` on
-#   several machines.
+# - `examples/mnist_pmap.py` does it on several devices, and
+#   `docs/guides/multi-host.md` on several machines.
 # - `fxflow.make_graph` shows what any transform made; `fxflow.jit(f).lower(...)` shows
 #   the program that XLA gets.
