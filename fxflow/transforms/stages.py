@@ -30,7 +30,7 @@ from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program
-from fxflow.core.spmd.partition import mesh_among, mesh_in
+from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.errors import ArgumentError, DonationError
@@ -295,7 +295,8 @@ class Lowered(_Stage):
                 )
         # Arguments that nothing reads are not sent to the device.
         graph, count = traced.graph, traced.graph.num_consts
-        mesh = mesh_among((*traced.in_shardings, *traced.out_shardings))
+        wanted = [*filter(None, (*traced.in_shardings, *traced.out_shardings))]
+        mesh = mesh_among(wanted) if wanted else None
         consts = [as_array(c) for c in traced.consts]
         # Where the partitioner divides the work, the program stays as it was written.
         if mesh is None and all(t.placement.is_single for t in arg_types):
@@ -303,7 +304,7 @@ class Lowered(_Stage):
             native = platform is None and all(p.platform == "cpu" for p in where)
             graph = optimized(graph, native=native)
             small = [_is_small(c) for c in consts]
-            if any(small) and mesh_in(graph) is None:
+            if any(small) and graph.mesh is None:
                 values = dict(compress(zip(graph.inputs, consts, strict=False), small))
                 graph = with_literals(graph, values)
                 count -= len(values)

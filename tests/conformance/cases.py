@@ -27,7 +27,7 @@ from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.eager import host_plan, runs_on_host
 from fxflow.core.runtime.execute import compile_graph
-from fxflow.core.spmd.partition import common_placement, mesh_in
+from fxflow.core.spmd.partition import common_placement
 from fxflow.lax.families import Elementwise
 from tests.conformance.harness import Sample, array
 from tests.sweeps import sampling
@@ -184,7 +184,7 @@ def prepared(graph: Graph, arrays: Sequence[Array]) -> Callable[..., list[Array]
       arrays: like those it will be called with.
     """
     arg_types = [a._type for a in arrays]
-    placement, committed = common_placement(arg_types, graph.name, mesh_in(graph))
+    placement, committed = common_placement(arg_types, graph.name, graph.mesh)
     if runs_on_host(graph, placement):
         return host_plan(graph, placement, committed)
     program = compile_graph(graph, arg_types, name=graph.name, options=QUICK)

@@ -17,7 +17,7 @@ from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.runtime.eager import runs_on_host
 from fxflow.core.runtime.lowering import lower_graph
-from fxflow.core.spmd.partition import common_placement, mesh_in
+from fxflow.core.spmd.partition import common_placement
 from fxflow.devices import mlir
 from tests.conformance.cases import (
     Case,
@@ -96,9 +96,7 @@ def check_value(case: Case) -> None:
         assert len(expected) == len(outs)
         for out, want in zip(outs, expected, strict=True):
             assert_close(out, want, "XLA and evaluate differ", sample.tol)
-    placement, _ = common_placement(
-        [a._type for a in arrays], graph.name, mesh_in(graph)
-    )
+    placement, _ = common_placement([a._type for a in arrays], graph.name, graph.mesh)
     if runs_on_host(graph, placement) or (sample.function and case.index < 2):
         eager = [host_of(array(a)) for a in made.function(*map(array, made.args))]
         for out, got in zip(outs, eager, strict=True):
@@ -122,7 +120,7 @@ def check_lowering(case: Case) -> None:
     made = problem(case)
     graph, _ = trace(made.function, made.args)
     seen = set()
-    mesh = mesh_in(graph)
+    mesh = graph.mesh
     devices = mesh.flat if mesh else ()
     for platform in case.sample.platforms:
         text, _ = lower_graph(

@@ -22,7 +22,7 @@ from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.eager import host_plan, runs_on_host
 from fxflow.core.runtime.execute import compile_graph
-from fxflow.core.spmd.partition import common_placement, mesh_in
+from fxflow.core.spmd.partition import common_placement
 from fxflow.errors import DtypeError
 from fxflow.lax.families import Elementwise, kind
 from tests.conformance import cases
@@ -88,7 +88,7 @@ ELEMENTWISE = [
 def both_ways(graph: Graph, arrays: Any) -> list[tuple[Any, Any]]:
     """NumPy's and XLA's results of a graph."""
     arg_types = [a._type for a in arrays]
-    placement, committed = common_placement(arg_types, graph.name, mesh_in(graph))
+    placement, committed = common_placement(arg_types, graph.name, graph.mesh)
     assert runs_on_host(graph, placement)
     by_numpy = host_plan(graph, placement, committed)(*arrays)
     by_xla = compile_graph(graph, arg_types, name=graph.name)(arrays)
@@ -185,9 +185,7 @@ def filled(value: Any, rng: np.random.Generator, integers: bool) -> Any:
 def test_others(case: cases.Case) -> None:
     made = cases.problem(case)
     graph, arrays = cases.trace(made.function, made.args)
-    placement, _ = common_placement(
-        [a._type for a in arrays], graph.name, mesh_in(graph)
-    )
+    placement, _ = common_placement([a._type for a in arrays], graph.name, graph.mesh)
     if not runs_on_host(graph, placement):
         return
     rng = np.random.default_rng(zlib.crc32(case.id.encode()))

@@ -31,15 +31,6 @@ from fxflow.errors import ArgumentError
 REFS = frozenset((Ref, GraphRef))
 
 
-def uses_refs(graph: Graph) -> bool:
-    """Returns whether a graph has, or is given, references."""
-    return has_refs(graph.in_avals) or any_node(graph, "uses_refs", _makes_ref)
-
-
-def _makes_ref(node: Node) -> bool:
-    return node.primitive.name == "new_ref" or has_refs(a.aval for a in node.inputs)
-
-
 def keeps_rules(graph: Graph) -> bool:
     """Returns whether a rule of the user's in a graph is given references.
 
@@ -76,12 +67,13 @@ def discharge(graph: Graph, also: frozenset[int] = frozenset()) -> Discharged:
       graph: to discharge.
       also: positions of references to return the contents of, written to or not.
     """
-    if not uses_refs(graph):
+    if not graph.facts.has_refs:
         return Discharged(graph, ())
     key = ("discharge", also)
-    known: Discharged | None = graph.memo.get(key)
-    if known is not None:
-        return known
+    return graph.remembered(key, lambda: _discharged(graph, also))
+
+
+def _discharged(graph: Graph, also: frozenset[int]) -> Discharged:
     written: list[int] = []
 
     def run(*values: Any) -> list[Any]:
@@ -101,13 +93,12 @@ def discharge(graph: Graph, also: frozenset[int] = frozenset()) -> Discharged:
     avals = [a.inner_aval if type(a) is AbstractRef else a for a in graph.in_avals]
     pure = trace_closed(run, avals, name=graph.name)
     pure.num_consts = graph.num_consts
-    known = graph.memo[key] = Discharged(pure, written)
-    return known
+    return Discharged(pure, written)
 
 
 def _step(node: Node, values: list[Any]) -> Sequence[Any]:
     """Binds an operation, without the references made in the graphs that it holds."""
-    inside = any(uses_refs(graph) for _, graph in subgraphs(node.params))
+    inside = any(graph.facts.has_refs for _, graph in subgraphs(node.params))
     if inside and not has_refs(a.aval for a in node.inputs):
         with node.primitive.inside(node.params):
             params = with_graphs(node.params, lambda graph: discharge(graph).graph)

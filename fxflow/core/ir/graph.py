@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fxflow.core import source
 from fxflow.core.arrays import AbstractRef, Aval, put_host
 from fxflow.core.ir.trace import state
 from fxflow.core.source import Source
+from fxflow.devices.meshes import Mesh, current_mesh
 from fxflow.errors import GraphError
 
 if TYPE_CHECKING:
@@ -124,6 +125,24 @@ class Memo(dict[Any, Any]):
         super().__setitem__(key, value)
 
 
+class Facts(NamedTuple):
+    """What holds for all operations of a graph, those of graphs inside included.
+
+    Attributes:
+      names: of the operations.
+      effects: their effects, but for writes to references made inside.
+      mesh: the first mesh that an operation names.
+      has_refs: whether references are given to the graph or made in it.
+      names_memory: whether an operation names a memory other than the device's own.
+    """
+
+    names: frozenset[str]
+    effects: frozenset[Any]
+    mesh: Mesh | None
+    has_refs: bool
+    names_memory: bool
+
+
 class Graph:
     """A dataflow graph.
 
@@ -179,9 +198,27 @@ class Graph:
         return [atom.aval for atom in self.outputs]
 
     @property
+    def facts(self) -> Facts:
+        """What holds for all its operations, found in one walk."""
+        return self.remembered("facts", lambda: _facts(self))
+
+    @property
     def effects(self) -> frozenset[Any]:
-        """Union of the nodes' effects."""
-        return self.remembered("effects", lambda: _effects(self))
+        """Union of the nodes' effects, but for writes to references made inside."""
+        return self.facts.effects
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """The first mesh of several devices that it names, or None.
+
+        Of meshes that differ in the types of their axes, the current one: within
+        `auto_axes` and `explicit_axes` they are others.
+        """
+        found = self.facts.mesh
+        if found is None:
+            return None
+        current = current_mesh()
+        return found if current is None or not found.same_grid(current) else current
 
     def replace(
         self,
@@ -305,10 +342,32 @@ def with_graphs(
     return {name: changed(value) for name, value in params.items()}
 
 
-def _effects(graph: Graph) -> frozenset[Any]:
-    found: frozenset[Any] = frozenset().union(*(n.effects for n in graph.nodes))
-    # What is written to references made inside nobody else sees.
-    return found if has_refs(graph.in_avals) else found - {STATE}
+def _facts(graph: Graph) -> Facts:
+    given_refs = has_refs(graph.in_avals)
+    names: set[str] = set()
+    effects: set[Any] = set()
+    mesh: Mesh | None = None
+    made_refs = names_memory = False
+    for node in graph.nodes:
+        primitive, params = node.primitive, node.params
+        names.add(primitive.name)
+        effects |= node.effects
+        mesh = mesh or primitive.mesh(params)
+        names_memory = names_memory or primitive.names_memory(params)
+        for _, inner in subgraphs(params):
+            facts = inner.facts
+            names |= facts.names
+            mesh = mesh or facts.mesh
+            made_refs = made_refs or facts.has_refs
+            names_memory = names_memory or facts.names_memory
+    # Writes to references made inside are seen by no other operation.
+    return Facts(
+        frozenset(names),
+        frozenset(effects if given_refs else effects - {STATE}),
+        mesh,
+        given_refs or made_refs or "new_ref" in names,
+        names_memory,
+    )
 
 
 def has_refs(avals: Iterable[Aval]) -> bool:

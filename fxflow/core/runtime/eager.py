@@ -42,9 +42,13 @@ from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs, with_grap
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
-from fxflow.core.runtime.execute import Program, check_finite, compile_graph
+from fxflow.core.runtime.execute import (
+    Program,
+    check_finite,
+    compile_graph,
+    placement_of_call,
+)
 from fxflow.core.runtime.operands import classify, exact, wide_kinds, with_all_bits
-from fxflow.core.spmd.partition import common_placement, mesh_in
 from fxflow.devices.meshes import explicit
 from fxflow.devices.process import forked_error, on_fork
 from fxflow.errors import NonFiniteError
@@ -357,7 +361,7 @@ def graph_plan(
       name: for messages and profiles.
       single: whether it returns the only result itself.
     """
-    placement, committed = common_placement(arg_types, name, mesh_in(graph))
+    placement, committed = placement_of_call(arg_types, name, graph.mesh)
     check = config.debug_nans or config.debug_infs
     plan: Plan
     if runs_on_host(graph, placement):

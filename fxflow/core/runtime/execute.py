@@ -25,7 +25,7 @@ from fxflow.core.arrays import (
 )
 from fxflow.core.arrays.array import require_alive
 from fxflow.core.arrays.sizes import is_symbolic
-from fxflow.core.ir.graph import Graph, Node, Var, any_node, subgraphs
+from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
 from fxflow.core.source import graph_name
@@ -206,6 +206,26 @@ def _reshard(array: Array, placement: Any) -> Any:
     return program([array])[0]._buffer
 
 
+def placement_of_call(
+    arg_types: Sequence[ArrayType], name: str, mesh: Any = None
+) -> tuple[Any, bool]:
+    """Returns where an operation runs, and whether an argument insists on it.
+
+    Args:
+      arg_types: of the arguments.
+      name: of the operation, for the message.
+      mesh: that the operation itself names.
+
+    Raises:
+      ArgumentError: two arguments insist on different devices.
+    """
+    default = buffers.default_placement()
+    # The usual case: there is nothing to choose.
+    if mesh is None and all(t.placement is default for t in arg_types):
+        return default, any(t.committed for t in arg_types)
+    return partition.common_placement(arg_types, name, mesh)
+
+
 def compile_graph(
     graph: Graph,
     arg_types: Sequence[ArrayType],
@@ -276,17 +296,23 @@ class LoweredProgram:
             for aval, where in zip(graph.out_avals, out_shardings, strict=False)
             if isinstance(where, SingleDeviceSharding)
         ]
-        self.placement, self._committed = partition.common_placement(
-            [*arg_types, *results], name, partition.mesh_in(graph) or mesh
+        self.placement, self._committed = placement_of_call(
+            [*arg_types, *results], name, graph.mesh or mesh
         )
         out_shardings = _as_typed(graph.out_avals, out_shardings, self.placement)
         self._placements = [
-            partition.argument_placement(p, self.placement) for p in arg_types
+            self.placement
+            if p.placement is self.placement
+            else partition.argument_placement(p, self.placement)
+            for p in arg_types
         ]
         several = not self.placement.is_single
         kinds = [p.offloaded for p in self._placements]
-        wanted = wanted_of(graph, self._placements, out_shardings)
-        laid, out_kinds = laid_out(graph, kinds, wanted)
+        laid, out_kinds = graph, None
+        kept = (where.offloaded for where in out_shardings if where is not None)
+        if graph.facts.names_memory or any(kinds) or any(kept):
+            wanted = wanted_of(graph, self._placements, out_shardings)
+            laid, out_kinds = laid_out(graph, kinds, wanted)
         attributes: list[list[str]] = []
         if any(donated):
             attributes = donation_attributes(
@@ -370,17 +396,15 @@ def _options(graph: Graph, device: Device, several: bool) -> dict[str, Any]:
     if faster and _most_flops(graph, "conv_general_dilated") > _LARGE:
         found.update(faster)
     smaller = {} if several else loop_options(device)
-    if smaller and any_node(graph, "scans", _scans):
+    if smaller and "scan" in graph.facts.names:
         found.update(smaller)
     return found
 
 
-def _scans(node: Node) -> bool:
-    return node.primitive.name == "scan"
-
-
 def _most_flops(graph: Graph, name: str) -> float:
     """Returns the flops of the largest operation of a name, inside of others too."""
+    if name not in graph.facts.names:
+        return 0.0
 
     def most() -> float:
         found = [0.0]

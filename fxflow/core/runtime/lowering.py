@@ -333,7 +333,8 @@ class Context:
     def graph(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Inlines a graph; returns the names of its outputs."""
         # References made inside; those that it is given went before.
-        graph = discharge(graph).graph
+        if graph.facts.has_refs:
+            graph = discharge(graph).graph
         # A rule may write a graph in the midst of its own operation.
         saved = self.inputs, self.avals_in, self.avals_out, self.loc, self.path
         names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))
@@ -550,7 +551,7 @@ def function_text(
             for wanted, out in zip(out_shardings or nothing, outs, strict=True)
         ]
     result_attributes: list[list[str]] = []
-    if not private:
+    if not private and (module.out_shardings or module.memories):
         result_attributes = [
             partition.attributes(module, *where)
             for where in zip(
@@ -612,16 +613,17 @@ def lower_graph(
     module.unique("main")
     nothing: list[Any] = [None] * len(graph.inputs)
     kinds, module.memories = memories or (nothing, None)
-    attributes = [
-        [*given, *partition.attributes(module, *where)]
-        for given, *where in zip(
-            attributes or [()] * len(nothing),
-            graph.in_avals,
-            shardings or nothing,
-            kinds,
-            strict=True,
-        )
-    ]
+    if shardings or memories:
+        attributes = [
+            [*given, *partition.attributes(module, *where)]
+            for given, *where in zip(
+                attributes or [()] * len(nothing),
+                graph.in_avals,
+                shardings or nothing,
+                kinds,
+                strict=True,
+            )
+        ]
     with spelled_for_programs():
         main = function_text(
             module,

@@ -25,7 +25,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.ir.graph import Graph, Node, Var, any_node, any_within, with_graphs
+from fxflow.core.ir.graph import (
+    Graph,
+    Node,
+    Var,
+    any_node,
+    any_within,
+    subgraphs,
+    with_graphs,
+)
 from fxflow.core.ir.primitive import table
 from fxflow.devices.shardings import Sharding
 
@@ -117,13 +125,10 @@ def in_memory(kind: Kind) -> str | None:
     return kind.kind if isinstance(kind, Part) else kind
 
 
-def _names(node: Node) -> bool:
-    return node.primitive.names_memory(node.params)
-
-
-def names_memories(graph: Graph) -> bool:
-    """Returns whether any operation of a graph names another memory."""
-    return any_node(graph, "names_memories", _names)
+def _names_memory(node: Node) -> bool:
+    return node.primitive.names_memory(node.params) or any(
+        graph.facts.names_memory for _, graph in subgraphs(node.params)
+    )
 
 
 def laid_out(
@@ -142,7 +147,7 @@ def laid_out(
     if not (
         any(kinds)
         or any(want is not FREE and want is not None for want in wanted)
-        or names_memories(graph)
+        or graph.facts.names_memory
     ):
         return graph, None
     found = Layout().lay_out(graph, kinds, wanted or [FREE] * len(graph.outputs))
@@ -225,13 +230,13 @@ def settled(primal: Graph, tangent: Graph, primals: Sequence[Any]) -> Graph:
     if None in arg_types:  # traced: all will be one program
         return tangent
     kinds = [array_type.placement.offloaded for array_type in arg_types if array_type]
-    key = ("settled", primal, *kinds)
-    known: Graph | None = tangent.memo.get(key)
-    if known is None:
+
+    def settle() -> Graph:
         layout = Layout()
         layout.lay_out(primal, kinds, [FREE] * len(primal.outputs))
-        known = tangent.memo[key] = _settle(tangent, layout.origins)
-    return known
+        return _settle(tangent, layout.origins)
+
+    return tangent.remembered(("settled", primal, *kinds), settle)
 
 
 def _goes_back(node: Node) -> bool:
@@ -445,7 +450,7 @@ class _Rewriting:
         """Writes the graph; see `Layout.lay_out`."""
         for node in self.graph.nodes:
             kinds = [self.kind(a) for a in node.inputs]
-            if any(kinds) or any_within(node, "names_memories", _names):
+            if any(kinds) or _names_memory(node):
                 self.rewrite(node, kinds)
             else:
                 self.nodes.append(node)
@@ -495,7 +500,7 @@ class _Rewriting:
 
     def inner(self, graph: Graph) -> Graph:
         """Returns a graph that only touches other memories inside."""
-        if not names_memories(graph):
+        if not graph.facts.names_memory:
             return graph
         kinds = [None] * len(graph.inputs)
         return self.layout.lay_out(graph, kinds, [None] * len(graph.outputs)).graph

@@ -12,36 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.arrays import ArrayType, Aval
-from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.devices import buffers
-from fxflow.devices.meshes import Layout, Mesh, PartitionSpec, current_mesh, names_of
+from fxflow.devices.meshes import Layout, Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.errors import ArgumentError
-
-
-def mesh_in(graph: Graph) -> Mesh | None:
-    """Returns the first mesh of several devices that a graph names, or None.
-
-    Of meshes that differ in the types of their axes, the current one: within
-    `auto_axes` and `explicit_axes` they are others.
-    """
-    found, current = _first_mesh(graph), current_mesh()
-    if found is None or current is None or not found.same_grid(current):
-        return found
-    return current
-
-
-def _first_mesh(graph: Graph) -> Mesh | None:
-    def find() -> Mesh | None:
-        for node in graph.nodes:
-            inner = (_first_mesh(held) for _, held in subgraphs(node.params))
-            found: Mesh | None
-            for found in (node.primitive.mesh(node.params), *inner):
-                if found is not None:
-                    return found
-        return None
-
-    return graph.remembered("mesh", find)
 
 
 def mesh_among(shardings: Sequence[Any]) -> Mesh | None:

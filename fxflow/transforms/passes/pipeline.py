@@ -11,7 +11,6 @@ from fxflow._config import config
 from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Node, subgraphs, with_graphs
 from fxflow.core.ir.higher_order import HigherOrder
-from fxflow.core.spmd.partition import mesh_in
 from fxflow.lax.control_flow.scan import Scan
 from fxflow.lax.dot import DotGeneral
 from fxflow.lax.gather_scatter.gather import Gather
@@ -22,6 +21,7 @@ from fxflow.transforms.passes import PASSES
 
 # Operations on slices that passes look for; others begin at a scan, or a product.
 _ROWS = COMMUTING | {Gather.name, "conv_general_dilated"}
+_STARTS = _ROWS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
 # Passes that make a program for this process's CPU: by kernels of our own, or because
@@ -62,20 +62,16 @@ def optimized(
     if not passes or not _has_work(graph):
         return graph
     # Its operations are divided over devices, which concatenating may undo.
-    if mesh_in(graph) is not None:
+    if graph.mesh is not None:
         return graph
     return _optimized(discharge(graph).graph, passes)
 
 
 def _has_work(graph: Graph) -> bool:
-    """Returns whether a pass may find something, here or in a graph inside.
-
-    Every program that is compiled is asked: one quick walk.
-    """
-    known: bool | None = graph.memo.get("passes")
-    if known is None:
-        known = graph.memo["passes"] = _finds_work(graph)
-    return known
+    """Returns whether a pass may find something, here or in a graph inside."""
+    if graph.facts.names.isdisjoint(_STARTS):
+        return False
+    return graph.remembered("passes", lambda: _finds_work(graph))
 
 
 def _finds_work(graph: Graph) -> bool:

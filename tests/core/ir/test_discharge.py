@@ -5,7 +5,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, make_graph
-from fxflow.core.ir.discharge import discharge, keeps_rules, uses_refs
+from fxflow.core.ir.discharge import discharge, keeps_rules
 from fxflow.core.ir.graph import STATE
 from fxflow.errors import ArgumentError
 
@@ -21,12 +21,12 @@ def test_inputs_for_contents_and_outputs_for_what_is_written() -> None:
 
     a, b = fxflow.new_ref(fnp.ones(3)), fxflow.new_ref(fnp.ones(2))
     graph = graph_of(f, a, b, 2.0)
-    assert uses_refs(graph) and STATE in graph.effects
+    assert graph.facts.has_refs and STATE in graph.effects
     pure = discharge(graph)
     assert [str(t) for t in pure.graph.in_avals] == ["f32[3]", "f32[2]", "f32[]~"]
     assert pure.written == (0,)
     assert [str(t) for t in pure.graph.out_avals] == ["f32[]~", "f32[3]"]
-    assert not uses_refs(pure.graph) and not pure.graph.effects
+    assert not pure.graph.facts.has_refs and not pure.graph.effects
     assert discharge(graph) is pure
     assert discharge(graph, frozenset((1,))).written == (0, 1)
 
@@ -49,10 +49,10 @@ def test_references_made_inside_disappear() -> None:
 
     graph = graph_of(f, fnp.arange(3.0))
     # Nobody outside sees the writes, so they are no effects of the whole.
-    assert uses_refs(graph) and not graph.effects
+    assert graph.facts.has_refs and not graph.effects
     graph.check()
     pure = discharge(graph)
-    assert not uses_refs(pure.graph) and not pure.written
+    assert not pure.graph.facts.has_refs and not pure.written
     assert float(pure.graph.evaluate(fnp.arange(3.0))[0]) == 3.0
     assert float(graph.evaluate(fnp.arange(3.0))[0]) == 3.0
 

@@ -192,6 +192,19 @@ def test_prune_by_outputs():
     half.check()
 
 
+def test_facts_reach_into_calls_and_loops():
+    def f(x):
+        def step(carry, _):
+            return fxflow.jit(lambda c: io_callback(print, None, c) or c)(carry), None
+
+        return lax.scan(step, x, length=2)[0]
+
+    facts = make_graph(f)(1.0).graph.facts
+    assert {"scan", "jit", "python_callback"} <= facts.names
+    assert facts.effects and facts.mesh is None
+    assert not facts.has_refs and not facts.names_memory
+
+
 def test_effects_stay():
     graph = traced(lambda x: [io_callback(print, None, x) or x, lax.sin(x)])
     kept = prune(graph, [False, False])
@@ -296,7 +309,7 @@ def test_replace_makes_a_copy():
 def test_memo_lives_with_the_graph():
     graph = traced(lambda x: [lax.sin(x)])
     assert graph.effects == frozenset()
-    assert "effects" in graph.memo
+    assert "facts" in graph.memo
     assert graph.in_avals == [SCALAR] and graph.out_avals == [SCALAR]
 
 

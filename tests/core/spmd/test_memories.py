@@ -19,7 +19,6 @@ from fxflow.core.spmd.memories import (
     Origin,
     Relaid,
     laid_out,
-    names_memories,
     wanted_of,
 )
 from fxflow.devices import buffers
@@ -60,7 +59,7 @@ def laid(fun, *args, kinds=None, wanted=()):
 
 def test_programs_of_one_memory_stay_as_they_are():
     graph = graph_of(lambda x: fxflow.device_put(fnp.sin(x), "cpu:0"), X)
-    assert not names_memories(graph)
+    assert not graph.facts.names_memory
     assert laid_out(graph, [None], [None]) == (graph, None)
     assert laid_out(graph, [None]) == (graph, None)
 

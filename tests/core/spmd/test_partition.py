@@ -8,7 +8,7 @@ from fxflow import NamedSharding, P, lax
 from fxflow.core.arrays.aval import Aval, type_on
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
-from fxflow.core.spmd.partition import argument_placement, common_placement, mesh_in
+from fxflow.core.spmd.partition import argument_placement, common_placement
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Mesh
 from fxflow.errors import ArgumentError
@@ -83,11 +83,11 @@ def test_meshes_named_by_graphs():
         return [lax.with_sharding_constraint(x, NamedSharding(MESH, P("x")))]
 
     graph, _ = trace_flat(constrained, [AVAL])
-    assert mesh_in(graph) is MESH
+    assert graph.mesh is MESH
     graph, _ = trace_flat(lambda x: [fxflow.jit(constrained)(x)[0]], [AVAL])
-    assert mesh_in(graph) is MESH
+    assert graph.mesh is MESH
     graph, _ = trace_flat(lambda x: [lax.sin(x)], [AVAL])
-    assert mesh_in(graph) is None
+    assert graph.mesh is None
 
 
 def test_text():
