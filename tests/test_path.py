@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -59,7 +60,7 @@ def traced(run: Callable[[], Any]) -> tuple[Count, set[str]]:
         run()
     finally:
         sys.settrace(before)
-    pairs = zip(called, called[1:], strict=False)
+    pairs = pairwise(called)
     changes = sum(one != other for one, other in pairs)
     return Count(len({*called}), changes, len(lines)), {*called}
 

@@ -42,12 +42,7 @@ from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs, with_grap
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
-from fxflow.core.runtime.execute import (
-    Program,
-    check_finite,
-    compile_graph,
-    placement_of_call,
-)
+from fxflow.core.runtime.execute import Program, check_finite, compile_graph, runs_at
 from fxflow.core.runtime.operands import classify, exact, wide_kinds, with_all_bits
 from fxflow.devices.meshes import explicit
 from fxflow.devices.process import forked_error, on_fork
@@ -361,7 +356,7 @@ def graph_plan(
       name: for messages and profiles.
       single: whether it returns the only result itself.
     """
-    placement, committed = placement_of_call(arg_types, name, graph.mesh)
+    placement, committed = runs_at(arg_types, name, graph.mesh)
     check = config.debug_nans or config.debug_infs
     plan: Plan
     if runs_on_host(graph, placement):

@@ -206,7 +206,7 @@ def _reshard(array: Array, placement: Any) -> Any:
     return program([array])[0]._buffer
 
 
-def placement_of_call(
+def runs_at(
     arg_types: Sequence[ArrayType], name: str, mesh: Any = None
 ) -> tuple[Any, bool]:
     """Returns where an operation runs, and whether an argument insists on it.
@@ -296,7 +296,7 @@ class LoweredProgram:
             for aval, where in zip(graph.out_avals, out_shardings, strict=False)
             if isinstance(where, SingleDeviceSharding)
         ]
-        self.placement, self._committed = placement_of_call(
+        self.placement, self._committed = runs_at(
             [*arg_types, *results], name, graph.mesh or mesh
         )
         out_shardings = _as_typed(graph.out_avals, out_shardings, self.placement)
