@@ -9,8 +9,9 @@ import pytest
 from hypothesis import settings
 
 from fxflow._config import Option, config
-from tests.processes import hear_interrupts
+from tests.processes import hear_interrupts, starts_processes
 from tests.sweeps import sampling
+from tests.timing import Timing
 
 # A failing example is printed with what is needed to run it again. In CI the examples
 # are the same in each run, so that a change is not blamed for another one's bug.
@@ -36,6 +37,21 @@ def pytest_configure(config: pytest.Config) -> None:
     sampling.seed = config.getoption("--sweep-seed")
     sampling.whole = config.getoption("--whole-sweeps")
     hear_interrupts()
+    config.pluginmanager.register(Timing())
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Marks the tests that start processes; leaves out soaks that are not asked for."""
+    for item in items:
+        names = vars(item.module) if isinstance(item, pytest.Function) else {}
+        if starts_processes(item.nodeid, names):
+            item.add_marker("processes")
+    if "soak" not in config.option.markexpr:
+        soaks = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=soaks)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
 
 
 def pytest_report_header() -> str:

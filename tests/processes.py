@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +23,20 @@ def hear_interrupts() -> None:
     here = threading.current_thread() is threading.main_thread()
     if here and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def starts_processes(nodeid: str, names: Mapping[str, object]) -> bool:
+    """Whether a test is of processes, servers and what holds them together.
+
+    Args:
+      nodeid: where it is: the tests of `distributed`, `serve` and `deploy` all are.
+      names: of its module: so are those of files that import `subprocess` or this one.
+    """
+    if nodeid.split("/")[1:2] in (["distributed"], ["serve"], ["deploy"]):
+        return True
+    return "subprocess" in names or any(
+        getattr(value, "__module__", "") == __name__ for value in names.values()
+    )
 
 
 def in_two_processes(

@@ -1,7 +1,13 @@
 """House rules for files: short enough to read, and each test can fail."""
 
 import ast
+import subprocess
 from pathlib import Path
+
+import pytest
+
+from tests import timing
+from tests.processes import check_two_processes, starts_processes
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -63,3 +69,41 @@ def test_what_asserts_nothing_is_seen() -> None:
     bad = "def test_c(): f(1)\n"
     assert silent({"h.py": helper, "good.py": good}) == []
     assert silent({"h.py": helper, "bad.py": bad}) == ["bad.py: test_c"]
+
+
+def test_a_folder_over_its_budget_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "BUDGETS", {"tests/lax": 30.0, "tests/nn": 5.0})
+    lines = timing.table({"tests/lax": 31.0, "tests/nn": 4.0, "tests/new": 2.0})
+    assert lines.splitlines() == [
+        "    31.0  tests/lax               of 30  OVER",
+        "     4.0  tests/nn                of 5",
+        "     2.0  tests/new               no budget",
+        "    37.0  in all",
+    ]
+    assert timing.folder_of("tests/core/ir/test_graph.py::test_a") == "tests/core"
+    assert timing.folder_of("tests/test_main.py::test_a") == "tests"
+    assert timing.folder_of("fxflow/lax/dot.py::fxflow.lax.dot.dot") == "fxflow"
+
+
+def test_each_folder_has_a_budget() -> None:
+    folders = {
+        timing.folder_of(path.relative_to(ROOT).as_posix())
+        for path in TESTS.rglob("test_*.py")
+    }
+    assert folders | {"fxflow"} == set(timing.BUDGETS)
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "names", "expected"),
+    [
+        ("tests/serve/test_cache.py::test_a", {}, True),
+        ("fxflow/distributed/launch.py::launch", {}, True),
+        ("tests/lax/test_dot.py::test_a", {"pytest": pytest}, False),
+        ("tests/test_main.py::test_a", {"subprocess": subprocess}, True),
+        ("tests/nn/test_a.py::test_a", {"check": check_two_processes}, True),
+    ],
+)
+def test_tests_that_start_processes_are_marked(
+    nodeid: str, names: dict[str, object], expected: bool
+) -> None:
+    assert starts_processes(nodeid, names) is expected

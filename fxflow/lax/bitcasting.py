@@ -70,7 +70,7 @@ def _from_bits(bits: Any, dtype: Any, old: int, new: int) -> Any:
 
 @register
 class BitcastConvertType(Primitive):
-    """The same bits read as another dtype. StableHLO: bitcast_convert.
+    """The same bits read as another dtype. dtypes: all. StableHLO: bitcast_convert.
 
     Narrower elements come on a new last axis; wider ones take one up.
     """

@@ -80,7 +80,7 @@ def _host_shift_right_arithmetic(x: Any, y: Any) -> Any:
 
 @register
 class ShiftLeft(_Integers):
-    """x << y; 0 if y is not below the width. StableHLO: shift_left."""
+    """x << y; 0 where y >= the width. dtypes: integers. StableHLO: shift_left."""
 
     name = "shift_left"
     hlo = "stablehlo.shift_left"
@@ -89,7 +89,7 @@ class ShiftLeft(_Integers):
 
 @register
 class ShiftRightLogical(_Integers):
-    """x >> y, zeros coming in. StableHLO: shift_right_logical."""
+    """x >> y, zeros coming in. dtypes: integers. StableHLO: shift_right_logical."""
 
     name = "shift_right_logical"
     hlo = "stablehlo.shift_right_logical"
@@ -98,7 +98,10 @@ class ShiftRightLogical(_Integers):
 
 @register
 class ShiftRightArithmetic(_Integers):
-    """x >> y, copies of the top bit coming in. StableHLO: shift_right_arithmetic."""
+    """x >> y, copies of the top bit coming in. dtypes: integers.
+
+    StableHLO: shift_right_arithmetic.
+    """
 
     name = "shift_right_arithmetic"
     hlo = "stablehlo.shift_right_arithmetic"
@@ -111,7 +114,7 @@ def _host_population_count(x: Any) -> Any:
 
 @register
 class PopulationCount(_Integers):
-    """How many bits are 1. StableHLO: popcnt."""
+    """How many bits are 1. dtypes: integers. StableHLO: popcnt."""
 
     name = "population_count"
     hlo = "stablehlo.popcnt"
@@ -131,7 +134,10 @@ def _host_clz(x: Any) -> Any:
 
 @register
 class Clz(_Integers):
-    """How many zero bits precede the highest 1. StableHLO: count_leading_zeros."""
+    """How many zero bits precede the highest 1. dtypes: integers.
+
+    StableHLO: count_leading_zeros.
+    """
 
     name = "clz"
     hlo = "stablehlo.count_leading_zeros"

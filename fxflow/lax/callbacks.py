@@ -48,7 +48,7 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 
 @register
 class PythonCallback(MultipleResults):
-    """A call of a Python function of arrays.
+    """A call of a Python function of arrays. dtypes: all.
 
     Params:
       function: takes and returns flat lists of arrays.

@@ -70,7 +70,7 @@ def host_converter(dtype: Any) -> Callable[[Any], Any]:
 
 @register
 class ConvertElementType(Primitive):
-    """The same numbers in another dtype. StableHLO: convert.
+    """The same numbers in another dtype. dtypes: all. StableHLO: convert.
 
     Floats become integers by truncation, clamped to the range, nan as 0; complex
     numbers become real ones by dropping the imaginary part.

@@ -295,6 +295,8 @@ def _no_forward(name: str) -> NotDifferentiableError:
 class CustomLinear(MultipleResults):
     """The derivative of a `custom_vjp` function: known by its transpose alone.
 
+    dtypes: all.
+
     Operands are what the backward pass needs, and tangents; it is recorded on tapes and
     never runs forwards.
 

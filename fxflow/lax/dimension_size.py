@@ -17,6 +17,8 @@ from fxflow.lax.families import MOVED
 class DimensionSize(Primitive):
     """A size as a 0-d integer that yields in promotion. No operands.
 
+    dtypes: int32, int64.
+
     StableHLO: get_dimension_size, of arguments of the program.
 
     Params:

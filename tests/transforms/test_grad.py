@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import grad, hessian, jacfwd, jacrev, jit, value_and_grad, vmap
+from fxflow import float0, grad, hessian, jacfwd, jacrev, jit, value_and_grad, vmap
 
 
 def numeric(f, x, eps=1e-6):
@@ -115,7 +115,7 @@ def test_complex_and_holomorphic():
 
 def test_integer_arguments():
     g = grad(lambda n, x: x * 2.0, argnums=(0, 1), allow_int=True)(3, 1.0)
-    assert g[0].dtype == fnp.result_type(g[0]) or g[0].dtype.names or True
+    assert g[0].dtype == float0
     assert float(g[1]) == 2.0
     assert g[0].shape == ()
 

@@ -95,8 +95,8 @@ def test_every_primitive_describes_itself():
     for name, primitive in table.items():
         assert primitive.name == name
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name), name
-        assert type(primitive).__doc__, name
-        assert "dtypes" in type(primitive).__doc__ or type(primitive).__doc__, name
+        told = "dtypes|Result: i32|LAPACK"
+        assert re.search(told, type(primitive).__doc__), name
 
 
 def test_zero():

@@ -1,0 +1,109 @@
+"""Processor seconds by folder, with a budget for each: a table after every long run.
+
+Seconds of a busy or slow machine are not those of a quiet one, so the table marks a
+folder that is over its budget and fails nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+#: Processor seconds of the folders' tests in CI, setup and child processes included.
+BUDGETS: dict[str, float] = {
+    "fxflow": 60,
+    "tests": 60,
+    "tests/benchmarks": 60,
+    "tests/compat": 60,
+    "tests/conformance": 60,
+    "tests/core": 60,
+    "tests/deploy": 60,
+    "tests/devices": 60,
+    "tests/distributed": 60,
+    "tests/docs": 60,
+    "tests/examples": 60,
+    "tests/export": 60,
+    "tests/golden": 60,
+    "tests/lax": 60,
+    "tests/nn": 60,
+    "tests/notebooks": 60,
+    "tests/numpy": 60,
+    "tests/optim": 60,
+    "tests/profiler": 60,
+    "tests/programs": 60,
+    "tests/random": 60,
+    "tests/reports": 60,
+    "tests/scipy": 60,
+    "tests/serve": 60,
+    "tests/sweeps": 60,
+    "tests/train": 60,
+    "tests/transforms": 60,
+    "tests/typing": 60,
+    "tests/viz": 60,
+}
+#: Runs that are shorter than this print no table.
+SHORT = 60.0
+
+_seconds: dict[str, float] = defaultdict(float)
+
+
+def _processor_seconds() -> float:
+    """Returns what this process and its finished children have used."""
+    return sum(os.times()[:4])
+
+
+class Timing:
+    """The hooks: each phase of a test carries its seconds to where reports are read."""
+
+    def __init__(self) -> None:
+        self._last = _processor_seconds()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self,
+    ) -> Iterator[None]:
+        report = yield
+        now = _processor_seconds()
+        # An attribute of basic type travels with the report from a worker of xdist.
+        report.processor_seconds, self._last = now - self._last, now
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        spent = getattr(report, "processor_seconds", 0.0)
+        _seconds[folder_of(report.nodeid)] += spent
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        if sum(_seconds.values()) >= SHORT:
+            terminalreporter.section("processor seconds by folder")
+            terminalreporter.write_line(table(_seconds))
+
+
+def folder_of(nodeid: str) -> str:
+    """Returns the part of a test's path that has a budget: "fxflow", "tests/lax"."""
+    parts = nodeid.partition("::")[0].split("/")
+    if parts[0] != "tests":
+        return parts[0]
+    return "/".join(parts[:2]) if len(parts) > 2 else "tests"
+
+
+def table(seconds: dict[str, float]) -> str:
+    """Returns the lines, most seconds first.
+
+    Args:
+      seconds: spent, by folder.
+    """
+    lines = []
+    for folder, spent in sorted(seconds.items(), key=lambda item: -item[1]):
+        budget = BUDGETS.get(folder)
+        if budget is None:
+            note = "no budget" if spent >= 1 else ""
+        else:
+            note = f"of {budget:.0f}" + ("  OVER" if spent > budget else "")
+        lines.append(f"{spent:8.1f}  {folder:24}{note}".rstrip())
+    lines.append(f"{sum(seconds.values()):8.1f}  in all")
+    return "\n".join(lines)
