@@ -13,6 +13,17 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 #: Lines of a file; one that is longer is two.
 LONGEST = 800
+#: Lines of a function; one that is longer does several things.
+LONGEST_FUNCTION = 120
+#: Functions that are longer: a command line's options, and closures that share a state.
+LONG_FUNCTIONS = {
+    "devices/contractions.py: ir",
+    "distributed/launch.py: _parser",
+    "distributed/parameter_server/api.py: parameter_server",
+    "optim/linesearch.py: scale_by_backtracking_linesearch",
+    "optim/linesearch.py: scale_by_zoom_linesearch",
+    "transforms/vmap.py: vmap",
+}
 FILES = sorted([*(ROOT / "fxflow").rglob("*.py"), *TESTS.rglob("*.py")])
 #: What fails by itself.
 ASSERTING = {"raises", "warns", "fail", "validate"}
@@ -61,6 +72,33 @@ def test_every_test_asserts() -> None:
 def test_files_are_short_enough() -> None:
     lines = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in FILES}
     assert {p: count for p, count in lines.items() if count > LONGEST} == {}
+
+
+def long_functions(sources: dict[str, str]) -> set[str]:
+    """The functions of more lines than one may have, docstrings and all."""
+    return {
+        f"{path}: {function.name}"
+        for path, source in sources.items()
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, Function)
+        and (function.end_lineno or 0) - function.lineno + 1 > LONGEST_FUNCTION
+    }
+
+
+def test_functions_are_short_enough() -> None:
+    package = ROOT / "fxflow"
+    sources = {
+        path.relative_to(package).as_posix(): path.read_text(encoding="utf-8")
+        for path in FILES
+        if path.is_relative_to(package)
+    }
+    assert long_functions(sources) - LONG_FUNCTIONS == set()
+
+
+def test_long_functions_are_seen() -> None:
+    body = "    x = 1\n" * LONGEST_FUNCTION
+    source = f"def long():\n{body}async def short():\n{body[10:]}"
+    assert long_functions({"a.py": source}) == {"a.py: long"}
 
 
 def test_what_asserts_nothing_is_seen() -> None:

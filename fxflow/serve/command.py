@@ -34,10 +34,10 @@ from fxflow.serve.config import (
     server_config,
 )
 from fxflow.serve.garbage import settle
-from fxflow.serve.limits import ClientLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.connections import bounded_protocol
-from fxflow.serve.protocol.http import Limits, application
+from fxflow.serve.protocol.front import Front
+from fxflow.serve.protocol.http import application
 from fxflow.serve.protocol.rpc import start_grpc
 from fxflow.serve.ray import run_on_ray
 from fxflow.serve.repository import Repository
@@ -249,7 +249,7 @@ def listeners(host: str, port: int, option: str) -> list[socket.socket]:
 
 
 async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
-    """Serves until a signal says to end.
+    """Serves until a signal stops it.
 
     Args:
       config: what and how.
@@ -261,65 +261,165 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
     Raises:
       ServeError: uvicorn is not installed, or it cannot listen.
     """
-    try:
-        import uvicorn
-    except ImportError:
-        raise ServeError("serving needs uvicorn: pip install 'fxflow[serve]'") from None
+    return await _Process(config, options).run()
 
-    class Server(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield  # they are ours: the models are drained too
 
-    metrics = Metrics()
-    repository = Repository(config.models, metrics)
-    keys = read_keys(config.keys)
-    certificate = _certificate(config)
-    limits = Limits(
-        max_body=config.max_body,
-        max_bodies=8 * config.max_body,
-        clients=ClientLimits(config.rate, config.burst),
-    )
-    provider: Any = None
-    tracing = Tracing()
-    if config.traces:
-        provider, tracer = exporting(config.traces)
-        tracing = Tracing(tracer)
-    app = application(
-        repository,
-        metrics,
-        limits=limits,
-        keys=keys,
-        control=config.control,
-        tracing=tracing,
-        static=config.static,
-    )
-    server = Server(
-        uvicorn.Config(
-            app,
-            host=config.host,
-            port=config.port,
-            loop="asyncio",
-            lifespan="off",
-            ws="none",
-            http=bounded_protocol(),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=30,
-            ssl_certfile=config.tls_cert or None,
-            ssl_keyfile=config.tls_key or None,
+class _Process:
+    """The process of `fxflow serve`: models, HTTP, gRPC and signals."""
+
+    def __init__(self, config: ServerConfig, options: argparse.Namespace) -> None:
+        self._config, self._options = config, options
+        metrics = Metrics()
+        self._repository = Repository(config.models, metrics)
+        keys, self._certificate = read_keys(config.keys), _certificate(config)
+        self._spans: Any = None
+        tracer: Any = None
+        if config.traces:
+            self._spans, tracer = exporting(config.traces)
+        self._front = Front(
+            self._repository,
+            metrics,
+            limits=config.request_limits(),
+            keys=keys,
+            control=config.control,
+            tracing=Tracing(tracer),
         )
-    )
-    loop = asyncio.get_running_loop()
-    ending = asyncio.Event()
-    reloads: set[asyncio.Task[None]] = set()
+        self._http = self._uvicorn()
+        self._stopping = asyncio.Event()
+        self._reloads: set[asyncio.Task[None]] = set()
 
-    async def reload() -> None:
+    def _uvicorn(self) -> Any:
         try:
-            new = config_of(options)
-            faults = await repository.configure(new.models, new.groups)
+            import uvicorn
+        except ImportError:
+            raise ServeError(
+                "serving needs uvicorn: pip install 'fxflow[serve]'"
+            ) from None
+
+        class Server(uvicorn.Server):
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                yield  # this process handles them: the models are drained too
+
+        config = self._config
+        return Server(
+            uvicorn.Config(
+                application(self._front, config.static),
+                host=config.host,
+                port=config.port,
+                loop="asyncio",
+                lifespan="off",
+                ws="none",
+                http=bounded_protocol(),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=30,
+                ssl_certfile=config.tls_cert or None,
+                ssl_keyfile=config.tls_key or None,
+            )
+        )
+
+    async def run(self) -> int:
+        """Serves until a signal stops it, and returns the exit status."""
+        config, loop = self._config, asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._begin_reload)
+        sockets = listeners(config.host, config.port, "--port")
+        try:
+            rpc = await self._start_grpc()
+        except BaseException:
+            for made in sockets:
+                made.close()
+            raise
+        listening = loop.create_task(self._http.serve(sockets))
+        stop = loop.create_task(self._stopping.wait())
+        loading = loop.create_task(
+            self._repository.configure(config.models, config.groups)
+        )
+        status = 0
+        try:
+            # While models load only health is answered.
+            await asyncio.wait(
+                [loading, stop, listening], return_when=asyncio.FIRST_COMPLETED
+            )
+            if loading.done() and not self._stopping.is_set():
+                faults = loading.result()
+                for fault in faults:
+                    _log.error("%s", fault)
+                if faults:
+                    status = 1
+                else:
+                    settle()
+                    await self._announce(sockets, listening)
+                    await asyncio.wait(
+                        [stop, listening], return_when=asyncio.FIRST_COMPLETED
+                    )
+        finally:
+            loading.cancel()
+            stop.cancel()
+            if not await self._stop(listening, rpc):
+                status = 1
+        return status
+
+    async def _start_grpc(self) -> Any:
+        """Starts gRPC, if the configuration has a port for it."""
+        config = self._config
+        if config.grpc_port < 0:
+            return None
+        # grpcio does not say why it cannot listen.
+        for made in listeners(config.host, config.grpc_port, "--grpc-port"):
+            made.close()
+        rpc, port = await start_grpc(
+            self._front,
+            f"{config.host}:{config.grpc_port}",
+            certificate=self._certificate,
+        )
+        _log.info("gRPC at %s:%d", config.host, port)
+        return rpc
+
+    async def _announce(
+        self, sockets: list[socket.socket], listening: asyncio.Task[None]
+    ) -> None:
+        """Logs where the models are served, once they are."""
+        while not self._http.started and not listening.done():
+            await asyncio.sleep(0.01)
+        if self._http.started:
+            kind = "https" if self._config.tls_cert else "http"
+            port = sockets[0].getsockname()[1]
+            names = ", ".join((*self._repository.configs, *self._repository.groups))
+            _log.info("%s at %s://%s:%d", names, kind, self._config.host, port)
+
+    async def _stop(self, listening: asyncio.Task[None], rpc: Any) -> bool:
+        """Answers what there is, ends all, and returns whether HTTP had started."""
+        started = True
+        if self._stopping.is_set():
+            _log.info("draining")
+        self._http.should_exit = True
+        # uvicorn exits the process itself if it cannot listen.
+        with contextlib.suppress(SystemExit, asyncio.CancelledError):
+            await listening
+            started = self._http.started
+        if rpc is not None:
+            await rpc.stop(30)
+        for task in self._reloads:
+            task.cancel()
+        await self._repository.drain()
+        if self._spans is not None:
+            await asyncio.to_thread(self._spans.shutdown)
+        return started
+
+    def _begin_reload(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def _reload(self) -> None:
+        try:
+            new = config_of(self._options)
+            faults = await self._repository.configure(new.models, new.groups)
         except ServeError as error:
             faults = [str(error)]
         for fault in faults:
@@ -327,84 +427,6 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
         if not faults:
             settle()
             _log.info("all models are loaded again")
-
-    def begin_reload() -> None:
-        task = loop.create_task(reload())
-        reloads.add(task)
-        task.add_done_callback(reloads.discard)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ending.set)
-    loop.add_signal_handler(signal.SIGHUP, begin_reload)
-
-    rpc: Any = None
-    sockets = listeners(config.host, config.port, "--port")
-    if config.grpc_port >= 0:
-        try:
-            # grpcio does not tell why it cannot listen.
-            for made in listeners(config.host, config.grpc_port, "--grpc-port"):
-                made.close()
-            rpc, port = await start_grpc(
-                repository,
-                metrics,
-                f"{config.host}:{config.grpc_port}",
-                limits=limits,
-                keys=keys,
-                control=config.control,
-                certificate=certificate,
-                tracing=tracing,
-            )
-        except BaseException:
-            for made in sockets:
-                made.close()
-            raise
-        _log.info("gRPC at %s:%d", config.host, port)
-    listening = loop.create_task(server.serve(sockets))
-    stop = loop.create_task(ending.wait())
-    loading = loop.create_task(repository.configure(config.models, config.groups))
-    status = 0
-    try:
-        # Health is answered while models load; nothing else is, before they are.
-        await asyncio.wait(
-            [loading, stop, listening], return_when=asyncio.FIRST_COMPLETED
-        )
-        if loading.done() and not ending.is_set():
-            faults = loading.result()
-            for fault in faults:
-                _log.error("%s", fault)
-            if faults:
-                status = 1
-            else:
-                settle()
-                while not server.started and not listening.done():
-                    await asyncio.sleep(0.01)
-                if server.started:
-                    kind = "https" if config.tls_cert else "http"
-                    port = sockets[0].getsockname()[1]
-                    names = ", ".join((*repository.configs, *repository.groups))
-                    _log.info("%s at %s://%s:%d", names, kind, config.host, port)
-                await asyncio.wait(
-                    [stop, listening], return_when=asyncio.FIRST_COMPLETED
-                )
-    finally:
-        loading.cancel()
-        stop.cancel()
-        if ending.is_set():
-            _log.info("draining")
-        server.should_exit = True
-        # uvicorn ends the process itself when it cannot listen.
-        with contextlib.suppress(SystemExit, asyncio.CancelledError):
-            await listening
-            if not server.started:
-                status = 1
-        if rpc is not None:
-            await rpc.stop(30)
-        for task in reloads:
-            task.cancel()
-        await repository.drain()
-        if provider is not None:
-            await asyncio.to_thread(provider.shutdown)
-    return status
 
 
 def _serve_on_ray(config: ServerConfig, address: str) -> int:

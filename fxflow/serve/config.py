@@ -30,6 +30,7 @@ from typing import Any
 from fxflow.errors import ServeError
 from fxflow.serve.containers.placement import placement_of
 from fxflow.serve.containers.replica import Source
+from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.repository import GroupConfig
 from fxflow.serve.selection import ensembles, losses
 from fxflow.serve.selection.policies import policy_named
@@ -130,6 +131,11 @@ class ServerConfig:
     log_requests: str = "all"
     traces: str = ""
     static: str = ""
+
+    def request_limits(self) -> RequestLimits:
+        """Returns what requests may be, with no client active yet."""
+        clients = ClientLimits(self.rate, self.burst)
+        return RequestLimits(self.max_body, 8 * self.max_body, clients=clients)
 
 
 #: Options that are texts with a unit.

@@ -1,8 +1,9 @@
-"""How often a client may ask: a token bucket for each.
+"""What a server accepts: sizes of requests, time for them, and requests of a client.
 
-A bucket holds `burst` tokens and gains `rate` of them a second; a request takes one.
-Clients that have a full bucket are forgotten, so that memory is bounded by the clients
-of the last `burst / rate` seconds, and by `most` at any time.
+A client's requests are limited by a token bucket, which holds `burst` tokens and gains
+`rate` of them a second; a request takes one. Clients whose bucket is full are
+forgotten, so that memory is bounded by the clients of the last `burst / rate` seconds,
+and by `most` at any time.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ class ClientLimits:
 
     Attributes:
       rate: requests a second, in the long run; 0 is no limit.
-      burst: how many at once.
-      most: clients that are remembered; the one that asked longest ago goes first.
+      burst: requests at once.
+      most: clients that are remembered; the least recently active one goes first.
 
     Example:
       >>> limits = ClientLimits(rate=2.0, burst=1)
-      >>> limits.ask("a", now=0.0), limits.ask("a", now=0.0), limits.ask("b", now=0.0)
+      >>> limits.take("a", now=0.0), limits.take("a", now=0.0), limits.take("b", 0.0)
       (0.0, 0.5, 0.0)
-      >>> limits.ask("a", now=0.5)
+      >>> limits.take("a", now=0.5)
       0.0
     """
 
@@ -33,15 +34,15 @@ class ClientLimits:
     most: int = 10_000
     _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
-    def ask(self, client: str, now: float) -> float:
+    def take(self, client: str, now: float) -> float:
         """Takes a token.
 
         Args:
-          client: who asks.
+          client: that sent the request.
           now: the time, in seconds.
 
         Returns:
-          0 if there was one, else in how many seconds there will be.
+          0 if there was one, else the seconds until there will be.
         """
         if not self.rate:
             return 0.0
@@ -56,3 +57,21 @@ class ClientLimits:
                 break
             del self._buckets[oldest]
         return wait
+
+
+@dataclass
+class RequestLimits:
+    """What a server accepts.
+
+    Attributes:
+      max_body: bytes of one request.
+      max_bodies: bytes of all requests in flight.
+      body_timeout: seconds within which a body must arrive, and within which the client
+        must read each result of a stream.
+      clients: the rate of each client's requests.
+    """
+
+    max_body: int = 64 << 20
+    max_bodies: int = 512 << 20
+    body_timeout: float = 10.0
+    clients: ClientLimits = field(default_factory=ClientLimits)

@@ -23,9 +23,9 @@ from typing import Any
 
 from fxflow.errors import ServeError
 from fxflow.serve.config import ServerConfig, read_config, read_keys, server_config
-from fxflow.serve.limits import ClientLimits
 from fxflow.serve.metrics import ROWS, SECONDS, Metrics
-from fxflow.serve.protocol.http import Limits, application
+from fxflow.serve.protocol.front import Front
+from fxflow.serve.protocol.http import application
 from fxflow.serve.repository import Repository
 from fxflow.serve.service import (
     Answer,
@@ -223,8 +223,8 @@ def _answer(found: tuple[Any, ...]) -> Answer:
     return Answer(*found)
 
 
-class Front:
-    """What Ray runs in front of the models: the protocol over HTTP.
+class Ingress:
+    """The deployment in front of the models: the protocol over HTTP.
 
     Args:
       config: how it listens is Ray's matter; the rest is as without Ray.
@@ -248,21 +248,14 @@ class Front:
         repository = Repository(config.models, metrics, remote)
         if faults := await repository.configure(config.models, config.groups):
             raise ServeError("; ".join(faults))
-        limits = Limits(
-            max_body=config.max_body,
-            max_bodies=8 * config.max_body,
-            clients=ClientLimits(config.rate, config.burst),
-        )
-        tracing = Tracing(exporting(config.traces)[1] if config.traces else None)
-        app = application(
+        front = Front(
             repository,
             metrics,
-            limits=limits,
+            limits=config.request_limits(),
             keys=self._keys,
-            tracing=tracing,
-            static=config.static,
+            tracing=Tracing(exporting(config.traces)[1] if config.traces else None),
         )
-        return _response(app)
+        return _response(application(front, config.static))
 
     async def check_health(self) -> None:
         """Waits for the models, once; Ray then sends requests."""
@@ -332,10 +325,10 @@ def ray_application(config: ServerConfig) -> Any:
         except (TypeError, ValueError) as error:
             raise ServeError(f"models.{model.name}.ray: {error}") from None
         handles[model.name] = deployment.bind(model)
-    front = serve.deployment(Front).options(
+    ingress = serve.deployment(Ingress).options(
         name="fxflow", max_ongoing_requests=_ONGOING
     )
-    return front.bind(config, read_keys(config.keys), handles)
+    return ingress.bind(config, read_keys(config.keys), handles)
 
 
 def build(arguments: Mapping[str, str]) -> Any:

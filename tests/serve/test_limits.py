@@ -8,7 +8,7 @@ from fxflow.serve.limits import ClientLimits
 
 
 def test_no_limit() -> None:
-    assert not any(ClientLimits().ask("a", 0.0) for _ in range(100))
+    assert not any(ClientLimits().take("a", 0.0) for _ in range(100))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -17,7 +17,7 @@ def test_rate_and_burst(seed: int) -> None:
     limits = ClientLimits(rate=10.0, burst=5)
     now, taken = 0.0, 0
     while now < 20.0:
-        wait = limits.ask("a", now)
+        wait = limits.take("a", now)
         assert 0 <= wait <= 0.1 + 1e-9
         taken += not wait
         assert taken <= 5 + 10 * now + 1e-6
@@ -27,14 +27,14 @@ def test_rate_and_burst(seed: int) -> None:
 
 def test_who_waits_as_told_is_served() -> None:
     limits = ClientLimits(rate=2.0)
-    assert limits.ask("a", 0.0) == 0
-    assert limits.ask("a", limits.ask("a", 0.1) + 0.1 + 1e-9) == 0
+    assert limits.take("a", 0.0) == 0
+    assert limits.take("a", limits.take("a", 0.1) + 0.1 + 1e-9) == 0
 
 
 def test_memory_is_bounded() -> None:
     limits = ClientLimits(rate=1.0, burst=1, most=100)
     for number in range(1000):
-        limits.ask(str(number), number * 1e-4)
+        limits.take(str(number), number * 1e-4)
     assert len(limits._buckets) == 100
-    limits.ask("late", 10.0)
+    limits.take("late", 10.0)
     assert len(limits._buckets) == 1

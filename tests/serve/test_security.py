@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from fxflow.errors import ServeError
-from fxflow.serve.protocol.http import key_checker
+from fxflow.serve.protocol.front import key_checker
 from fxflow.serve.protocol.tensors import parse_infer, parse_plain
 from fxflow.serve.signatures import Signature, TensorSpec, from_bytes
 

@@ -1,8 +1,8 @@
-"""A request for a prediction and its answer, without a framework between.
+"""HTTP requests and replies on plain ASGI, without a framework's.
 
-Routing, request and response of a framework take several times what a small model does.
-So the routes of predictions are found here and handled with what ASGI itself gives; to
-a handler an `Exchange` looks as Starlette's request does, a `Reply` as its response.
+The routing, request and response of a framework take several times as long as a small
+model. So the routes of predictions are found here, and all handlers work with what ASGI
+itself provides.
 """
 
 from __future__ import annotations
@@ -11,49 +11,59 @@ import asyncio
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-_APART: AbstractContextManager[None] = nullcontext()
+if TYPE_CHECKING:
+    from fxflow.serve.protocol.front import Report
+
+_UNJOINED: AbstractContextManager[None] = nullcontext()
 _MODELS, _PREDICT = "/v2/models/", "/predict/"
-_KINDS = frozenset({"infer", "generate", "generate_stream"})
+_KINDS = ("infer", "generate", "generate_stream")
+#: Kind of prediction → its route, without a version.
+PREDICTION_ROUTES = {kind: f"{_MODELS}{{model}}/{kind}" for kind in _KINDS} | {
+    "predict": f"{_PREDICT}{{model}}"
+}
 
 
-class _Gone(Exception):
-    """The client went away before its request or its answer was complete."""
+class ClientDisconnect(Exception):
+    """The client disconnected before its request or its reply was complete."""
 
 
 class Exchange:
     """A request.
 
     Args:
-      scope: as ASGI has it.
-      receive: gives parts of the body.
-      send: takes parts of the answer.
-      path_params: what the route's path names.
-      sought: what answers to it, or the error that refuses it.
+      scope: ASGI's.
+      receive: returns parts of the body.
+      send: sends parts of the reply.
+      path_params: the parameters in the route's path.
+      target: the model that it asks, or the error that refuses it unread.
 
     Attributes:
-      scope, receive, send, sought: as above.
+      scope, receive, send, path_params, target: as above.
       method: such as ``POST``.
-      headers: by name in lower case; of several of one name the first.
-      path_params: what the route's path names.
-      state: for handlers.
+      path: of the URL.
+      headers: by name in lower case; the first of several with one name.
+      held: bytes of its body that count as in flight.
+      report: of what becomes of it.
     """
 
     headers: dict[str, str]
+    held: int
+    method: str
+    path: str
     path_params: dict[str, str]
     receive: Callable[[], Awaitable[Any]]
+    report: Report
     scope: dict[str, Any]
     send: Callable[[Any], Awaitable[None]]
-    sought: Any
-    state: SimpleNamespace
+    target: Any
 
     # fmt: off
     __slots__ = (
-        "headers", "method", "path_params", "receive", "scope", "send", "sought",
-        "state",
+        "headers", "held", "method", "path", "path_params", "receive", "report",
+        "scope", "send", "target",
     )
     # fmt: on
 
@@ -63,13 +73,13 @@ class Exchange:
         receive: Callable[[], Awaitable[Any]],
         send: Callable[[Any], Awaitable[None]],
         path_params: dict[str, str],
-        sought: Any = None,
+        target: Any = None,
     ) -> None:
-        self.sought = sought
+        self.target = target
         self.scope, self.receive, self.send = scope, receive, send
-        self.method: str = scope["method"]
+        self.method, self.path = scope["method"], scope["path"]
         self.path_params = path_params
-        self.state = SimpleNamespace()
+        self.held = 0
         self.headers = {
             name.decode("latin-1"): value.decode("latin-1")
             for name, value in reversed(scope["headers"])
@@ -77,40 +87,47 @@ class Exchange:
 
     @property
     def query_params(self) -> dict[str, str]:
-        """What follows the path, by name; of several of one name the last."""
+        """The query's parameters by name; the last of several with one name."""
         text = self.scope["query_string"]
         return dict(parse_qsl(text.decode("latin-1"))) if text else {}
 
 
 class Reply:
-    """An answer with a body that is complete.
+    """A reply whose body is complete.
 
     Args:
       body: its bytes.
       media_type: of the body.
-      headers: more of them.
+      headers: in addition to the type and the length.
+      status: HTTP's.
 
     Attributes:
-      status_code: of HTTP.
-      headers: may be added to until it is sent.
+      status: as above.
+      headers: may be extended until it is sent.
     """
 
     headers: dict[str, str]
-    status_code: int
+    status: int
 
-    __slots__ = ("_body", "_media_type", "headers", "status_code")
+    __slots__ = ("_body", "_media_type", "headers", "status")
 
-    def __init__(self, body: bytes, media_type: str, headers: dict[str, str]) -> None:
-        self.status_code = 200
-        self.headers = headers
+    def __init__(
+        self,
+        body: bytes,
+        media_type: str,
+        headers: dict[str, str] | None = None,
+        status: int = 200,
+    ) -> None:
+        self.status = status
+        self.headers = {} if headers is None else headers
         self._body = body
         self._media_type = media_type
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends it."""
         own = {"content-type": self._media_type, "content-length": str(len(self._body))}
-        with scope.get("fxflow.joined", _APART):
-            await send(_start(self.status_code, own | self.headers))
+        with scope.get("fxflow.joined", _UNJOINED):
+            await send(_start(self.status, own | self.headers))
             await send({"type": "http.response.body", "body": self._body})
 
 
@@ -128,24 +145,24 @@ def _start(status: int, headers: dict[str, str]) -> dict[str, Any]:
 
 
 class Events:
-    """An answer of server-sent events, each sent when it is there.
+    """A reply of server-sent events, each sent as soon as it is available.
 
     Args:
       request: that it answers, whose body was read.
-      parts: texts of events; the first may raise instead, then nothing is sent.
-      patience: seconds in which the client has to read an event.
+      parts: texts of events; if the first raises instead, nothing is sent.
+      patience: seconds within which the client must read an event.
 
     Attributes:
-      status_code: of HTTP, or what went wrong after it was sent.
-      words: what that was; empty: nothing.
-      headers: may be added to until there is a first event.
+      status: HTTP's; after a failure that of the error, although 200 was sent.
+      error: what failed after the status was sent; empty: nothing.
+      headers: may be extended until there is a first event.
     """
 
     def __init__(
         self, request: Exchange, parts: AsyncGenerator[bytes, None], patience: float
     ) -> None:
-        self.status_code = 200
-        self.words = ""
+        self.status = 200
+        self.error = ""
         self.headers = {
             "Content-Type": "text/event-stream; charset=utf-8",
             "Cache-Control": "no-store",
@@ -154,18 +171,18 @@ class Events:
         self._begun = False
 
     async def run(self) -> None:
-        """Sends them; ends early, and closes `parts`, if the client goes away."""
+        """Sends them; ends early, and closes `parts`, if the client disconnects."""
         try:
-            with _Attended(self._request.receive):
+            with _Connected(self._request.receive):
                 async with aclosing(self._parts) as parts:
                     async for part in parts:
                         await self._put(part, more=True)
             await self._put(b"", more=False)
-        except _Gone:
-            self.status_code, self.words = 499, "the client went away"
+        except ClientDisconnect:
+            self.status, self.error = 499, "the client disconnected"
         except TimeoutError:
-            self.status_code = 408
-            self.words = f"the client did not read within {self._patience:g} s"
+            self.status = 408
+            self.error = f"the client did not read within {self._patience:g} s"
 
     async def _put(self, part: bytes, *, more: bool) -> None:
         send = self._request.send
@@ -177,38 +194,42 @@ class Events:
             await send({**body, "more_body": more})
 
 
-class _Attended:
-    """Ends a block when the client goes away.
+class _Connected:
+    """Ends a block when the client disconnects.
 
     Args:
       receive: of a request whose body was read.
 
     Raises:
-      _Gone: it went away.
+      ClientDisconnect: it disconnected.
     """
 
     def __init__(self, receive: Callable[[], Awaitable[Any]]) -> None:
         self._receive = receive
-        self._gone = False
+        self._disconnected = False
 
     def __enter__(self) -> None:
         self._task: Any = asyncio.current_task()
-        self._watch = asyncio.get_running_loop().create_task(self._look())
+        self._watcher = asyncio.get_running_loop().create_task(self._watch())
 
-    async def _look(self) -> None:
+    async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._gone = True
+        self._disconnected = True
         self._task.cancel()
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self._watch.cancel()
-        if self._gone and not self._task.uncancel() and kind is asyncio.CancelledError:
-            raise _Gone from error
+        self._watcher.cancel()
+        if (
+            self._disconnected
+            and not self._task.uncancel()
+            and kind is asyncio.CancelledError
+        ):
+            raise ClientDisconnect from error
 
 
 class Within:
-    """Bounds what a block may take, as `asyncio.timeout` does in twice the time.
+    """Bounds the time of a block, at half the cost of `asyncio.timeout`.
 
     Args:
       seconds: after which the task is cancelled.
@@ -234,12 +255,12 @@ class Within:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self._timer.cancel()
-        # Somebody else may have cancelled the task as well, who is not to be denied.
+        # A cancellation that came from elsewhere as well must not be swallowed.
         if self._over and not self._task.uncancel() and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
 
-def found(path: str) -> tuple[str, dict[str, str]] | None:
+def prediction_route(path: str) -> tuple[str, dict[str, str]] | None:
     """Returns which prediction a path asks for.
 
     Args:
@@ -250,9 +271,9 @@ def found(path: str) -> tuple[str, dict[str, str]] | None:
       name, and its version if the path has one; None for other routes.
 
     Example:
-      >>> found("/v2/models/digits/versions/1/infer")
+      >>> prediction_route("/v2/models/digits/versions/1/infer")
       ('infer', {'model': 'digits', 'version': '1'})
-      >>> found("/predict/digits"), found("/v2/models/digits")
+      >>> prediction_route("/predict/digits"), prediction_route("/v2/models/digits")
       (('predict', {'model': 'digits'}), None)
     """
     if path.startswith(_MODELS):

@@ -1,7 +1,7 @@
 """The protocol over gRPC: `inference.GRPCInferenceService`, which grpcio runs.
 
-Errors have gRPC's codes for HTTP's, and the same words. A client's own deadline, which
-gRPC tells, is the request's.
+Errors have gRPC's codes for HTTP's statuses, and the same texts. The deadline of a
+client's call is that of its request.
 """
 
 from __future__ import annotations
@@ -9,25 +9,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import secrets
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fxflow._version import __version__
 from fxflow.errors import ServeError
-from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol import triton
-from fxflow.serve.protocol.http import EXTENSIONS, Limits, key_checker, log_request
+from fxflow.serve.protocol.front import (
+    DISCONNECTED,
+    FAILED,
+    Front,
+    Report,
+    retry_after,
+)
 from fxflow.serve.protocol.messages import SERVICE, classes
-from fxflow.serve.protocol.tensors import bad, provenance_parameters, scheduling
-from fxflow.serve.repository import Repository
-from fxflow.serve.service import Answer, Origin, answers
+from fxflow.serve.protocol.tensors import (
+    InferRequest,
+    bad,
+    check_output,
+    provenance_parameters,
+    scheduling,
+)
+from fxflow.serve.service import Answer
 from fxflow.serve.signatures import DATATYPES, Signature, from_bytes, to_bytes
-from fxflow.serve.telemetry import Span, Tracing
 
 _log = logging.getLogger("fxflow.serve")
 #: HTTP's status → the name of gRPC's.
@@ -113,11 +120,13 @@ def _typed(contents: Any, datatype: str, shape: tuple[int, ...]) -> Array:
         bad(f"an element is out of the range of {datatype}")
 
 
-#: Parameters of Triton's for streams: of an answer, whether it is the request's last;
-#: of a request, whether an answer without outputs is to say so where the last result
-#: could not, because nobody knew that it was the last.
+#: Triton's parameters for streams: of an answer, whether it is the last one of its
+#: request; of a request, whether an answer without outputs is to say so if the last
+#: result could not, because it was not known to be the last.
 _FINAL = "triton_final_response"
 _EMPTY_FINAL = "triton_enable_empty_final_response"
+#: Methods that need no API key.
+_OPEN = ("ServerLive", "ServerReady")
 
 
 def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,201 +138,222 @@ def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-async def start_grpc(
-    repository: Repository,
-    metrics: Metrics,
-    address: str,
-    *,
-    limits: Limits | None = None,
-    keys: Mapping[str, str] | None = None,
-    control: bool = False,
-    certificate: tuple[bytes, bytes] | None = None,
-    tracing: Tracing | None = None,
-) -> tuple[Any, int]:
-    """Starts to serve gRPC in the running event loop.
+def _code_of(status: int) -> str:
+    return "OK" if status == 200 else _CODES.get(status, "INTERNAL")
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call of a method, or one request of a stream.
+
+    Attributes:
+      request: its message.
+      context: grpcio's.
+      client: that sent it.
+    """
+
+    request: Any
+    context: Any
+    client: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return _headers(self.context)
+
+
+def _headers(context: Any) -> dict[str, str]:
+    return {name: str(v) for name, v in context.invocation_metadata() or ()}
+
+
+class _Methods:
+    """The methods of the gRPC service.
 
     Args:
-      repository: the models.
-      metrics: what is counted.
-      address: such as ``127.0.0.1:8001``; port 0 is any free one.
-      limits: what is taken in.
-      keys: client → API key; empty: anybody may ask.
-      control: whether models can be loaded and unloaded by requests.
-      certificate: key and certificate in PEM; None: no TLS.
-      tracing: makes the spans of requests.
-
-    Returns:
-      grpcio's server, and the port.
-
-    Raises:
-      ServeError: grpcio is not installed, or the address cannot be listened at.
+      front: what it serves.
+      grpc: the module.
     """
-    try:
-        import grpc
-    except ImportError:
-        raise ServeError("gRPC needs grpcio: pip install 'fxflow[serve]'") from None
-    messages = classes()
-    bounds = limits or Limits()
-    client_of = key_checker(keys or {})
-    spans = tracing or Tracing()
 
-    def said(context: Any) -> dict[str, str]:
-        return {name: str(v) for name, v in context.invocation_metadata() or ()}
+    def __init__(self, front: Front, grpc: Any) -> None:
+        self._front, self._grpc = front, grpc
+        self._repository = front.repository
+        self._messages = classes()
 
-    def client_name(context: Any) -> str:
-        given = said(context)
-        client: str = context.peer().rpartition(":")[0]
-        if keys:
-            kind, _, token = given.get("authorization", "").partition(" ")
-            key = token.strip() if kind.lower() == "bearer" else given.get("x-api-key")
-            name = client_of(key or "")
-            if name is None:
-                raise ServeError("an API key is needed: authorization: Bearer KEY", 401)
-            client = name
-        return client
+    def handlers(self) -> dict[str, Any]:
+        """Returns grpcio's handlers by the methods' names."""
+        methods: dict[str, Callable[[_Call], Awaitable[Any]]] = {
+            "ServerLive": self._live,
+            "ServerReady": self._ready,
+            "ModelReady": self._model_ready,
+            "ServerMetadata": self._server,
+            "ModelMetadata": self._model,
+            "ModelConfig": self._config,
+            "ModelStatistics": self._statistics,
+            "ModelInfer": self._infer,
+            "RepositoryIndex": self._index,
+            "RepositoryModelLoad": self._load,
+            "RepositoryModelUnload": self._unload,
+        }
+        made = {
+            name: self._grpc.unary_unary_rpc_method_handler(
+                self._guarded(method, name),
+                response_serializer=lambda message: message.SerializeToString(),
+            )
+            for name, method in methods.items()
+        }
+        made["ModelStreamInfer"] = self._grpc.stream_stream_rpc_method_handler(
+            self._stream,
+            response_serializer=lambda message: message.SerializeToString(),
+        )
+        return made
 
-    def admit(context: Any) -> None:
-        client = client_name(context)
-        wait = bounds.clients.ask(client, time.monotonic())
-        if wait:
-            raise ServeError(f"client {client!r} asks too often", 429, wait)
-
-    async def refuse(context: Any, error: ServeError) -> None:
-        if error.retry_after:
-            seconds = str(max(1, math.ceil(error.retry_after)))
-            context.set_trailing_metadata((("retry-after", seconds),))
-        code = getattr(grpc.StatusCode, _CODES.get(error.status, "INTERNAL"))
-        await context.abort(code, str(error))
-
-    def guarded(handler: Any, name: str) -> Any:
-        read = reader(f"{name}Request")
-
+    def _guarded(self, method: Callable[[_Call], Awaitable[Any]], name: str) -> Any:
         async def handle(data: bytes, context: Any) -> Any:
             try:
-                if name not in ("ServerLive", "ServerReady"):
-                    admit(context)
-                return await handler(read(data), context)
+                client = "" if name in _OPEN else self._admit(context)
+                with self._held(data):
+                    request = self._read(f"{name}Request", data)
+                    return await method(_Call(request, context, client))
             except ServeError as error:
                 refused = error
             except Exception:
                 _log.exception("a request failed")
-                refused = ServeError("the server failed; its log says how")
-            await refuse(context, refused)
+                refused = ServeError(FAILED)
+            await self._refuse(context, refused)
 
         return handle
 
-    def reader(kind: str) -> Callable[[bytes], Any]:
-        """Reads messages; grpcio would call one that it cannot read our failure."""
+    def _admit(self, context: Any) -> str:
+        return self._front.admit(context.peer().rpartition(":")[0], _headers(context))
 
-        def read(data: bytes) -> Any:
-            try:
-                return messages[kind].FromString(data)
-            except Exception as error:  # protobuf's own, which differ by its version
-                raise ServeError(f"the message is no {kind}: {error}", 400) from None
+    async def _refuse(self, context: Any, error: ServeError) -> None:
+        if error.retry_after:
+            context.set_trailing_metadata((("retry-after", retry_after(error)),))
+        code = getattr(self._grpc.StatusCode, _CODES.get(error.status, "INTERNAL"))
+        await context.abort(code, str(error))
 
-        return read
+    @contextmanager
+    def _held(self, data: bytes) -> Iterator[None]:
+        """Counts a message as in flight within the block."""
+        self._front.check_size(len(data))
+        self._front.hold(len(data))
+        try:
+            yield
+        finally:
+            self._front.hold(-len(data))
 
-    def made(kind: str, /, **fields: Any) -> Any:
-        return messages[kind](**fields)
+    # -- messages ----------------------------------------------------------------------
 
-    def written(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def _read(self, kind: str, data: bytes) -> Any:
+        """Reads a message; grpcio reports one that it cannot read as our failure."""
+        try:
+            return self._messages[kind].FromString(data)
+        except Exception as error:  # protobuf's own, which differ by its version
+            raise ServeError(f"the message is not a {kind}: {error}", 400) from None
+
+    def _made(self, kind: str, /, **fields: Any) -> Any:
+        return self._messages[kind](**fields)
+
+    def _parsed(self, kind: str, fields: Mapping[str, Any]) -> Any:
+        """The message that has nested fields with their JSON names."""
+        from google.protobuf import json_format
+
+        return json_format.ParseDict(fields, self._made(kind))
+
+    def _written(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
         for name, value in parameters.items():
             kind = "string_param" if isinstance(value, str) else "double_param"
             if isinstance(value, bool):
                 kind = "bool_param"
-            found[name] = made("InferParameter", **{kind: value})
+            found[name] = self._made("InferParameter", **{kind: value})
         return found
 
-    # -- calls -------------------------------------------------------------------------
+    # -- metadata and models -----------------------------------------------------------
 
-    async def live(request: Any, context: Any) -> Any:
-        return made("ServerLiveResponse", live=True)
+    async def _live(self, call: _Call) -> Any:
+        return self._made("ServerLiveResponse", live=True)
 
-    async def ready(request: Any, context: Any) -> Any:
-        return made("ServerReadyResponse", ready=repository.ready)
+    async def _ready(self, call: _Call) -> Any:
+        return self._made("ServerReadyResponse", ready=self._repository.ready)
 
-    async def model_ready(request: Any, context: Any) -> Any:
-        up = repository.get(request.name, request.version).ready
-        return made("ModelReadyResponse", ready=up)
+    async def _model_ready(self, call: _Call) -> Any:
+        up = self._repository.get(call.request.name, call.request.version).ready
+        return self._made("ModelReadyResponse", ready=up)
 
-    async def server(request: Any, context: Any) -> Any:
-        return made(
-            "ServerMetadataResponse",
-            name="fxflow",
-            version=__version__,
-            extensions=EXTENSIONS,
-        )
+    async def _server(self, call: _Call) -> Any:
+        return self._made("ServerMetadataResponse", **self._front.describe())
 
-    async def model(request: Any, context: Any) -> Any:
-        service = repository.get(request.name, request.version)
-        inputs, outputs = (
-            [
-                made("ModelMetadataResponse.TensorMetadata", **spec.metadata())
-                for spec in specs
-            ]
-            for specs in (service.signature.inputs, service.signature.outputs)
-        )
-        return made(
-            "ModelMetadataResponse",
-            name=service.config.name,
-            versions=service.versions,
-            platform="fxflow",
-            inputs=inputs,
-            outputs=outputs,
-        )
+    async def _model(self, call: _Call) -> Any:
+        given = call.request.name, call.request.version
+        return self._parsed("ModelMetadataResponse", self._front.describe_model(*given))
 
-    def parsed(kind: str, fields: Mapping[str, Any]) -> Any:
-        from google.protobuf import json_format
+    async def _config(self, call: _Call) -> Any:
+        given = call.request.name, call.request.version
+        config = triton.model_config(self._repository, *given)
+        return self._parsed("ModelConfigResponse", {"config": config})
 
-        return json_format.ParseDict(fields, made(kind))
+    async def _statistics(self, call: _Call) -> Any:
+        given = call.request.name, call.request.version
+        counted = triton.statistics(self._repository, self._front.metrics, *given)
+        return self._parsed("ModelStatisticsResponse", counted)
 
-    async def config(request: Any, context: Any) -> Any:
-        found = triton.model_config(repository, request.name, request.version)
-        return parsed("ModelConfigResponse", {"config": found})
+    async def _index(self, call: _Call) -> Any:
+        models = self._front.index(ready=call.request.ready)
+        return self._parsed("RepositoryIndexResponse", {"models": models})
 
-    async def statistics(request: Any, context: Any) -> Any:
-        given = request.name, request.version
-        found = triton.statistics(repository, metrics, *given)
-        return parsed("ModelStatisticsResponse", found)
+    async def _load(self, call: _Call) -> Any:
+        self._front.check_control()
+        await self._repository.load(call.request.model_name)
+        return self._made("RepositoryModelLoadResponse")
 
-    def asked(request: Any, context: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-        """What a request is for, its arguments for `submit`, and its parameters."""
-        service = repository.get(request.model_name, request.model_version)
-        arrays, rows = inputs_of(request, service.signature)
-        known = {spec.name for spec in service.signature.outputs}
-        wanted = {output.name for output in request.outputs}
-        if unknown := wanted - known:
-            bad(f"the model has no output {min(unknown)!r}: it has {sorted(known)}")
+    async def _unload(self, call: _Call) -> Any:
+        self._front.check_control()
+        await self._repository.unload(call.request.model_name)
+        return self._made("RepositoryModelUnloadResponse")
+
+    # -- predictions -------------------------------------------------------------------
+
+    def _asked(self, call: _Call) -> tuple[Any, InferRequest, dict[str, Any]]:
+        """The model that a request asks, what it asks, and its parameters."""
+        request = call.request
+        served = self._repository.get(request.model_name, request.model_version)
+        arrays, rows = inputs_of(request, served.signature)
+        for output in request.outputs:
+            check_output(output.name, served.signature)
         parameters = _parameters(request.parameters)
         priority, timeout = scheduling(parameters)
-        context_name = parameters.get("context", "")
-        if not isinstance(context_name, str):
-            bad(f"'context' must be a string, got {context_name!r}")
-        left = context.time_remaining()
+        context = parameters.get("context", "")
+        if not isinstance(context, str):
+            bad(f"'context' must be a string, got {context!r}")
+        left = call.context.time_remaining()
         if left is not None:
             timeout = max(1e-3, min(timeout or left, left))
-        arguments = {
-            "inputs": arrays,
-            "rows": rows,
-            "priority": priority,
-            "timeout": timeout,
-            "origin": Origin(request.id, client_name(context), context_name),
-        }
-        return service, arguments, parameters
+        asked = InferRequest(
+            arrays,
+            rows,
+            request.id,
+            outputs=dict.fromkeys((output.name for output in request.outputs), True),
+            priority=priority,
+            timeout=timeout,
+            context=context,
+        )
+        return served, asked, parameters
 
-    def response(
-        request: Any, service: Any, found: Answer, **parameters: str | float | bool
+    def _response(
+        self,
+        served: Any,
+        asked: InferRequest,
+        answer: Answer,
+        **parameters: str | float | bool,
     ) -> Any:
-        of = found.provenance
+        of = answer.provenance
         outputs, raw = [], []
-        wanted = {output.name for output in request.outputs}
-        for spec in service.signature.outputs:
-            if wanted and spec.name not in wanted:
+        for spec in served.signature.outputs:
+            if asked.outputs and spec.name not in asked.outputs:
                 continue
-            array = found.outputs[spec.name]
+            array = answer.outputs[spec.name]
             outputs.append(
-                made(
+                self._made(
                     "ModelInferResponse.InferOutputTensor",
                     name=spec.name,
                     datatype=spec.datatype,
@@ -331,187 +361,139 @@ async def start_grpc(
                 )
             )
             raw.append(to_bytes(np.ascontiguousarray(array)))
-        return made(
+        return self._made(
             "ModelInferResponse",
-            model_name=service.config.name,
-            model_version=service.versions[0] if of is None else of.version,
-            id=request.id if of is None else of.id,
-            parameters=written(
+            model_name=served.config.name,
+            model_version=served.versions[0] if of is None else of.version,
+            id=asked.id if of is None else of.id,
+            parameters=self._written(
                 ({} if of is None else provenance_parameters(of)) | parameters
             ),
             outputs=outputs,
             raw_output_contents=raw,
         )
 
-    @asynccontextmanager
-    async def accounted(request: Any, context: Any, method: str) -> AsyncIterator[Span]:
-        """Counts, traces and logs a request for a prediction."""
-        begun, status, words = time.monotonic(), 500, "the server failed"
-        given = said(context)
-        name = given.get("x-request-id", "")[:128] or request.id or secrets.token_hex(8)
-        model = request.model_name if request.model_name in repository else ""
-        version = repository.version(model) if model else ""
-        with spans.request(
+    @contextmanager
+    def _reported(self, call: _Call, method: str) -> Iterator[Report]:
+        """Reports a request for a prediction at the end of the block."""
+        front, headers = self._front, call.headers
+        report = Report(
+            front.request_id(headers.get("x-request-id", "") or call.request.id),
+            method,
+            call.request.model_name,
+            client=call.client,
+            error=FAILED,
+        )
+        with front.tracing.request(
             f"{SERVICE}/{method}",
-            given,
+            headers,
             rpc__system="grpc",
-            fxflow__request_id=name,
-            fxflow__model=model,
-            fxflow__version=version,
-        ) as span:
+            fxflow__request_id=report.id,
+        ) as report.span:
             try:
-                yield span
-                status, words = 200, ""
+                yield report
+                report.status, report.error = 200, ""
             except ServeError as error:
-                status, words = error.status, str(error)
+                report.status, report.error = error.status, str(error)
                 raise
             except asyncio.CancelledError:
-                status, words = 499, "the client went away"
+                report.status, report.error = 499, DISCONNECTED
                 raise
             finally:
-                seconds = time.monotonic() - begun
-                if model:
-                    metrics.request(model, status, seconds)
-                code = "OK" if status == 200 else _CODES.get(status, "INTERNAL")
-                span.set(rpc__grpc__status=code)
-                if words:
-                    span.failed(status, words)
-                log_request(
-                    {
-                        "id": name,
-                        "method": method,
-                        "status": code,
-                        "seconds": round(seconds, 6),
-                        "client": context.peer(),
-                        "model": model,
-                        "version": version,
-                        "trace": span.trace,
-                        "error": words,
-                    },
-                    status,
-                )
+                code = _code_of(report.status)
+                report.span.set(rpc__grpc__status=code)
+                front.report(report, predicts=True, status=code)
 
-    async def infer(request: Any, context: Any) -> Any:
-        async with accounted(request, context, "ModelInfer") as span:
-            service, arguments, _ = asked(request, context)
-            found = await service.submit(**arguments)
-            span.answered(found)
-            return response(request, service, found)
+    async def _infer(self, call: _Call) -> Any:
+        with self._reported(call, "ModelInfer") as report:
+            served, asked, _ = self._asked(call)
+            answer = await self._front.answer(served, asked, report)
+            return self._response(served, asked, answer)
 
-    async def stream(requests: Any, context: Any) -> None:
+    async def _stream(self, requests: Any, context: Any) -> None:
         try:
-            admit(context)
-        except ServeError as error:
-            await refuse(context, error)
-        read = reader("ModelInferRequest")
-
-        async def put(**fields: Any) -> None:
-            try:
-                async with asyncio.timeout(bounds.body_timeout):
-                    await context.write(made("ModelStreamInferResponse", **fields))
-            except TimeoutError:
-                words = f"no answer was read within {bounds.body_timeout:g} s"
-                raise ServeError(words, 408) from None
-
-        def empty(request: Any) -> Any:
-            """The end of a request's answers."""
-            return made(
-                "ModelInferResponse",
-                model_name=request.model_name,
-                model_version=request.model_version,
-                id=request.id,
-                parameters=written({_FINAL: True}),
-            )
-
-        async def answer(request: Any, span: Span) -> None:
-            service, arguments, parameters = asked(request, context)
-            ends = parameters.get(_EMPTY_FINAL, False)
-            if not isinstance(ends, bool):
-                bad(f"{_EMPTY_FINAL!r} must be a bool_param, got {ends!r}")
-            streamed, count = service.signature.streamed, 0
-            try:
-                async with aclosing(answers(service, **arguments)) as results:
-                    async for found in results:
-                        count += 1
-                        final = {_FINAL: not streamed}
-                        await put(
-                            infer_response=response(request, service, found, **final)
-                        )
-            finally:
-                if count:
-                    span.answered(found)
-                    span.set(fxflow__results=count)
-            if ends and streamed:
-                await put(infer_response=empty(request))
-
-        async def answered(data: bytes) -> None:
-            request = made("ModelInferRequest")
-            try:
-                request = read(data)
-                async with accounted(request, context, "ModelStreamInfer") as span:
-                    await answer(request, span)
-            except ServeError as error:
-                if error.status == 408:
-                    raise
-                # One request's error is not the end of the others.
-                await put(error_message=str(error), infer_response=empty(request))
-
-        try:
+            client = self._admit(context)
             async for data in requests:
-                await answered(data)
-        except ServeError as error:  # which will be read when what was sent is
-            await refuse(context, error)
+                await self._answer_one(data, context, client)
+        except ServeError as error:
+            await self._refuse(context, error)
 
-    async def index(request: Any, context: Any) -> Any:
-        found = [
-            made("RepositoryIndexResponse.ModelIndex", **entry)
-            for entry in repository.index()
-            if entry["state"] == "READY" or not request.ready
-        ]
-        return made("RepositoryIndexResponse", models=found)
+    async def _answer_one(self, data: bytes, context: Any, client: str) -> None:
+        """Answers one request of a stream."""
+        call = _Call(self._made("ModelInferRequest"), context, client)
+        try:
+            with self._held(data):
+                call.request = self._read("ModelInferRequest", data)
+                with self._reported(call, "ModelStreamInfer") as report:
+                    await self._put_results(call, report)
+        except ServeError as error:
+            if error.status == 408:
+                raise
+            # An error of one request does not end the others.
+            end = self._end(call.request)
+            await self._put(context, error_message=str(error), infer_response=end)
 
-    def changing(change: Callable[[str], Any], reply: str) -> Any:
-        async def handle(request: Any, context: Any) -> Any:
-            if not control:
-                raise ServeError("this server's models are not loaded by requests", 403)
-            await change(request.model_name)
-            return made(reply)
+    async def _put_results(self, call: _Call, report: Report) -> None:
+        served, asked, parameters = self._asked(call)
+        ends = parameters.get(_EMPTY_FINAL, False)
+        if not isinstance(ends, bool):
+            bad(f"{_EMPTY_FINAL!r} must be a bool_param, got {ends!r}")
+        streamed = served.signature.streamed
+        async with aclosing(self._front.answers(served, asked, report)) as results:
+            async for answer in results:
+                final = {_FINAL: not streamed}
+                response = self._response(served, asked, answer, **final)
+                await self._put(call.context, infer_response=response)
+        if ends and streamed:
+            await self._put(call.context, infer_response=self._end(call.request))
 
-        return handle
-
-    calls = {
-        "ServerLive": live,
-        "ServerReady": ready,
-        "ModelReady": model_ready,
-        "ServerMetadata": server,
-        "ModelMetadata": model,
-        "ModelConfig": config,
-        "ModelStatistics": statistics,
-        "ModelInfer": infer,
-        "RepositoryIndex": index,
-        "RepositoryModelLoad": changing(repository.load, "RepositoryModelLoadResponse"),
-        "RepositoryModelUnload": changing(
-            repository.unload, "RepositoryModelUnloadResponse"
-        ),
-    }
-    handlers = {
-        name: grpc.unary_unary_rpc_method_handler(
-            guarded(handler, name),
-            response_serializer=lambda message: message.SerializeToString(),
+    def _end(self, request: Any) -> Any:
+        """The end of the answers to a request."""
+        return self._made(
+            "ModelInferResponse",
+            model_name=request.model_name,
+            model_version=request.model_version,
+            id=request.id,
+            parameters=self._written({_FINAL: True}),
         )
-        for name, handler in calls.items()
-    }
-    handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(
-        stream,
-        response_serializer=lambda message: message.SerializeToString(),
-    )
+
+    async def _put(self, context: Any, **fields: Any) -> None:
+        seconds = self._front.limits.body_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                await context.write(self._made("ModelStreamInferResponse", **fields))
+        except TimeoutError:
+            raise ServeError(f"no answer was read within {seconds:g} s", 408) from None
+
+
+async def start_grpc(
+    front: Front, address: str, *, certificate: tuple[bytes, bytes] | None = None
+) -> tuple[Any, int]:
+    """Starts to serve gRPC in the running event loop.
+
+    Args:
+      front: what it serves.
+      address: such as ``127.0.0.1:8001``; port 0 is any free one.
+      certificate: key and certificate in PEM; None: no TLS.
+
+    Returns:
+      grpcio's server, and the port.
+
+    Raises:
+      ServeError: grpcio is not installed, or the address cannot be bound.
+    """
+    try:
+        import grpc
+    except ImportError:
+        raise ServeError("gRPC needs grpcio: pip install 'fxflow[serve]'") from None
     running = grpc.aio.server(
         options=[
-            ("grpc.max_receive_message_length", bounds.max_body),
+            ("grpc.max_receive_message_length", front.limits.max_body),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
         ]
     )
+    handlers = _Methods(front, grpc).handlers()
     running.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(SERVICE, handlers),)
     )

@@ -112,7 +112,7 @@ def parse_json(text: bytes | memoryview) -> Any:
         if found := _CONSTANT.search(bytes(text)):
             name = found[1].decode()
             bad(f"{name} is not JSON: send such numbers as binary data")
-        bad(f"the body is no JSON: {error}")
+        bad(f"the body is not JSON: {error}")
 
 
 def _get(value: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
@@ -233,14 +233,11 @@ def _parse_head(text: bytes, signature: Signature) -> _Head:
     parameters = _get(head, "parameters", dict, {})
     outputs: dict[str, bool] = {}
     binary = _get(parameters, "binary_data_output", bool, False)
-    known = {spec.name for spec in signature.outputs}
     for entry in _get(head, "outputs", list, []):
         if not isinstance(entry, dict):
             bad(f"an output must be an object, got {_short(entry)}")
         name = _get(entry, "name", str, "")
-        if name not in known:
-            listed = ", ".join(map(repr, sorted(known)))
-            bad(f"the model has no output {name!r}: its outputs are {listed}")
+        check_output(name, signature)
         options = _get(entry, "parameters", dict, {})
         if options.get("classification"):
             bad("'classification' is not supported: ask for the output itself")
@@ -262,6 +259,22 @@ def _parse_head(text: bytes, signature: Signature) -> _Head:
 #: that ask again and again the same ones, without an id.
 _SHORT_HEAD = 1024
 _known_head = functools.lru_cache(maxsize=512)(_parse_head)
+
+
+def check_output(name: str, signature: Signature) -> None:
+    """Checks that a model has an output.
+
+    Args:
+      name: of the output.
+      signature: of the model.
+
+    Raises:
+      ServeError: status 400; it has none of that name.
+    """
+    known = sorted(spec.name for spec in signature.outputs)
+    if name not in known:
+        listed = ", ".join(map(repr, known))
+        bad(f"the model has no output {name!r}: its outputs are {listed}")
 
 
 def scheduling(parameters: Mapping[str, Any]) -> tuple[int, float]:

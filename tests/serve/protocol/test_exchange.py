@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fxflow.serve.protocol.exchange import Exchange, Reply, Within, found
+from fxflow.serve.protocol.exchange import Exchange, Reply, Within, prediction_route
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from fxflow.serve.protocol.exchange import Exchange, Reply, Within, found
     ],
 )
 def test_other_routes(path: str) -> None:
-    assert found(path) is None
+    assert prediction_route(path) is None
 
 
 async def never(*messages: Any) -> Any:
@@ -29,6 +29,7 @@ async def never(*messages: Any) -> Any:
 def exchange() -> Exchange:
     scope = {
         "method": "POST",
+        "path": "/",
         "query_string": b"id=a%20b&context=%C3%A9&id=c",
         "headers": [(b"accept", b"first"), (b"accept", b"second"), (b"x-a", b"\xe9")],
     }
@@ -48,7 +49,7 @@ def test_answers() -> None:
     reply = Reply(b"{}", "application/json", {"X-One": "1"})
     reply.headers["X-Two"] = "2"
     asyncio.run(reply({}, None, send))
-    assert sent[0]["status"] == reply.status_code == 200
+    assert sent[0]["status"] == reply.status == 200
     assert dict(sent[0]["headers"]) == {
         b"content-type": b"application/json",
         b"content-length": b"2",

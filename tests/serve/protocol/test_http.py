@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import Source
-from fxflow.serve.limits import ClientLimits
+from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.http import Limits, application, key_checker, log_request
+from fxflow.serve.protocol.front import Front
+from fxflow.serve.protocol.http import application
 from fxflow.serve.repository import GroupConfig, Repository
 from fxflow.serve.selection.rollouts import Plan
 from fxflow.serve.selector import SelectorConfig
@@ -109,14 +110,16 @@ class Serving:
         doors: dict[str, dict[str, Any]] = {
             "open": {"control": True, "static": str(Path(__file__).parent)},
             "keyed": {"keys": {"alice": KEY}},
-            "narrow": {"limits": Limits(max_body=2000, body_timeout=0.3)},
+            "narrow": {"limits": RequestLimits(max_body=2000, body_timeout=0.3)},
             "traced": {"tracing": Tracing(TRACER)},
-            "slow": {"limits": Limits(clients=ClientLimits(rate=0.5, burst=2))},
+            "slow": {"limits": RequestLimits(clients=ClientLimits(rate=0.5, burst=2))},
         }
         servers, tasks = [], []
         for options in doors.values():
+            static = options.pop("static", "")
+            front = Front(repository, metrics, **options)
             config = uvicorn.Config(
-                waited(application(repository, metrics, **options)),
+                waited(application(front, static)),
                 port=0,
                 loop="asyncio",
                 lifespan="off",
@@ -222,13 +225,13 @@ def test_predictions(serving: Serving) -> None:
         ("GET", "/v2/model/linear", None, 404, "no such route; GET / lists"),
         ("GET", "/v2/models/none", None, 404, "there is no model 'none'"),
         ("GET", "/v2/models/linear/versions/7", None, 404, "no version '7'"),
-        ("POST", "/v2/models/linear/infer", b"{", 400, "no JSON"),
+        ("POST", "/v2/models/linear/infer", b"{", 400, "not JSON"),
         ("POST", "/v2/models/linear/infer", infer([1, 2]), 400, "has 2 elements"),
         ("POST", "/v2/models/linear/infer", infer([0] * 27, [9, 3]), 413, "8 rows"),
         ("POST", "/predict/linear", [[1, 2]], 400, "must have shape [batch,3]"),
         ("POST", "/predict/act", [[1, 0]], 500, "one is not liked"),
         ("POST", "/v2/repository/models/none/load", {}, 404, "no model 'none'"),
-        ("POST", "/v2/repository/index", b"{", 400, "no JSON"),
+        ("POST", "/v2/repository/index", b"{", 400, "not JSON"),
     ],
 )
 def test_refusals(
@@ -291,7 +294,6 @@ def test_keys(serving: Serving) -> None:
         serving, "POST", "/v2/repository/models/act/unload", {}, "keyed", X_API_Key=KEY
     )
     assert reply.status == 403  # a key is not the right to unload models
-    assert key_checker({})("") is None
 
 
 def test_clients_are_limited(serving: Serving) -> None:
@@ -385,7 +387,7 @@ def test_a_selector_and_feedback(serving: Serving) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/feedback/mixed", b"{", 400, "no JSON"),
+        ("/feedback/mixed", b"{", 400, "not JSON"),
         ("/feedback/mixed", [1], 400, "must be an object"),
         ("/feedback/mixed", {"idd": 1}, 400, "feedback has no 'idd'"),
         ("/feedback/mixed", {"id": 1, "label": 1}, 400, "'id' must be of type str"),
@@ -394,8 +396,13 @@ def test_a_selector_and_feedback(serving: Serving) -> None:
         ("/feedback/mixed", {"inputs": [[1]], "label": 1}, 400, "must have shape"),
         ("/feedback/mixed", b'{"id": "x", "loss": NaN}', 400, "NaN is not JSON"),
         ("/feedback/mixed", {"id": "x", "label": 1}, 404, "no prediction with id 'x'"),
-        ("/feedback/linear", {"id": "x", "label": 1}, 400, "'linear' is no selector"),
-        ("/feedback/next", {"id": "x", "label": 1}, 400, "'next' is no selector"),
+        (
+            "/feedback/linear",
+            {"id": "x", "label": 1},
+            400,
+            "'linear' is not a selector",
+        ),
+        ("/feedback/next", {"id": "x", "label": 1}, 400, "'next' is not a selector"),
         ("/feedback/none", {"id": "x", "label": 1}, 404, "no model 'none'"),
         ("/groups/linear/back", {}, 400, "'linear' is a model"),
         ("/groups/mixed/back", {}, 400, "'mixed' is a selector"),
@@ -633,7 +640,8 @@ def refused(body: bytes, *headers: tuple[bytes, bytes], **options: Any) -> Reply
         "client": ("127.0.0.1", 1),
         "fxflow.body": bytearray(body),
     }
-    asyncio.run(application(repository, metrics, **options)(scope, receive, send))
+    front = Front(repository, metrics, **options)
+    asyncio.run(application(front)(scope, receive, send))
     reply = Reply.__new__(Reply)
     reply.status, reply.body = told[0]["status"], told[1]["body"]
     reply.headers = {k.decode(): v.decode() for k, v in told[0]["headers"]}
@@ -651,7 +659,7 @@ def test_requests_are_refused_unread(
         assert refused(b"", **options).status == 401
         caplog.clear()
     if kind == "limited":
-        options["limits"] = Limits(clients=ClientLimits(rate=1, burst=1))
+        options["limits"] = RequestLimits(clients=ClientLimits(rate=1, burst=1))
     level = "INFO" if kind == "logged" else "WARNING"
     with caplog.at_level(level, "fxflow.serve.requests"):
         reply = refused(
@@ -676,17 +684,3 @@ def test_requests_are_refused_unread(
 def test_what_may_be_urgent_is_read(name: str) -> None:
     reply = refused(b'{"inputs": [], "parameters": {"%b": 1}}' % name.encode())
     assert reply.status == 400 and "'x' is missing" in reply.json["error"]
-
-
-@pytest.mark.parametrize(
-    ("status", "level"),
-    [(200, "INFO"), (404, "WARNING"), (429, "INFO"), (500, "WARNING"), (503, "INFO")],
-)
-def test_refusals_of_a_busy_server_are_no_warnings(
-    status: int, level: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level("INFO", "fxflow.serve"):
-        log_request({"status": status, "model": ""}, status)
-    (record,) = caplog.records
-    assert record.levelname == level
-    assert record.details == {"status": status}  # type: ignore[attr-defined]

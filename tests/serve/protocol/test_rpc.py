@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import Source
+from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.http import Limits
+from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.messages import SERVICE, classes
 from fxflow.serve.protocol.rpc import start_grpc
 from fxflow.serve.repository import Repository
@@ -53,14 +54,12 @@ def ports() -> Iterator[dict[str, int]]:
         assert not faults, faults
         servers = []
         for name, options in {
-            "open": {"control": True, "limits": Limits(max_body=20_000)},
+            "open": {"control": True, "limits": RequestLimits(max_body=20_000)},
             "keyed": {"keys": {"alice": KEY}},
         }.items():
             server, found[name] = await start_grpc(
-                repository,
-                metrics,
+                Front(repository, metrics, **options),  # type: ignore[arg-type]
                 "127.0.0.1:0",
-                **options,  # type: ignore[arg-type]
             )
             servers.append(server)
         up.set()
@@ -230,9 +229,9 @@ def test_what_is_no_message(ports: dict[str, int]) -> None:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary(f"/{SERVICE}/ModelInfer")(b"\xff\xff", timeout=30)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert "is no ModelInferRequest" in caught.value.details()
+        assert "is not a ModelInferRequest" in caught.value.details()
         stream = channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
         answers = stream(iter([b"\xff\xff", good.SerializeToString()]), timeout=30)
         bad, fine = map(kind.FromString, answers)
-        assert "is no ModelInferRequest" in bad.error_message
+        assert "is not a ModelInferRequest" in bad.error_message
         assert not fine.error_message and fine.infer_response.outputs[0].name == "y"

@@ -24,8 +24,10 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import Source
+from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.http import Limits, application
+from fxflow.serve.protocol.front import Front
+from fxflow.serve.protocol.http import application
 from fxflow.serve.protocol.messages import SERVICE, classes
 from fxflow.serve.protocol.rpc import start_grpc
 from fxflow.serve.repository import Repository
@@ -79,14 +81,14 @@ def ports() -> Iterator[dict[str, int]]:
         (fault,) = await repository.configure(MODELS, GROUPS)
         assert "answers by a stream, and several cannot be one" in fault
         servers, tasks = [], []
-        hasty = Limits(body_timeout=0.3)
+        hasty = RequestLimits(body_timeout=0.3)
         for name, options in {
             "open": {"tracing": Tracing(TRACER)},
             "keyed": {"keys": {"alice": KEY}},
             "hasty": {"limits": hasty},
         }.items():
             config = uvicorn.Config(
-                application(repository, metrics, **options),  # type: ignore[arg-type]
+                application(Front(repository, metrics, **options)),  # type: ignore[arg-type]
                 port=0,
                 loop="asyncio",
                 lifespan="off",
@@ -101,7 +103,7 @@ def ports() -> Iterator[dict[str, int]]:
         calls = []
         for name, limits in {"rpc": None, "hasty rpc": hasty}.items():
             rpc, found[name] = await start_grpc(
-                repository, metrics, "127.0.0.1:0", limits=limits
+                Front(repository, metrics, limits=limits), "127.0.0.1:0"
             )
             calls.append(rpc)
         up.set()
@@ -181,7 +183,7 @@ def test_a_result_is_an_event(ports: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("models/count/generate_stream", b"{", 400, "no JSON"),
+        ("models/count/generate_stream", b"{", 400, "not JSON"),
         ("models/count/generate_stream", [1], 400, "must be an object"),
         ("models/count/generate_stream", {}, 400, "input 'x' is missing"),
         ("models/count/generate_stream", {"x": [[[]]]}, 400, "shape [batch,n]"),
@@ -302,7 +304,7 @@ def test_who_goes_away_ends_the_generator(
     while len(gone := logged(caplog, 499)) < 3 or numbers(port)[streams]:
         assert time.monotonic() < end
         time.sleep(0.01)
-    assert gone == ["the client went away"] * 3
+    assert gone == ["the client disconnected"] * 3
 
 
 def test_who_does_not_read_is_not_waited_for(ports: dict[str, int]) -> None:

@@ -71,9 +71,9 @@ def test_binary_in_and_out() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
         (b"[]", "must be an object"),
         (b"{}", "input 's', 'x' is missing"),
         (body(inputs=[X, S, X]), "given twice"),

@@ -14,6 +14,7 @@ import pytest
 
 from fxflow.serve.containers.replica import Source
 from fxflow.serve.metrics import Metrics
+from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.http import application
 from fxflow.serve.protocol.rpc import start_grpc
 from fxflow.serve.repository import Repository
@@ -56,9 +57,10 @@ def ports() -> Iterator[dict[str, int]]:
         group = SelectorConfig("mixed", ("linear", "absent"), slo=5.0)
         faults = await repository.configure(MODELS, [group])
         assert not faults, faults
-        rpc, found["grpc"] = await start_grpc(repository, metrics, "127.0.0.1:0")
+        front = Front(repository, metrics)
+        rpc, found["grpc"] = await start_grpc(front, "127.0.0.1:0")
         config = uvicorn.Config(
-            application(repository, metrics), port=0, log_config=None, lifespan="off"
+            application(front), port=0, log_config=None, lifespan="off"
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())

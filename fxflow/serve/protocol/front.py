@@ -1,0 +1,389 @@
+"""What HTTP and gRPC do alike: a request is admitted, answered, and reported.
+
+`http` and `rpc` translate between the messages of a protocol and `InferRequest` and
+`Answer`. A `Front` does the rest: it checks API keys and limits, calls the model, and
+writes the span, the metrics and the log line of each request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+import logging
+import math
+import re
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from fxflow._version import __version__
+from fxflow.errors import ServeError
+from fxflow.serve.limits import RequestLimits
+from fxflow.serve.metrics import Metrics
+from fxflow.serve.protocol.tensors import InferRequest
+from fxflow.serve.repository import Repository
+from fxflow.serve.service import Answer, Origin, allowed, answers
+from fxflow.serve.telemetry import Span, Tracing
+
+_log = logging.getLogger("fxflow.serve")
+#: One line for each request: INFO for those that succeed or are refused under load.
+_requests = logging.getLogger("fxflow.serve.requests")
+#: Statuses of refusals under load. The metrics count them; a warning for each would
+#: cost more than the refusal.
+_REFUSED = frozenset({429, 503})
+FAILED = "the server failed; its log says how"
+DISCONNECTED = "the client disconnected"
+_UNRECORDED = Span()
+_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
+_EXTENSIONS = [
+    *("binary_tensor_data", "generate", "model_configuration", "model_repository"),
+    "statistics",
+]
+
+
+def key_checker(keys: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Returns a function that finds the client of an API key.
+
+    All keys are compared, each in constant time, so that the time reveals nothing.
+
+    Args:
+      keys: client → key.
+
+    Returns:
+      A function of the key that gives the client, or None.
+
+    Example:
+      >>> check = key_checker({"alice": "secret"})
+      >>> check("secret"), check("guess")
+      ('alice', None)
+    """
+    digests = {
+        name: hashlib.sha256(key.encode()).digest() for name, key in keys.items()
+    }
+
+    def check(key: str) -> str | None:
+        given = hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+        found = None
+        for name, digest in digests.items():
+            if hmac.compare_digest(given, digest):
+                found = name
+        return found
+
+    return check
+
+
+def retry_after(error: ServeError) -> str:
+    """Returns the whole seconds after which a client may retry, at least 1.
+
+    Args:
+      error: that refused its request.
+    """
+    return str(max(1, math.ceil(error.retry_after)))
+
+
+def _level(status: int) -> int:
+    good = status < 400 or status in _REFUSED
+    return logging.INFO if good else logging.WARNING
+
+
+def is_logged(status: int) -> bool:
+    """Returns whether requests with a status are logged.
+
+    Gathering the details of a line takes a tenth of the time of a request.
+
+    Args:
+      status: HTTP's.
+    """
+    return _requests.isEnabledFor(_level(status))
+
+
+@dataclass(slots=True)
+class Report:
+    """One request, for its log line, its span and the metrics.
+
+    Attributes:
+      id: the client's, or one that the server made.
+      method: such as ``POST`` or ``ModelInfer``.
+      model: name of the model that the request is for.
+      path: HTTP's.
+      client: the name of its API key, or its address.
+      waited: seconds that the request waited before it was read.
+      status: HTTP's.
+      error: why it failed; empty: it did not.
+      span: its span.
+      begun: when it arrived, by the monotonic clock.
+    """
+
+    id: str
+    method: str
+    model: str
+    path: str = ""
+    client: str = ""
+    waited: float = 0.0
+    status: int = 500
+    error: str = ""
+    span: Span = _UNRECORDED
+    begun: float = field(default_factory=time.monotonic)
+
+    def log(self, seconds: float, version: str, status: str | int) -> None:
+        """Writes the log line; a failure is a warning, a refusal under load is not.
+
+        Args:
+          seconds: that the request took.
+          version: of the model; empty: there is no such model.
+          status: as the protocol spells it.
+        """
+        if not is_logged(self.status):
+            return
+        details = {
+            "id": self.id,
+            "method": self.method,
+            "path": self.path,
+            "status": status,
+            "seconds": round(seconds, 6),
+            "client": self.client,
+            "model": self.model if version else "",
+            "version": version,
+            "trace": self.span.trace,
+            "error": self.error,
+        }
+        known = {name: value for name, value in details.items() if value != ""}
+        _requests.log(_level(self.status), "request", extra={"details": known})
+
+
+class Front:
+    """What all protocols of a server share.
+
+    Args:
+      repository: the models.
+      metrics: count requests.
+      limits: of what is accepted.
+      keys: client → API key; empty: no authentication.
+      control: whether requests may load and unload models.
+      tracing: makes the spans of requests.
+
+    Attributes:
+      repository, metrics, limits, tracing: as above.
+      authenticates: whether there are keys.
+      is_anonymous: whether no client is identified and no span recorded.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        metrics: Metrics,
+        *,
+        limits: RequestLimits | None = None,
+        keys: Mapping[str, str] | None = None,
+        control: bool = False,
+        tracing: Tracing | None = None,
+    ) -> None:
+        self.repository, self.metrics = repository, metrics
+        self.limits = limits or RequestLimits()
+        self.tracing = tracing or Tracing()
+        self.authenticates = bool(keys)
+        self.is_anonymous = not (
+            keys or self.limits.clients.rate or self.tracing.recording
+        )
+        self._client_of = key_checker(keys or {})
+        self._control = control
+        self._in_flight = 0
+        # Two servers' ids differ in their first half.
+        self._run, self._ids = secrets.token_hex(4), itertools.count(1)
+
+    # -- admission ---------------------------------------------------------------------
+
+    def request_id(self, given: str) -> str:
+        """Returns the id of a request.
+
+        Args:
+          given: by the client; another one is made if it is empty or unfit for a log.
+        """
+        if given and _ID.fullmatch(given):
+            return given
+        return f"{self._run}-{next(self._ids):x}"
+
+    def admit(self, address: str, headers: Mapping[str, str]) -> str:
+        """Checks the API key and the rate of a client.
+
+        Args:
+          address: of the client.
+          headers: of the request, by name in lower case.
+
+        Returns:
+          The name of the key, or the address.
+
+        Raises:
+          ServeError: status 401 without a valid key, 429 above the rate.
+        """
+        client = address
+        if self.authenticates:
+            given = headers.get("x-api-key", "")
+            kind, _, token = headers.get("authorization", "").partition(" ")
+            if kind.lower() == "bearer":
+                given = token.strip()
+            name = self._client_of(given)
+            if name is None:
+                raise ServeError("an API key is needed: Authorization: Bearer KEY", 401)
+            client = name
+        clients = self.limits.clients
+        if wait := clients.take(client, time.monotonic()):
+            raise ServeError(
+                f"client {client!r} may send {clients.rate:g} requests a second",
+                429,
+                wait,
+            )
+        return client
+
+    def check_control(self) -> None:
+        """Checks that requests may load and unload models.
+
+        Raises:
+          ServeError: status 403; they may not.
+        """
+        if not self._control:
+            raise ServeError("this server's models are not loaded by requests", 403)
+
+    def check_size(self, size: int) -> None:
+        """Checks that there is room for the body of a request.
+
+        Args:
+          size: its bytes, as far as they are known.
+
+        Raises:
+          ServeError: status 413 if it is too large, 503 if all bodies together are.
+        """
+        limits = self.limits
+        if size > limits.max_body:
+            raise ServeError(
+                f"a body may have {limits.max_body} bytes, got {size}", 413
+            )
+        if self._in_flight + size > limits.max_bodies:
+            raise ServeError("too many bytes of requests are in flight", 503, 1.0)
+
+    def hold(self, size: int) -> None:
+        """Counts the bytes of a body in flight; a negative size releases them.
+
+        Args:
+          size: bytes.
+        """
+        self._in_flight += size
+
+    # -- answers -----------------------------------------------------------------------
+
+    async def answer(
+        self, served: Any, request: InferRequest, report: Report
+    ) -> Answer:
+        """Returns the model's answer to a request.
+
+        Args:
+          served: a model's service, or a group of models.
+          request: what it is asked.
+          report: of the request.
+
+        Raises:
+          ServeError: there is no answer in time.
+        """
+        answer: Answer = await served.submit(
+            request.inputs, request.rows, **self._options(served, request, report)
+        )
+        report.span.answered(answer)
+        return answer
+
+    async def answers(
+        self, served: Any, request: InferRequest, report: Report
+    ) -> AsyncGenerator[Answer, None]:
+        """Yields the model's results for a request: one, unless it is a generator.
+
+        Args:
+          served, request, report: as of `answer`.
+
+        Raises:
+          ServeError: there is no result in time.
+        """
+        count = 0
+        options = self._options(served, request, report)
+        results = answers(served, request.inputs, request.rows, **options)
+        try:
+            async with aclosing(results):
+                async for answer in results:
+                    count += 1
+                    yield answer
+        finally:
+            if count:
+                report.span.answered(answer)
+                report.span.set(fxflow__results=count)
+
+    @staticmethod
+    def _options(served: Any, request: InferRequest, report: Report) -> dict[str, Any]:
+        timeout = request.timeout
+        if report.waited:
+            timeout = max(allowed(timeout, served.deadline) - report.waited, 1e-6)
+        return {
+            "priority": request.priority,
+            "timeout": timeout,
+            "origin": Origin(request.id, report.client, request.context),
+        }
+
+    # -- reports -----------------------------------------------------------------------
+
+    def report(
+        self, report: Report, *, predicts: bool, status: str | int | None = None
+    ) -> None:
+        """Reports a request that is done, to its span, the metrics and the log.
+
+        Args:
+          report: of the request.
+          predicts: whether it asked for a prediction; other requests are not counted.
+          status: as the protocol spells it, if not by HTTP's number.
+        """
+        seconds = time.monotonic() - report.begun
+        version = ""
+        # Only names of existing models: labels are kept forever.
+        if report.model in self.repository:
+            if predicts:
+                self.metrics.request(report.model, report.status, seconds)
+            version = self.repository.version(report.model)
+            report.span.set(fxflow__model=report.model, fxflow__version=version)
+        if report.error:
+            report.span.failed(report.status, report.error)
+        report.log(seconds, version, report.status if status is None else status)
+
+    # -- metadata ----------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the server's metadata, as the protocol has it."""
+        return {"name": "fxflow", "version": __version__, "extensions": _EXTENSIONS}
+
+    def describe_model(self, name: str, version: str = "") -> dict[str, Any]:
+        """Returns a model's metadata, as the protocol has it.
+
+        Args:
+          name: of a model or a group of models.
+          version: empty: the current one.
+
+        Raises:
+          ServeError: status 404 if there is no such model, 503 if it is not ready.
+        """
+        served = self.repository.get(name, version)
+        signature = served.signature
+        return {
+            "name": served.config.name,
+            "versions": list(served.versions),
+            "platform": "fxflow",
+            "inputs": [spec.metadata() for spec in signature.inputs],
+            "outputs": [spec.metadata() for spec in signature.outputs],
+        }
+
+    def index(self, *, ready: bool = False) -> list[dict[str, str]]:
+        """Returns the models with their states, as the protocol's index has them.
+
+        Args:
+          ready: whether to leave out those that are not.
+        """
+        entries = self.repository.index()
+        return [e for e in entries if e["state"] == "READY" or not ready]
