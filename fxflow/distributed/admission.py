@@ -17,7 +17,8 @@ import time
 from collections.abc import Iterator
 
 from fxflow.devices.relay import accept
-from fxflow.distributed.messages.channel import Line, is_loopback, proof
+from fxflow.distributed.addresses import is_loopback
+from fxflow.distributed.messages.channel import Line, proof
 from fxflow.errors import DistributedError
 
 #: Seconds for a proof to come, and how many are waited for at once.

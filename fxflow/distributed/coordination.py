@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.devices.cluster import failure
+from fxflow.distributed.addresses import Address
 from fxflow.distributed.coordinator import listing
 from fxflow.distributed.messages.channel import (
     Line,
     Message,
     dial,
-    parse_address,
     proof,
 )
 from fxflow.errors import DistributedError
@@ -134,13 +134,12 @@ class Connection:
         if known is not None:
             # Why the coordinator's own process has ended, most likely.
             return DistributedError(str(known), known.processes, known.seconds)
-        host, port = "?", 0
+        where = ""
         with contextlib.suppress(OSError):
-            host, port = self.line.socket.getpeername()[:2]
+            where = f" at {Address(*self.line.socket.getpeername()[:2])}"
         return DistributedError(
-            "this process has lost the coordinator"
-            + (f" at {host}:{port}" if port else "")
-            + f": {self.lost or 'the connection is closed'}; the process that hosts it "
+            f"this process has lost the coordinator{where}: "
+            f"{self.lost or 'the connection is closed'}; the process that hosts it "
             "(the launcher, or process 0) has ended"
         )
 
@@ -211,16 +210,12 @@ class Connection:
         Raises:
           OSError: the coordinator is gone.
         """
-        host, port = parse_address(self._peer())
-        connection = socket.create_connection((host, port), timeout)
+        peer = self.line.socket.getpeername()[:2]
+        connection = socket.create_connection(peer, timeout)
         connection.settimeout(None)
         connection.sendall(proof(token))
         Line(connection).send({"op": "runtime", **fields})
         return connection
-
-    def _peer(self) -> str:
-        host, port = self.line.socket.getpeername()[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def close(self, farewell: bool = True) -> None:
         """Leaves.

@@ -10,7 +10,6 @@ It is a server of threads: two for each process, all of them waiting.
 from __future__ import annotations
 
 import contextlib
-import errno
 import socket
 import threading
 import time
@@ -19,10 +18,10 @@ from typing import Any
 
 from fxflow.devices.cluster import Service, StandIn
 from fxflow.devices.relay import splice
+from fxflow.distributed.addresses import Address
 from fxflow.distributed.admission import admitted, require_token
-from fxflow.distributed.messages.channel import Line, Message, parse_address
+from fxflow.distributed.messages.channel import Line, Message
 from fxflow.distributed.stop_agreement import StopDecision
-from fxflow.errors import DistributedError
 
 
 def listing(processes: Iterable[int]) -> str:
@@ -32,34 +31,6 @@ def listing(processes: Iterable[int]) -> str:
         return "no process"
     numbers = ", ".join(map(str, found))
     return f"process {numbers}" if len(found) == 1 else f"processes {numbers}"
-
-
-def host_of(address: str) -> str:
-    """Returns the host of ``host:port`` or ``[v6]:port``."""
-    return address.rpartition(":")[0].removeprefix("[").removesuffix("]")
-
-
-def listen(address: str) -> socket.socket:
-    """Returns a socket that listens at ``host:port``; port 0 chooses one.
-
-    Raises:
-      DistributedError: the port is in use, or the host is not this machine's.
-    """
-    host, port = host_of(address), address.rpartition(":")[2]
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server(
-            (host, int(port)), family=family, backlog=512, reuse_port=False
-        )
-    except OSError as error:
-        why = {
-            errno.EADDRINUSE: "the port is in use; choose another, or end what uses it",
-            errno.EADDRNOTAVAIL: "this machine does not have that address",
-            errno.EACCES: "this user may not listen at that port",
-        }.get(error.errno or 0, str(error.strerror or error))
-        raise DistributedError(
-            f"the coordinator cannot listen at {address}: {why}"
-        ) from None
 
 
 # -- a set of processes that coordinate ------------------------------------------------
@@ -300,8 +271,9 @@ class Server:
         self.token = token
         self.lock = threading.RLock()
         self._stopped = threading.Event()
-        require_token(host_of(address), token)
-        self._listener = listen(address)
+        place = Address.parse(address, what="a coordinator address", any_port=True)
+        require_token(place.host, token)
+        self._listener = place.listen()
         self.port: int = self._listener.getsockname()[1]
         self._connections: set[socket.socket] = set()
         #: line → when it was last heard.
@@ -413,7 +385,7 @@ class Server:
 
 
 def _local(service: Service) -> socket.socket:
-    connection = socket.create_connection(parse_address(service.address), 10)
+    connection = socket.create_connection(Address.parse(service.address), 10)
     connection.settimeout(None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection

@@ -24,6 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from fxflow.distributed.addresses import Address
 from fxflow.distributed.children import Child, status_of
 from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.launcher import GRACE, Launcher
@@ -159,8 +160,9 @@ def jobs_of(
             runs += ["--folder", os.path.join(options.ps_folder, f"ps-{index}")]
         if keys is not None:
             # Anywhere: a machine may know itself under its own name as 127.0.1.1.
-            host, _, port = address.rpartition(":")
-            runs += ["--listen", f"{'[::]' if '[' in host else '*'}:{port}"]
+            host, port = Address.parse(address, any_port=True)
+            anywhere = Address("::" if ":" in host else "*", port)
+            runs += ["--listen", str(anywhere)]
         told = {**shared, TASK: f"ps:{index}", **(keys.environment() if keys else {})}
         jobs.append(Job("ps", index, runs, told, machines[len(jobs) % len(machines)]))
     if keys is not None:
@@ -186,12 +188,10 @@ def addresses_of(count: int, slots: Sequence[str], port: int) -> list[str]:
       port: of the first server on each machine; the next ones follow.
     """
     machines = [slot.rpartition("@")[2].strip("[]") for slot in dict.fromkeys(slots)]
-    found = []
-    for index in range(count):
-        host = machines[index % len(machines)]
-        host = f"[{host}]" if ":" in host else host
-        found.append(f"{host}:{port + index // len(machines)}")
-    return found
+    return [
+        str(Address(machines[index % len(machines)], port + index // len(machines)))
+        for index in range(count)
+    ]
 
 
 class JobLauncher(Launcher):

@@ -16,17 +16,16 @@ process its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import signal
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from fxflow.distributed.addresses import Address, address_towards, server_address
 from fxflow.distributed.children import Child, Output, status_of
 from fxflow.distributed.coordinator import Coordinator, Server
 from fxflow.distributed.jobs import launch_jobs
@@ -34,7 +33,6 @@ from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
 from fxflow.distributed.messages.channel import new_token
 from fxflow.distributed.messages.keys import keys_of, new_keys
-from fxflow.distributed.parameter_server.addresses import parts_of
 from fxflow.distributed.ray import launch_on_ray, resources_of
 from fxflow.distributed.standalone import bounds_of
 from fxflow.errors import DistributedError
@@ -305,9 +303,10 @@ def _launch_jobs(
         environment = {**_taken_along(os.environ), **environment}
     try:
         if options.join:
-            first, port = parts_of(options.join.partition(",")[0])
-            keys = keys_of() if port else None  # else within this machine
-            options.address = options.address or _own_address(first)
+            first = server_address(options.join.partition(",")[0])
+            if first is not None:  # else within this machine
+                keys = keys_of()
+                options.address = options.address or address_towards(first.host)
         elif far:
             keys = keys_of() or new_keys()
     except DistributedError as error:
@@ -334,18 +333,6 @@ def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
         for name, value in variables.items()
         if name.startswith("FXFLOW_") or name in ("PYTHONPATH", "XLA_FLAGS")
     }
-
-
-def _own_address(host: str) -> str:
-    """Returns the address of this machine from which `host` is reached."""
-    name = host.rpartition("@")[2]
-    with (
-        contextlib.suppress(OSError),
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe,
-    ):
-        probe.connect((name, 9))  # sends nothing
-        return str(probe.getsockname()[0])
-    return socket.gethostname()
 
 
 # -- the run ---------------------------------------------------------------------------
@@ -498,7 +485,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     slots = slots[:count] if options.hosts else [""] * count
     variables = _variables(parser, options.env)
     far = bool(options.hosts)
-    here = options.address or (_own_address(slots[0]) if far else "127.0.0.1")
+    here = options.address or (address_towards(slots[0]) if far else "127.0.0.1")
     token = new_token()
     listen_at = f"{'0.0.0.0' if far or options.address else '127.0.0.1'}:{options.port}"
     heartbeat = options.heartbeat_timeout or (3.0 if bounds else 100.0)
@@ -525,7 +512,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DistributedError as error:
         log(str(error))
         return 1
-    address = f"[{here}]:{server.port}" if ":" in here else f"{here}:{server.port}"
+    address = str(Address(here, server.port))
     environment = {
         **(_taken_along(os.environ) if far else {}),
         "FXFLOW_TOKEN": token,

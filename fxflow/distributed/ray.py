@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fxflow.distributed import ray_leader, remote
+from fxflow.distributed.addresses import Address
 from fxflow.distributed.children import Child, Output
 from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.jobs import Job, JobLauncher, jobs_of
@@ -81,11 +82,14 @@ def resources_of(text: str) -> dict[str, float]:
 
 def _check_reached(address: str) -> None:
     """Raises if nothing listens at ``host:port``, which Ray finds out in minutes."""
-    host, colon, port = address.rpartition(":")
-    if not (colon and port.isdigit()) or "/" in host:
+    try:
+        place = Address.parse(address)
+    except ValueError:  # "auto", "local"
+        return
+    if "/" in place.host:  # "ray://host:port"
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _REACHED).close()
+        socket.create_connection(place, _REACHED).close()
     except OSError as error:
         raise DistributedError(
             f"no cluster of Ray answers at {address}: {error.strerror or error}"
@@ -403,9 +407,7 @@ class _Places:
                 while (host, number) in used:  # of one that does not listen yet
                     host, number = ray.get(actor.place.remote(number + 1))
                 used.add((host, number))
-                found.append(
-                    f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
-                )
+                found.append(str(Address(host, number)))
         except ray.exceptions.RayError as error:
             raise DistributedError(f"an actor cannot be started: {error}") from None
         return found

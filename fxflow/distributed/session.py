@@ -31,11 +31,12 @@ from fxflow.devices.cluster import (
     set_failure,
     timed_out,
 )
+from fxflow.distributed.addresses import Address, is_loopback
 from fxflow.distributed.clusters import Membership, detect
 from fxflow.distributed.clusters.fxflow import Environment
 from fxflow.distributed.coordination import Coordination
-from fxflow.distributed.coordinator import Coordinator, host_of
-from fxflow.distributed.messages.channel import Message, is_loopback, parse_address
+from fxflow.distributed.coordinator import Coordinator
+from fxflow.distributed.messages.channel import Message
 from fxflow.distributed.preemption import Agreement
 from fxflow.errors import DistributedError
 
@@ -249,7 +250,7 @@ def _cluster_membership(
             f"(num_processes is {size})"
         )
     if result.coordinator_address != "127.0.0.1:0":
-        parse_address(result.coordinator_address)
+        Address.parse(result.coordinator_address, what="a coordinator address")
     return result
 
 
@@ -287,7 +288,7 @@ def _join(
     assert address is not None and size is not None and rank is not None
     coordinator = None
     if rank == 0 and not membership.hosted:
-        host, port = host_of(address), address.rpartition(":")[2]
+        host, port = Address.parse(address, any_port=True)
         # Port 0: the process is alone, so no other has to know the port.
         coordinator = Coordinator(
             bind or (address if is_loopback(host) else f"0.0.0.0:{port}"),
@@ -295,8 +296,8 @@ def _join(
             token=membership.token,
             heartbeat_timeout=heartbeat,
         )
-        if port == "0":
-            address = f"127.0.0.1:{coordinator.port}"
+        if not port:
+            address = str(Address("127.0.0.1", coordinator.port))
             membership = membership._replace(coordinator_address=address)
     coordination = None
     agreement = Agreement()

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays import Array
+from fxflow.distributed.addresses import Address
 from fxflow.distributed.admission import admitted, require_token
-from fxflow.distributed.coordinator import listen
 from fxflow.distributed.messages.channel import Line, Message, dial
 from fxflow.distributed.serialization import HostLeaf, decode, encode, to_host
 from fxflow.errors import DistributedError
@@ -160,9 +160,8 @@ class StateServer:
     ) -> None:
         self._token, self._find = token, find
         require_token(host, token)
-        self._listener = listen(f"{host}:0")
-        port = self._listener.getsockname()[1]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._listener = Address(host, 0).listen("this worker")
+        self.address = str(Address(host, self._listener.getsockname()[1]))
         threading.Thread(target=self._accept, name="fxflow-state", daemon=True).start()
 
     def _accept(self) -> None:

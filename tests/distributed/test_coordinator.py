@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from fxflow.distributed.addresses import Address
 from fxflow.distributed.coordination import Coordination
-from fxflow.distributed.coordinator import Coordinator, listen, listing
+from fxflow.distributed.coordinator import Coordinator, listing
 from fxflow.errors import DistributedError
 
 from .conftest import listening
@@ -64,7 +65,7 @@ def test_port_in_use() -> None:
         with pytest.raises(DistributedError, match=rf"{port}: the port is in use"):
             Coordinator(f"127.0.0.1:{port}", 1)
     with pytest.raises(DistributedError, match="does not have that address"):
-        listen("203.0.113.7:0")
+        Address("203.0.113.7", 0).listen()
 
 
 def test_wrong_number() -> None:

@@ -15,17 +15,12 @@ import secrets
 import select
 import socket
 import struct
-import sys
 import threading
 import time
 from typing import Any
 
+from fxflow.distributed.addresses import Address, external_address, is_loopback
 from fxflow.errors import DistributedError
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 Message = dict[str, Any]
 
@@ -35,8 +30,6 @@ _MOST_JSON = 64 << 20
 _MOST_BYTES = 1 << 40
 #: Seconds in which the rest of a message must go on coming.
 _STALLED = 60.0
-#: Linux's request for the address of an interface (netdevice(7)).
-_SIOCGIFADDR = 0x8915
 
 
 def new_token() -> str:
@@ -47,22 +40,6 @@ def new_token() -> str:
 def proof(token: str) -> bytes:
     """Returns what a connection begins with: the same length for all secrets."""
     return b"fxf2" + hashlib.sha256(b"fxflow token " + token.encode()).digest()
-
-
-def parse_address(address: str) -> tuple[str, int]:
-    """Returns host and port of ``host:port`` or ``[v6]:port``.
-
-    Raises:
-      ValueError: it is not of that form.
-    """
-    host, colon, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(
-            f"a coordinator address reads host:port, such as 10.0.0.1:1234; got "
-            f"{address!r}"
-        )
-    return host, int(port)
 
 
 class Line:
@@ -186,26 +163,6 @@ class Line:
         return self._own_host or str(self.socket.getsockname()[0])
 
 
-def outward() -> str:
-    """Returns an address of this machine that is not the loopback's; empty if none."""
-    if fcntl is None or sys.platform != "linux":
-        return ""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):
-                asked = struct.pack("256s", name.encode())
-                found = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, asked)
-                address = socket.inet_ntoa(found[20:24])
-                if not address.startswith("127."):
-                    return address
-    return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Returns whether an address is reached from this machine alone."""
-    return host.startswith("127.") or host in ("::1", "localhost")
-
-
 def dial(address: str, seconds: float, token: str, what: str = "coordinator") -> Line:
     """Connects, retrying until the port is open.
 
@@ -218,7 +175,7 @@ def dial(address: str, seconds: float, token: str, what: str = "coordinator") ->
     Raises:
       DistributedError: it was not open in time.
     """
-    host, port = parse_address(address)
+    host, port = Address.parse(address, what="a coordinator address")
     end = time.monotonic() + seconds
     pause = 0.01
     while True:
@@ -234,7 +191,7 @@ def dial(address: str, seconds: float, token: str, what: str = "coordinator") ->
             own = connection.getsockname()[0]
             # A machine may know its own name as 127.0.1.1 (Debian); the others do not.
             apart = is_loopback(own) and not is_loopback(host)
-            return Line(connection, outward() if apart else "")
+            return Line(connection, external_address() if apart else "")
         except OSError as error:
             if time.monotonic() + pause >= end:
                 raise DistributedError(

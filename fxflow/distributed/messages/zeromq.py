@@ -27,6 +27,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from fxflow.distributed.addresses import endpoint
 from fxflow.distributed.messages.codec import (
     LIMITS,
     VERSION,
@@ -43,7 +44,6 @@ from fxflow.distributed.messages.shared_memory import (
     is_place,
 )
 from fxflow.distributed.messages.traffic import Traffic, Waiting
-from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.errors import DistributedError, MessageError
 
 #: Messages that wait for a peer to read them: at the sender, at the receiver.
@@ -561,13 +561,13 @@ class Hub:
         """Returns an end that peers dial.
 
         Args:
-          address: see `address_of`.
+          address: see `endpoint`.
 
         Raises:
           DistributedError: that address needs keys, is taken, or is none of this
             machine's.
         """
-        checked = address_of(address, bind=True, keys=self._keys)
+        checked = endpoint(address, bind=True, keys=self._keys)
         self._take_context(checked.startswith("inproc:"))
         self._open_zap()
         listener = Listener(self, checked, self._keys, self._limits)
@@ -578,7 +578,7 @@ class Hub:
         """Returns an end that dials, and dials again; does not wait for it.
 
         Args:
-          address: see `address_of`.
+          address: see `endpoint`.
           identity: by which the listener knows this end when it comes back; at most
             255 bytes, unique among those who dial it. Empty: a new one each time.
 
@@ -590,7 +590,7 @@ class Hub:
                 "an identity has at most 255 bytes and does not begin with zero; got "
                 f"{identity!r:.80}"
             )
-        checked = address_of(address, bind=False, keys=self._keys)
+        checked = endpoint(address, bind=False, keys=self._keys)
         dialer = Dialer(self, checked, self._keys, identity, self._limits)
         self._add(dialer)
         return dialer

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fxflow.distributed.addresses import server_address
 from fxflow.distributed.messages.keys import Keys, keys_of
 from fxflow.distributed.messages.zeromq import Hub
-from fxflow.distributed.parameter_server.addresses import parts_of
 from fxflow.distributed.parameter_server.server.enlisting import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.views import first_view
@@ -154,7 +154,7 @@ def _check_jobs(given: Mapping[str, Any]) -> None:
             if owners.setdefault(str(address), job) != job:
                 raise ArgumentError(f"{where} {address!r}, as {owners[address]} has")
             try:
-                parts_of(str(address))
+                server_address(str(address))
             except DistributedError as error:
                 raise ArgumentError(
                     f"parameter_server: {job} {index}: {error}"

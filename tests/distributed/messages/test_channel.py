@@ -10,8 +10,6 @@ from fxflow.distributed.messages.channel import (
     Line,
     dial,
     new_token,
-    outward,
-    parse_address,
 )
 from fxflow.errors import DistributedError
 
@@ -66,24 +64,6 @@ def test_posting_to_nobody_does_not_fail(pair: tuple[Line, Line]) -> None:
     left.close()
 
 
-@pytest.mark.parametrize(
-    ("address", "parsed"),
-    [
-        ("h:1", ("h", 1)),
-        ("10.0.0.1:65535", ("10.0.0.1", 65535)),
-        ("[::1]:2", ("::1", 2)),
-    ],
-)
-def test_addresses(address: str, parsed: tuple[str, int]) -> None:
-    assert parse_address(address) == parsed
-
-
-@pytest.mark.parametrize("address", ["", "h", "h:", ":1", "h:x", "h:0", "h:65536"])
-def test_wrong_addresses(address: str) -> None:
-    with pytest.raises(ValueError, match="reads host:port"):
-        parse_address(address)
-
-
 def test_nobody_answers(free_port: int) -> None:
     started = time.monotonic()
     with pytest.raises(DistributedError, match="no coordinator answers at") as caught:
@@ -116,8 +96,7 @@ def test_tokens_differ() -> None:
 
 def test_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine's own name may be 127.0.1.1 to itself, and must not be to others."""
-    assert not outward().startswith("127.")
-    monkeypatch.setattr(channel, "outward", lambda: "192.0.2.7")
+    monkeypatch.setattr(channel, "external_address", lambda: "192.0.2.7")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         here = dial(f"127.0.0.1:{port}", 5, "")

@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 
+from fxflow.distributed.addresses import endpoint
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub, Listener
-from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
 from fxflow.distributed.parameter_server.server.beats import Beats
 from fxflow.distributed.parameter_server.server.replication import Copies
@@ -155,7 +155,7 @@ class Replicas:
         Raises:
           DistributedError: it cannot join this run.
         """
-        address_of(address, bind=False, keys=self._keys)
+        endpoint(address, bind=False, keys=self._keys)
         if self._alone:
             raise DistributedError(
                 f"the run has {len(self.view.holders)} shards, one for each of the "

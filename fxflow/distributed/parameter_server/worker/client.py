@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.distributed.addresses import endpoint
 from fxflow.distributed.messages.codec import LIMITS, Limits, Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
-from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.model import Model, difference
 from fxflow.distributed.parameter_server.monitor.recorder import Span
@@ -127,7 +127,7 @@ class Client:
         limits: Limits = LIMITS,
     ) -> None:
         for address in view.addresses:
-            address_of(address, bind=False, keys=keys)
+            endpoint(address, bind=False, keys=keys)
         self.view, self.name, self.seconds = view, name, deadline
         self.workers = list(workers)
         self.number = secrets.randbits(62) or 1
