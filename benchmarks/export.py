@@ -46,7 +46,7 @@ def nets(epochs: int) -> dict[str, Net]:
     """The four nets; the first one is trained."""
     import mnist
     import sentences
-    from datasets import load_mnist
+    from helpers.datasets import load_mnist
 
     from fxflow import nn, random
     from fxflow import numpy as fnp
@@ -234,7 +234,7 @@ def accuracies(net: Net) -> tuple[float, float, int]:
       Both, and of how many images the answer changed.
     """
     import numpy as np
-    from datasets import load_mnist
+    from helpers.datasets import load_mnist
 
     import fxflow
     from fxflow import export

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from photographs import load_photographs
+from helpers.photographs import load_photographs
 
 import fxflow
 from fxflow import nn, optim, random

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from texts import Vocabulary, load_shakespeare
+from helpers.texts import Vocabulary, load_shakespeare
 
 import fxflow
 import fxflow.numpy as fnp

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from datasets import Mnist, load_mnist
-from picture import draw
+from helpers.datasets import Mnist, load_mnist
+from helpers.picture import draw
 from tqdm import tqdm
 
 import fxflow

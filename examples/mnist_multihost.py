@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 import mnist_pmap
-from datasets import load_mnist
+from helpers.datasets import load_mnist
 from mnist import Model, Step, options, train
 from mnist_ps import own_part
 

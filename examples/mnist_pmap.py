@@ -12,7 +12,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from datasets import load_mnist
+from helpers.datasets import load_mnist
 from mnist import Model, Params, State, Step, correct_of, loss_of, options, train
 
 import fxflow

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from datasets import load_mnist
+from helpers.datasets import load_mnist
 from mnist import (
     MODELS,
     Model,

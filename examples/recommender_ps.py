@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from ratings import Ratings, load_ratings
+from helpers.ratings import Ratings, load_ratings
 
 import fxflow
 import fxflow.numpy as fnp

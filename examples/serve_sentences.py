@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from helpers.texts import load_reviews, words
 from sentences import Settings, encoded, learn, logits, tables_of
 from serve_mnist import ask, served
-from texts import load_reviews, words
 
 import fxflow
 from fxflow import export, nn, serve

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from texts import Vocabulary, load_reviews
+from helpers.texts import Vocabulary, load_reviews
 
 import fxflow
 import fxflow.numpy as fnp

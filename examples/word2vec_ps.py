@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from texts import Vocabulary, load_reviews
+from helpers.texts import Vocabulary, load_reviews
 from word2vec import (
     BLOCK,
     Settings,

@@ -174,10 +174,10 @@ print(
 # The reader of MNIST belongs to fxflow's repository: around this notebook, or where
 # fxflow was installed from.
 places = [Path.cwd(), *Path.cwd().parents, Path(fxflow.__file__).parents[1]]
-examples = [p / "examples" for p in places if (p / "examples/datasets.py").exists()]
-assert examples, "examples/datasets.py was not found: run this in a checkout of fxflow"
+examples = [p / "examples" for p in places if (p / "examples/mnist.py").exists()]
+assert examples, "examples/mnist.py was not found: run this in a checkout of fxflow"
 sys.path.insert(0, str(examples[0]))
-from datasets import load_mnist
+from helpers.datasets import load_mnist
 
 mnist = load_mnist()
 figure, axes = plt.subplots(1, 8, figsize=(9, 1.4))

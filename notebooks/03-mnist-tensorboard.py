@@ -18,10 +18,10 @@ import fxflow
 from fxflow import optim, profiler, random, train, viz
 
 places = [Path.cwd(), *Path.cwd().parents, Path(fxflow.__file__).parents[1]]
-examples = [p / "examples" for p in places if (p / "examples/datasets.py").exists()]
-assert examples, "examples/datasets.py was not found: run this in a checkout of fxflow"
+examples = [p / "examples" for p in places if (p / "examples/mnist.py").exists()]
+assert examples, "examples/mnist.py was not found: run this in a checkout of fxflow"
 sys.path.insert(0, str(examples[0]))
-from datasets import load_mnist
+from helpers.datasets import load_mnist
 from mnist import MODELS, loss_of, scale
 
 mnist = load_mnist()

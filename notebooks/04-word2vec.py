@@ -25,7 +25,7 @@ examples = [p / "examples" for p in places if (p / "examples/word2vec.py").exist
 assert examples, "examples/word2vec.py was not found: run this in a checkout of fxflow"
 sys.path.insert(0, str(examples[0]))
 import word2vec
-from texts import load_reviews, words
+from helpers.texts import load_reviews, words
 
 # %% [markdown]
 # ## Pairs from a window

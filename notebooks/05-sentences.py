@@ -25,7 +25,7 @@ examples = [p / "examples" for p in places if (p / "examples/sentences.py").exis
 assert examples, "examples/sentences.py was not found: run this in a checkout of fxflow"
 sys.path.insert(0, str(examples[0]))
 import sentences
-from texts import load_reviews
+from helpers.texts import load_reviews
 
 # %% [markdown]
 # ## The data

@@ -24,7 +24,7 @@ examples = [p / "examples" for p in places if (p / "examples" / name).exists()]
 assert examples, f"examples/{name} was not found: run this in a checkout of fxflow"
 sys.path.insert(0, str(examples[0]))
 import language_model as lm
-from texts import load_shakespeare
+from helpers.texts import load_shakespeare
 
 # %% [markdown]
 # ## A cell, and a loop of it

@@ -27,7 +27,7 @@ sys.path.insert(0, str(examples))
 import mnist
 import mnist_pmap
 import mnist_ps
-from datasets import load_mnist
+from helpers.datasets import load_mnist
 
 fxflow.devices()
 

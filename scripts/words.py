@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The places that CI checks.
-CHECKED = ["CHANGELOG.md", "CONTRIBUTING.md", "README.md", "scripts"]
+CHECKED = ["*.md", "scripts", ".github"]
 #: These show the wordings.
 EXCEPT = {"scripts/words.py", "tests/docs/test_words.py"}
 SUFFIXES = {".md", ".py", ".sh", ".yaml", ".yml", ".toml", ".sbatch", ".html", ".txt"}

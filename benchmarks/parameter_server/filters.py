@@ -34,7 +34,7 @@ from fxflow.distributed.parameter_server import (
 from fxflow.distributed.parameter_server.filters import Filter
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from datasets import load_mnist
+from helpers.datasets import load_mnist
 
 WORKERS, BATCH, RATE = 2, 128, 1e-3
 FILTERS: dict[str, tuple[Filter, str]] = {

@@ -29,7 +29,7 @@ import numpy as np
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[2] / "examples"))
 
-from datasets import load_mnist  # noqa: E402
+from helpers.datasets import load_mnist  # noqa: E402
 
 import fxflow  # noqa: E402
 import fxflow.numpy as fnp  # noqa: E402

@@ -13,11 +13,11 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 @pytest.fixture
 def datasets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """A fresh `examples/datasets.py` whose cache is empty."""
+    """A fresh `examples/helpers/datasets.py` whose cache is empty."""
     monkeypatch.setenv("FXFLOW_DATA_DIR", str(tmp_path))
     monkeypatch.syspath_prepend(EXAMPLES)
     spec = importlib.util.spec_from_file_location(
-        "datasets_under_test", EXAMPLES / "datasets.py"
+        "datasets_under_test", EXAMPLES / "helpers" / "datasets.py"
     )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -104,7 +104,7 @@ def test_the_picture_shows_mistakes(mnist: ModuleType, missed: int) -> None:
     shares = np.full((40, 10), 0.05)
     shares[np.arange(40), (labels + (np.arange(40) < missed)) % 10] = 0.5
     shares[0] *= 1.5
-    chosen = sys.modules["picture"].choose(labels, shares, 20)
+    chosen = sys.modules["helpers.picture"].choose(labels, shares, 20)
     wrong = shares.argmax(-1)[chosen] != labels[chosen]
     assert wrong.sum() == min(missed, 10) and len(set(chosen)) == 20
     assert not missed or (chosen[-1] == 0 and wrong[-1])

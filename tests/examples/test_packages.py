@@ -11,10 +11,10 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """`examples/packages.py`, whose cache is empty."""
+    """`examples/helpers/packages.py`, whose cache is empty."""
     monkeypatch.setenv("FXFLOW_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.syspath_prepend(EXAMPLES)
-    import packages
+    from helpers import packages
 
     return packages
 

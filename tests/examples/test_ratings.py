@@ -13,10 +13,10 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 @pytest.fixture
 def ratings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """`examples/ratings.py`, whose cache is empty."""
+    """`examples/helpers/ratings.py`, whose cache is empty."""
     monkeypatch.setenv("FXFLOW_DATA_DIR", str(tmp_path))
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    import ratings
+    from helpers import ratings
 
     return ratings
 

@@ -14,10 +14,10 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """`examples/texts.py`, whose cache is empty."""
+    """`examples/helpers/texts.py`, whose cache is empty."""
     monkeypatch.setenv("FXFLOW_DATA_DIR", str(tmp_path))
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    import texts
+    from helpers import texts
 
     return texts
 

@@ -9,7 +9,7 @@ import zipfile
 from typing import NamedTuple
 
 import numpy as np
-from packages import DatasetError, Package, fetch
+from helpers.packages import DatasetError, Package, fetch
 
 MOVIELENS = Package(
     "recbole==1.2.1",

