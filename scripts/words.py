@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: The places that CI checks.
-CHECKED = ["*.md", "scripts", ".github"]
+#: The places that CI checks, as Git names them.
+CHECKED = [":(glob)*.md", ".github", "examples/*.md", "scripts"]
 #: These show the wordings.
 EXCEPT = {"scripts/words.py", "tests/docs/test_words.py"}
 SUFFIXES = {".md", ".py", ".sh", ".yaml", ".yml", ".toml", ".sbatch", ".html", ".txt"}
