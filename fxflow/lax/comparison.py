@@ -1,7 +1,6 @@
 """Comparisons: arrays of one dtype in, booleans out.
 
-The plain ones follow IEEE 754: nan equals nothing, -0 equals +0. Those named `_to` use
-IEEE's total order: -nan < -inf < ... < -0 < +0 < ... < inf < nan.
+They follow IEEE 754: nan equals nothing, -0 equals +0.
 """
 
 from __future__ import annotations

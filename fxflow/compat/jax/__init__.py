@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fxflow import process_count, process_index
 from fxflow.compat.jax._api import (
+    checkpoint,
     copy_to_host_async,
     device_put,
     eval_shape,
@@ -26,6 +27,7 @@ from fxflow.compat.jax._api import (
 from fxflow.compat.jax._attributes import add_attributes as _add_attributes
 from fxflow.compat.jax._config import CONTEXTS as _CONTEXTS
 from fxflow.compat.jax._config import config
+from fxflow.compat.jax._gradient_refs import ad
 from fxflow.compat.jax._install import install, installed
 from fxflow.compat.jax._jaxprs import make_jaxpr
 from fxflow.compat.jax._mirror import mirror as _mirror
@@ -43,19 +45,22 @@ if TYPE_CHECKING:
 
 _add_attributes()
 
-RENAMED = {"jacobian": "jacrev", "remat": "checkpoint"}
+RENAMED = {"jacobian": "jacrev"}
+remat = checkpoint
 
 __all__ = [
     *_mirror(globals(), "fxflow", renamed=RENAMED),
     *_CONTEXTS,
     "Shard",
     "config",
+    "checkpoint",
     "copy_to_host_async",
     "device_put",
     "devices",
     "eval_shape",
     "__version__",
     "__version_info__",
+    "ad",
     "host_count",
     "host_id",
     "host_ids",
@@ -67,6 +72,7 @@ __all__ = [
     "print_environment_info",
     "process_count",
     "pure_callback",
+    "remat",
     "reshard",
     "process_index",
     "process_indices",

@@ -7,12 +7,14 @@ import platform
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fxflow._version import __version__
 from fxflow.compat.jax._layout import Format
+from fxflow.compat.jax._primitives import wrapped
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, typeof
 from fxflow.core.arrays.convert import like_type
@@ -21,6 +23,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.devices import RuntimeFailure, clients
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.lax import callbacks, pytree_transfer
+from fxflow.transforms import checkpoint as remat
 from fxflow.transforms import inspection
 from fxflow.transforms import shard_map as _shard_map
 from fxflow.transforms.arguments import as_indices, as_names, require_callable
@@ -328,6 +331,40 @@ def _struct_of(value: Any) -> Any:
 def _standing_for(value: Any) -> Any:
     known = isinstance(value, ShapeDtypeStruct)
     return arith.zeros(typeof(value)) if known else value
+
+
+@dataclass(frozen=True)
+class _Policy:
+    """A policy of `checkpoint` that is asked about primitives under JAX's names."""
+
+    policy: Callable[..., Any]
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Names of values not to keep."""
+        return getattr(self.policy, "excluded", frozenset())
+
+    def __call__(self, primitive: Any, *avals: Any, **params: Any) -> Any:
+        return self.policy(wrapped(primitive), *avals, **params)
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None, /, *, policy: Any = None, **options: Any
+) -> Any:
+    """Makes a function whose backward pass computes again; see `fxflow.checkpoint`.
+
+    Args:
+      fun: function of arrays or pytrees of them. Left out, a decorator is returned.
+      policy: which intermediate values may be kept; it is asked with primitives that
+        are those of `jax.lax`.
+      **options: of `fxflow.checkpoint`.
+
+    Returns:
+      A function of the same arguments.
+    """
+    return remat.checkpoint(
+        fun, policy=_Policy(policy) if callable(policy) else policy, **options
+    )
 
 
 def _telling(callback: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from fxflow import checkpoint_policies
+from fxflow.compat.jax._gradient_refs import with_refs
 from fxflow.core.arrays import Array, Aval
 from fxflow.core.ir.trace import Trace
 from fxflow.devices.shardings import Sharding, local_part
 from fxflow.numpy import asarray
 from fxflow.stages import Compiled
+from fxflow.transforms.vjp import VJPFunction
 
 _ATTRIBUTES: dict[type, dict[str, Any]] = {
     # equinox, to tell its own interpreter from others.
@@ -39,6 +41,7 @@ _ATTRIBUTES: dict[type, dict[str, Any]] = {
     Compiled: {
         "runtime_executable": lambda compiled: compiled.program.executable.loaded,
     },
+    VJPFunction: {"with_refs": with_refs},
     # orbax
     Sharding: {
         "_device_assignment": property(lambda sharding: sharding.devices),

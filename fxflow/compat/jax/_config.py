@@ -334,6 +334,7 @@ def _block(name: str, value: Any) -> Iterator[None]:
 CONTEXTS = {
     name.removeprefix("jax_"): Option(name, *default)
     for name, *default in (
+        ("jax2tf_associative_scan_reductions",),
         ("jax_allow_f16_reductions",),
         ("jax_array_garbage_collection_guard",),
         ("jax_auto_pcast",),

@@ -14,7 +14,7 @@ import numpy as np
 
 from fxflow.compat.jax import _primitives
 from fxflow.compat.jax._primitives import Primitive, own, wrapped
-from fxflow.core import source
+from fxflow.compat.jax.extend.source_info_util import SourceInfo, of_scopes
 from fxflow.core.arrays import ShapeDtypeStruct
 from fxflow.core.ir import graph as graphs
 from fxflow.core.ir.graph import Graph, Node, Var
@@ -61,18 +61,6 @@ class DebugInfo:
     def func_name(self) -> str:
         """Name of the function."""
         return self.func_src_info.partition(" ")[0]
-
-
-class SourceInfo:
-    """The user's line that an equation comes from."""
-
-    def __init__(self, line: Any, scope: tuple[str, ...] = ()) -> None:
-        self.line = line
-        self.name_stack = "/".join(scope)
-        self.traceback = None
-
-    def __repr__(self) -> str:
-        return source.describe(self.line)
 
 
 class JaxprEqn:
@@ -249,7 +237,7 @@ def _equation_of(node: Node) -> JaxprEqn:
         primitive,
         primitive.params_of(node.params, closed_of),
         node.effects,
-        SourceInfo(node.source, node.scope),
+        SourceInfo(node.source, of_scopes(node.scope)),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import fxflow
 from fxflow import lax
+from fxflow.compat.jax import _composed
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.ir import primitive as primitives
 from fxflow.core.ir.graph import Var
@@ -305,6 +306,22 @@ def wrapped(primitive: primitives.Primitive) -> Primitive:
     return known
 
 
+class _Composed(Primitive):
+    """A primitive of JAX whose `bind` calls a function of fxflow."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.impl = _composed.functions[name]
+        self.multiple_results = name == "unstack"
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Calls the function; see `Primitive.bind`."""
+        return _composed.functions[self.name](*args, **params)
+
+
+_composed_of = functools.cache(_Composed)
+
+
 def own(primitive: Primitive) -> primitives.Primitive:
     """Returns what fxflow runs for a primitive."""
     return primitive._own
@@ -313,7 +330,7 @@ def own(primitive: Primitive) -> primitives.Primitive:
 @functools.cache
 def _import_all() -> None:
     """Imports what registers primitives, which else comes when it is first used."""
-    for module in (fxflow, lax, lax.linalg):
+    for module in (fxflow, lax, lax.linalg, fxflow.random):
         for name in module.__all__:
             getattr(module, name)
 
@@ -332,7 +349,9 @@ def by_name(name: str) -> Primitive | None:
         return None
     _import_all()
     found = primitives.table.get(short)
-    return None if found is None else wrapped(found)
+    if found is not None:
+        return wrapped(found)
+    return _composed_of(short) if short in _composed.functions else None
 
 
 __all__ = [

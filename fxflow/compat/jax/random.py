@@ -5,6 +5,7 @@ from typing import Any
 from fxflow import random as _random
 from fxflow.compat.jax._config import config
 from fxflow.compat.jax._mirror import mirror
+from fxflow.compat.jax._primitives import by_name
 from fxflow.core.arrays import Array
 
 
@@ -54,3 +55,9 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Array:
 
 
 mirror(globals(), "fxflow.random")
+_absent: Any = globals()["__getattr__"]
+
+
+def __getattr__(name: str) -> Any:
+    found = by_name(name)
+    return _absent(name) if found is None else found

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fxflow.compat.jax._mirror import mirror
+from fxflow.devices import trees
 
 # fmt: off
 _PREFIXED = (
@@ -14,6 +15,7 @@ _PREFIXED = (
 
 RENAMED = {f"tree_{name}": name for name in _PREFIXED}
 
+default_registry = trees.registry
 KeyEntry = Any
 KeyPath = tuple[Any, ...]
 
@@ -22,4 +24,8 @@ for _name in (*_PREFIXED, "static", "broadcast_prefix", "flatten_up_to"):
     del globals()[_name]
 del _name
 
-__all__ = [name for name in globals() if not name.startswith("_") and name != "mirror"]
+__all__ = [
+    name
+    for name in globals()
+    if not name.startswith("_") and name not in ("mirror", "trees")
+]

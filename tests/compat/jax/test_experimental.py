@@ -5,9 +5,18 @@ import pytest
 
 from fxflow.compat import jax
 from fxflow.compat.jax import numpy as jnp
-from fxflow.compat.jax.experimental.compute_on import compute_on
-from fxflow.compat.jax.experimental.custom_partitioning import custom_partitioning
+from fxflow.compat.jax.experimental import random, topologies
+from fxflow.compat.jax.experimental.compilation_cache import compilation_cache
+from fxflow.compat.jax.experimental.compute_on import compute_on, compute_on2
+from fxflow.compat.jax.experimental.custom_partitioning import (
+    BATCHING,
+    ArrayMapping,
+    CompoundFactor,
+    SdyShardingRule,
+    custom_partitioning,
+)
 from fxflow.compat.jax.experimental.jet import jet, jet2
+from fxflow.compat.jax.experimental.layout import Layout, with_layout_constraint
 from fxflow.compat.jax.experimental.rnn import (
     get_num_params_in_lstm,
     init_lstm_weight,
@@ -64,3 +73,79 @@ def test_custom_partitioning():
     double.def_partition(lambda *a: a, sharding_rule="i -> i")
     assert jax.jit(double)(jnp.ones(2)).tolist() == [2.0, 2.0]
     assert double.__name__ == "double"
+
+
+def test_rules_of_custom_partitioning():
+    row = ArrayMapping(BATCHING, CompoundFactor("b", "c"), "d")
+    rule = SdyShardingRule(
+        (row,), (ArrayMapping("d"),), reduction_factors=("b",), b=2, c=3
+    )
+    assert rule.operand_mappings == (row,) and rule.factor_sizes == {"b": 2, "c": 3}
+    for match, make in {
+        "at least two": lambda: CompoundFactor("b"),
+        "should be a name": lambda: ArrayMapping("b", "1"),
+        "whole dimension": lambda: SdyShardingRule((ArrayMapping("a"),), (), a=3),
+        "must specify": lambda: SdyShardingRule((row,), (), b=2),
+        "not used": lambda: SdyShardingRule((), (), reduction_factors=("z",)),
+    }.items():
+        with pytest.raises(ValueError, match=match):
+            make()
+
+
+def test_results_of_what_is_computed_elsewhere():
+    host, device = jax.memory.Space.Host, jax.memory.Space.Device
+    f = compute_on2(compute_type="device_host", out_memory_spaces=(host, device))(
+        lambda x: (x * 2, x + 1)
+    )
+    for found in (f(jnp.ones(2)), jax.jit(f)(jnp.ones(2))):
+        assert [v.tolist() for v in found] == [[2, 2], [2, 2]]
+        kinds = [v.sharding.memory_kind for v in found]
+        assert kinds[0] == "pinned_host" != kinds[1]
+
+
+def test_layouts_are_the_compilers():
+    x = {"a": jnp.ones((2, 3)), "b": jnp.ones((1, 1))}
+    assert with_layout_constraint(x, Layout((1, 0))) is x
+    with pytest.raises(TypeError, match=r"is not a Layout of f32\[2,3\]"):
+        jax.jit(lambda x: with_layout_constraint(x, Layout((0,))))(x["a"])
+
+
+def test_topologies():
+    here = topologies.get_attached_topology("cpu")
+    assert here.devices == jax.devices("cpu")
+    mesh = topologies.make_mesh(here, (2, len(here.devices) // 2), ("x", "y"))
+    assert mesh.shape["x"] == 2
+    with pytest.raises(NotImplementedError, match="topology not implemented for cpu"):
+        topologies.get_topology_desc("", "cpu")
+
+
+def test_a_generator_with_a_state():
+    rng = random.stateful_rng(42)
+    assert jax.random.key_data(rng.key()).tolist() == [1832780943, 270669613]
+    assert jax.random.key_data(rng.key()).tolist() == [64467757, 2916123636]
+    np.testing.assert_allclose(rng.uniform(), 0.6672406, 1e-6)
+    normal = [-0.2818947, -1.367489, -1.6350379]
+    np.testing.assert_allclose(rng.normal(size=3), normal, 1e-5)
+    assert rng.integers(10, size=(2,)).tolist() == [9, 2]
+    np.testing.assert_allclose(rng.random(2), [0.41425955, 0.02341676], 1e-6)
+    rng = random.stateful_rng(42)
+    draw = jax.jit(lambda rng: rng.uniform())
+    np.testing.assert_allclose([draw(rng), draw(rng)], [0.5302608, 0.72766423], 1e-6)
+    mapped = jax.vmap(lambda rng, x: x + rng.uniform())(rng.split(3), jnp.arange(3.0))
+    np.testing.assert_allclose(mapped, [0.10681784, 1.2974217, 2.0777168], 1e-6)
+    np.testing.assert_allclose(rng.spawn(2)[1].uniform(), 0.6546724, 1e-6)
+    with pytest.raises(ValueError, match="split stateful generator"):
+        rng.split(2).key()
+    with pytest.raises(TypeError, match="requires an explicit seed"):
+        jax.jit(lambda: random.stateful_rng().uniform())()
+
+
+def test_the_cache_on_disk(tmp_path):
+    before = jax.config.jax_compilation_cache_dir
+    try:
+        compilation_cache.set_cache_dir(tmp_path)
+        assert jax.config.jax_compilation_cache_dir == str(tmp_path)
+        compilation_cache.reset_cache()
+        assert jax.jit(lambda x: x + 1)(1) == 2
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)

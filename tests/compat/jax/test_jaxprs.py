@@ -7,6 +7,8 @@ import fxflow.compat.jax as jax
 from fxflow import numpy as fnp
 from fxflow.compat.jax import core, lax
 from fxflow.compat.jax.extend import core as extend
+from fxflow.compat.jax.extend import source_info_util
+from fxflow.compat.jax.interpreters.partial_eval import dce_jaxpr_consts
 
 
 def program(x, ys):
@@ -131,3 +133,67 @@ def test_trace_state(clean):
     found, mark = marks[0]
     assert found is clean
     assert (mark == core.get_opaque_trace_state()) is clean
+
+
+def test_interpreters_keep_lines_and_scopes():
+    with jax.named_scope("inner"):
+        closed = jax.make_jaxpr(lambda x: fnp.sin(x) * 2)(1.0)
+
+    def interpret(x):
+        values = {closed.jaxpr.invars[0]: x}
+        with jax.named_scope("outer"):
+            for eqn in closed.eqns:
+                info = eqn.source_info
+                stack = source_info_util.current_name_stack() + info.name_stack
+                with source_info_util.user_context(info.traceback, name_stack=stack):
+                    args = [values.get(v, getattr(v, "val", None)) for v in eqn.invars]
+                    values[eqn.outvars[0]] = eqn.primitive.bind(*args, **eqn.params)
+        return values[closed.jaxpr.outvars[0]]
+
+    again = jax.make_jaxpr(interpret)(1.0)
+    for eqn, old in zip(again.eqns, closed.eqns, strict=True):
+        assert str(eqn.source_info.name_stack) == "outer/inner"
+        assert repr(eqn.source_info) == source_info_util.summarize(old.source_info)
+    with source_info_util.extend_name_stack("a") as stack:
+        assert str(stack) == str(source_info_util.current_name_stack()) == "a"
+        with source_info_util.reset_name_stack():
+            assert len(source_info_util.current_name_stack()) == 0
+    stack = (
+        source_info_util.new_name_stack("a").extend("c").transform("jvp").extend("k")
+    )
+    assert str(stack) == "a/c/jvp(k)" and str(stack[2:]) == "jvp(k)"
+    assert "test_jaxprs.py" in source_info_util.summarize(source_info_util.current())
+    nowhere = source_info_util.new_source_info()
+    assert nowhere.replace(name_stack=stack).name_stack is stack
+    assert source_info_util.summarize(nowhere) == "unknown line"
+
+
+def test_constants_that_are_not_needed_are_left_out():
+    one, two = fnp.ones(3), fnp.ones(4)
+    closed = jax.make_jaxpr(lambda x: (x + one, two * 2))(1.0)
+    found, consts, inputs = dce_jaxpr_consts(closed.jaxpr, [True, False])
+    assert (consts, inputs) == ([True, False], [True]) and len(found.constvars) == 1
+    assert core.eval_jaxpr(found, [one], 1.0)[0].tolist() == [2, 2, 2]
+
+
+def test_what_is_current():
+    def asked(x):
+        found.append(
+            (
+                extend.unsafe_am_i_under_a_jit_DO_NOT_USE(),
+                extend.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
+                extend.nonempty_axis_env_DO_NOT_USE(),
+            )
+        )
+        return x
+
+    found = []
+    asked(1.0)
+    jax.jit(asked)(1.0)
+    jax.vmap(asked)(fnp.ones(2))
+    jax.jit(jax.vmap(asked, axis_name="i"))(fnp.ones(2))
+    jax.grad(asked)(1.0)
+    no = (False, False, False)
+    assert found == [no, (True, False, False), (False, True, False), (True,) * 3, no]
+    assert extend.gensym()(jax.typeof(1.0)).aval is jax.typeof(1.0)
+    assert {np.float32, np.ndarray, jax.Array} <= extend.array_types

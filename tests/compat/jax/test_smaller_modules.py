@@ -11,6 +11,7 @@ from fxflow.compat.jax import api_util, debug, dlpack
 from fxflow.compat.jax import numpy as jnp
 from fxflow.compat.jax.example_libraries import optimizers, stax
 from fxflow.compat.jax.experimental import mesh_utils, multihost_utils
+from fxflow.compat.jax.extend import random as keys
 from fxflow.compat.jax.extend.core import Primitive
 from fxflow.compat.jax.interpreters import ad, batching
 from fxflow.compat.jax.interpreters.partial_eval import dce_jaxpr
@@ -188,3 +189,54 @@ def test_optimizers_and_activations():
     decay = optimizers.polynomial_decay(1.0, 4, 0.1, 2.0)
     np.testing.assert_allclose([decay(i) for i in (0, 1, 5)], [1, 0.60625, 0.1], 1e-5)
     assert stax.relu(-1.0) == 0 and stax.logsoftmax is stax.log_softmax
+
+
+def test_gradients_are_added_to_references():
+    def step(x, total):
+        _, pull = jax.vjp(lambda x, y: jnp.sin(x) * y, x, 2.0)
+        return pull.with_refs(total, jax.ad.DontWant())(1.0)
+
+    total = jax.new_ref(10.0)
+    assert step(1.0, total) == (jax.ad.GradRef(), jax.ad.DidntWant())
+    np.testing.assert_allclose(total[...], 11.080605, 1e-6)
+    assert jax.jit(step)(1.0, total) == (jax.ad.GradRef(), jax.ad.DidntWant())
+    np.testing.assert_allclose(total[...], 12.16121, 1e-6)
+
+
+def test_policies_of_checkpoint():
+    asked = []
+
+    def policy(primitive, *_, **__):
+        asked.append(primitive)
+        kept = primitive is jax.lax.dot_general_p
+        return jax.ad_checkpoint.Saveable if kept else jax.ad_checkpoint.Recompute
+
+    def products(policy):
+        f = jax.checkpoint(lambda x: jnp.sum(jnp.sin(x @ x)), policy=policy)
+        text = jax.jit(jax.value_and_grad(f)).lower(jnp.ones((2, 2))).as_text()
+        return text.count("stablehlo.dot_general")
+
+    assert products(policy) == products(None) - 1
+    assert jax.lax.sin_p in asked
+    both = jax.checkpoint_policies.save_from_both_policies
+    named = jax.checkpoint_policies.save_only_these_names("x")
+    assert products(both(policy, named)) == products(policy)
+    offloaded = jax.ad_checkpoint.Offloadable("device", "pinned_host")
+    assert (offloaded.src, offloaded.dst) == ("device", "pinned_host")
+
+
+def test_keys_by_their_generator():
+    words, counts = np.array([1, 2], "u4"), np.arange(5, dtype="u4")
+    want = [2052595727, 3504730591, 2527474599, 1880214352, 1914734168]
+    assert keys.threefry_2x32(words, counts).tolist() == want
+    assert keys.threefry_2x32(words, counts.reshape(5, 1)).shape == (5, 1)
+    with pytest.raises(TypeError, match="a key has 2 words"):
+        keys.threefry_2x32(counts, counts)
+    made = keys.random_seed(jnp.arange(2), keys.rbg_prng_impl)
+    assert made.shape == (2,) and jax.random.key_impl(made) == "rbg"
+    assert (keys.seed_with_impl("rbg", 1) == made[1]).all()
+
+
+def test_the_registry_of_containers():
+    leaves, treedef = jax.tree_util.default_registry.flatten({"a": 1})
+    assert leaves == [1] and treedef == jax.tree_util.tree_structure({"a": 0})

@@ -16,6 +16,12 @@ from fxflow import numpy as fnp
 from fxflow.compat.jax._mirror import listen
 from fxflow.core import tree
 
+# For annotations.
+Array = Any
+Params = Any
+State = Any
+Updates = Any
+Step = int
 Schedule = Callable[[Any], Any]
 
 
@@ -33,6 +39,11 @@ tree.register_pytree_node(
     lambda s: ((s.packed_state,), (s.tree_def, s.subtree_defs)),
     lambda aux, children: OptimizerState(children[0], *aux),
 )
+
+
+InitFn = Callable[[Params], OptimizerState]
+UpdateFn = Callable[[Step, Updates, OptimizerState], OptimizerState]
+ParamsFn = Callable[[OptimizerState], Params]
 
 
 class Optimizer(NamedTuple):

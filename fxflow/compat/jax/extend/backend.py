@@ -3,6 +3,7 @@
 from typing import Any
 
 from fxflow.compat.jax._mirror import listen
+from fxflow.core.caches import clear_caches
 from fxflow.devices import clients
 
 
@@ -22,7 +23,14 @@ def get_default_device() -> Any:
 
 
 clear_backends = clients.clear_backends
+clear_in_memory_compilation_cache = clear_caches
 
-__all__ = ["backends", "clear_backends", "get_backend", "get_default_device"]
+__all__ = [
+    "backends",
+    "clear_backends",
+    "clear_in_memory_compilation_cache",
+    "get_backend",
+    "get_default_device",
+]
 
 listen(globals())

@@ -9,6 +9,7 @@ from fxflow.compat.jax._mirror import listen
 from fxflow.compat.jax._primitives import (
     Primitive,
     UndefinedPrimal,
+    by_name,
     primitive_jvps,
     primitive_transposes,
 )
@@ -43,6 +44,9 @@ def add_tangents(x: Any, y: Any) -> Any:
 def add_jaxvals(x: Any, y: Any) -> Any:
     """Returns the sum of two arrays."""
     return x + y
+
+
+add_jaxvals_p = by_name("add_jaxvals_p")
 
 
 def defjvp(primitive: Primitive, *jvps: Callable[..., Any] | None) -> None:
@@ -146,6 +150,7 @@ __all__ = [
     "UndefinedPrimal",
     "Zero",
     "add_jaxvals",
+    "add_jaxvals_p",
     "add_tangents",
     "defbilinear",
     "defjvp",

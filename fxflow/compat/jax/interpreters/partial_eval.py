@@ -153,6 +153,29 @@ def dce_jaxpr(
     return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), kept
 
 
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr,
+    used_outputs: bool | Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """Does what `dce_jaxpr` does, and leaves out constants that are not needed.
+
+    Args:
+      jaxpr: a jaxpr.
+      used_outputs: which results are wanted.
+      instantiate: which arguments it takes whether they are needed or not.
+
+    Returns:
+      The jaxpr, and which constants and arguments it takes.
+    """
+    new, used_inputs = dce_jaxpr(jaxpr, used_outputs, instantiate)
+    atoms = [*new.outvars, *(atom for eqn in new.eqns for atom in eqn.invars)]
+    needed = {atom for atom in atoms if not isinstance(atom, Literal)}
+    used_consts = [v in needed for v in jaxpr.constvars]
+    constvars = list(compress(jaxpr.constvars, used_consts))
+    return new.replace(constvars=constvars), used_consts, used_inputs
+
+
 JaxprTracer = DynamicJaxprTracer = GraphTracer
 
 __all__ = [
@@ -160,6 +183,7 @@ __all__ = [
     "JaxprTracer",
     "PartialVal",
     "dce_jaxpr",
+    "dce_jaxpr_consts",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]

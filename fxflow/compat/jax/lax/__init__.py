@@ -7,12 +7,27 @@ import numpy as _np
 
 from fxflow import lax as _lax
 from fxflow import numpy as _numpy
+from fxflow.compat.jax._composed import (
+    after_all,
+    create_token,
+    shape_as_value,
+    stage,
+)
 from fxflow.compat.jax._mirror import mirror
 from fxflow.compat.jax._primitives import by_name
 from fxflow.core.arrays import is_arraylike, typeof
 from fxflow.devices.clients import default_backend
 
 _NONE: Any = object()
+
+_Precision = str | _lax.Precision
+PrecisionLike = (
+    _Precision
+    | tuple[_Precision, _Precision]
+    | _lax.DotAlgorithm
+    | _lax.DotAlgorithmPreset
+    | None
+)
 
 
 def cond(
@@ -148,7 +163,10 @@ def platform_dependent(
 
 
 __all__ = mirror(globals(), "fxflow.lax")
-__all__ += ["dtype", "platform_dependent"]
+__all__ += [
+    "PrecisionLike", "after_all", "create_token", "dtype", "platform_dependent",
+    "shape_as_value", "stage",
+]  # fmt: skip
 
 # Not fxflow's, which has the same name.
 import fxflow.compat.jax.lax.linalg as linalg  # noqa: E402, F401

@@ -1,0 +1,5 @@
+"""`jax.experimental.compilation_cache`."""
+
+from fxflow.compat.jax._mirror import listen
+
+listen(globals())
