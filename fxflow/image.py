@@ -16,9 +16,9 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import public as _public
 from fxflow.core.runtime.eager import library
+from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_shape
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact

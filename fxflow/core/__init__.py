@@ -4,6 +4,7 @@ To be read in this order; each package lists its files in theirs.
 
 - `source`, `caches`: where the user's line is; what is remembered, and for how long;
 - `tree`: nested containers of arrays;
+- `sizes`: lengths of axes that only a call of an exported program says;
 - `arrays`: what values are: dtypes, array types, arrays;
 - `ir`: the language: graphs, primitives, interpreters, recording;
 - `interpreters`: forward derivatives, linearization, transposition, vectorization;

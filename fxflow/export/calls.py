@@ -16,7 +16,6 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Aval
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.primitive import (
     Batched,
     Flags,
@@ -134,7 +133,7 @@ def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 f"{name} was exported for {aval} as argument {label}, got {given}"
             )
         arrays.append(array)
-    if any(is_symbolic(aval.shape) for aval in exported.in_avals):
+    if any(aval.is_symbolic for aval in exported.in_avals):
         # Here the arguments have names.
         labels = [_label(exported, i) for i in range(len(arrays))]
         solve(exported.in_avals, [a.aval.shape for a in arrays], name, labels)
@@ -277,8 +276,8 @@ def _spliced(
             lapack.ensure()
         declared, given, _, _ = portable.signature(inner)
         # Where the caller has sizes of its own, those of the program stay open, too.
-        open_sizes = importlib.import_module("fxflow.core.runtime.open_sizes")
-        open_types = open_sizes.open_types
+        stablehlo = importlib.import_module("fxflow.core.sizes.stablehlo")
+        open_types = stablehlo.open_types
         types, outs = [*map(open_types, types)], [*map(open_types, outs)]
         if any("?" in text for text in (*declared, *given)):
             whole = _with_sizes(portable, inner, types, outs)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import boundary
 from fxflow.core.labels import dotted_names
 from fxflow.core.runtime.lowering import dense
@@ -144,7 +143,7 @@ def _exported(
         calling_convention_version=CALLING_CONVENTION,
         module_kept_var_idx=tuple(lowered[0].kept),
         uses_global_constants=len(platforms) > 1
-        or any(is_symbolic(aval.shape) for aval in ins),
+        or any(aval.is_symbolic for aval in ins),
         traced=traced,
         in_names=tuple(dotted_names(traced.in_tree, traced.labels)),
         _get_vjp=lambda _: _exported_vjp(traced, name, platforms, checks),

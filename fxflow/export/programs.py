@@ -18,7 +18,6 @@ from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import dense
@@ -81,7 +80,7 @@ def program_of(given: Any, where: str, write: Writer | None = None) -> Program:
 
 def _require_known(name: str, avals: Sequence[Aval], where: str) -> None:
     for aval in avals:
-        if is_symbolic(aval.shape):
+        if aval.is_symbolic:
             raise ArgumentError(
                 f"{where}: {name} has symbolic sizes ({aval}): export it for the sizes "
                 "that the device will see"
@@ -335,7 +334,7 @@ def leaves_of(
         array = as_array(leaf, aval.dtype)
         given = array.aval
         fits = given.shape == aval.shape or (
-            is_symbolic(aval.shape) and given.ndim == aval.ndim
+            aval.is_symbolic and given.ndim == aval.ndim
         )
         if not fits or given.dtype != aval.dtype:
             raise ArgumentError(

@@ -9,9 +9,9 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct
 from fxflow.core.arrays.convert import like_type
-from fxflow.core.arrays.size_bounds import bounds_of_name, upper_bound
-from fxflow.core.arrays.size_texts import _NotASize, parsed
-from fxflow.core.arrays.sizes import Monomial, Scope, Size, quotient_of
+from fxflow.core.sizes import Monomial, Scope, Size, quotient_of
+from fxflow.core.sizes.bounds import bounds_of_name, upper_bound
+from fxflow.core.sizes.texts import NotASizeError, parsed
 from fxflow.errors import ArgumentError, ShapeError
 
 _CONSTRAINT = re.compile(r"^(.*?)(>=|<=|==)(.*)$")
@@ -83,7 +83,7 @@ class SymbolicScope(Scope):
     def _read(self, part: str, text: str) -> Any:
         try:
             return parsed(part, self)
-        except _NotASize as error:
+        except NotASizeError as error:
             raise ArgumentError(
                 f"symbolic_shape: in the constraint {text!r}, {error} is no size"
             ) from None
@@ -230,7 +230,7 @@ def _dimension(text: str, spec: str, scope: Scope, known: Any) -> Any:
         return known
     try:
         size = parsed(text, scope)
-    except _NotASize as error:
+    except NotASizeError as error:
         raise ArgumentError(
             f"symbolic_shape: in {spec!r}, {error} is no size: write names, integers, "
             "+ - * ^, floordiv, mod, max, min"

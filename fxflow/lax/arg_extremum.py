@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import (
     Batched,
@@ -50,7 +49,7 @@ def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
         and not ctx.module.partitioned
         and dtypes.is_floating(operand.dtype)
         and dtypes.bits(operand.dtype) >= 16
-        and not is_symbolic(operand.shape)
+        and not operand.is_symbolic
         and 20 <= operand.shape[axis] <= _EXACT
     )
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from fxflow.core.arrays import Array, Shape
-from fxflow.core.arrays.sizes import is_symbolic, length_of
 from fxflow.core.ir.trace import Tracer
+from fxflow.core.sizes import is_symbolic, length_of
 from fxflow.core.source import of_rank
 from fxflow.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 

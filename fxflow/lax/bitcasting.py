@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -20,6 +19,7 @@ from fxflow.core.ir.primitive import (
     table,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_symbolic
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.bitwise import shift_left, shift_right_logical

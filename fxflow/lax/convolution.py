@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic, larger
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Batched, Flags, Values, Zero, register
 from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_symbolic, larger
 from fxflow.core.spmd import layouts
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, ShapeError

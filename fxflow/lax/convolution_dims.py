@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.arrays.sizes import larger, length_of
+from fxflow.core.sizes import larger, length_of
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import int_tuple
 

@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Primitive, Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_symbolic
 from fxflow.core.spmd import layouts
 from fxflow.lax import _extrema_host
 from fxflow.lax.axes import canonical_axis

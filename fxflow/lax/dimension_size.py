@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, dtypes, sizes
+from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import size as sizes
 from fxflow.errors import ConcretizationError
 from fxflow.lax.families import MOVED
 
@@ -34,7 +35,7 @@ class DimensionSize(Primitive):
         return Aval((), dtypes.of_python(0), True)
 
     def lower(self, ctx: Context, *, size: Any) -> str:
-        """`constant`, which `open_sizes` replaces where it is none."""
+        """`constant`, which `core/sizes/stablehlo` replaces where it is none."""
         return ctx.emit(f"stablehlo.constant dense<{size:d}> : {ctx.avals_out[0].mlir}")
 
     def evaluate(self, *, size: Any) -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, promotion, typeof
-from fxflow.core.arrays.sizes import Size, smaller
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Literal, Node, Var
@@ -27,6 +26,7 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import Size, smaller
 from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import part, written
 from fxflow.errors import ArgumentError, DtypeError, ShapeError

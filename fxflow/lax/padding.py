@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import larger
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Batched, Flags, Values, register, table
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import larger
 from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -26,6 +25,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_symbolic
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis

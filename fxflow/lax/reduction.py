@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir.graph import Node
@@ -207,7 +206,7 @@ def _is_slow(ctx: Context, operand: Aval) -> bool:
     return (
         ctx.platform == "cpu"
         and operand.dtype in (dtypes.float32, dtypes.float64)
-        and not is_symbolic(operand.shape)
+        and not operand.is_symbolic
         and operand.size >= _MANY
         and not ctx.module.partitioned
         and faults.present("sums of many axes", "cpu") is not None
@@ -219,7 +218,7 @@ def _loses_nan(ctx: Context, operand: Aval) -> bool:
     return (
         ctx.platform == "cpu"
         and operand.dtype in (dtypes.float32, dtypes.float64)
-        and (is_symbolic(operand.shape) or operand.size >= _FEW)
+        and (operand.is_symbolic or operand.size >= _FEW)
         and faults.present("extrema beside NaN", "cpu") is not None
         and faults.present("sums of many axes", "cpu") is None  # which keeps it off
     )

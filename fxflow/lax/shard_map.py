@@ -23,7 +23,6 @@ import numpy as np
 from fxflow._frozen import Frozen
 from fxflow.core.arrays import Aval
 from fxflow.core.arrays.aval import layout_of
-from fxflow.core.arrays.sizes import Size
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
@@ -43,6 +42,7 @@ from fxflow.core.ir.primitive import ORDERED, Batched, Dual, Flags, Values, regi
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import named_axes, state
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import Size
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.core.spmd.partition import axis_text, spec_text
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of

@@ -8,11 +8,11 @@ from operator import itemgetter
 from typing import Any
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import larger
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import larger
 from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
-from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import (
     Batched,
@@ -26,6 +25,7 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_at_least
 from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer

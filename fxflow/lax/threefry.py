@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
-from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -27,6 +26,7 @@ from fxflow.core.ir.primitive import (
     table,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_at_least
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 

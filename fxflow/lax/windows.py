@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays import Aval, Shape, typeof
-from fxflow.core.arrays.sizes import is_at_least, larger
 from fxflow.core.ir import arith
+from fxflow.core.sizes import is_at_least, larger
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.convolution_dims import (

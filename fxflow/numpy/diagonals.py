@@ -11,11 +11,11 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes, typeof
 from fxflow.core.arrays.aval import require_room
-from fxflow.core.arrays.sizes import is_symbolic, larger, smaller
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, library
+from fxflow.core.sizes import is_symbolic, larger, smaller
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert

@@ -10,8 +10,8 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.arrays.sizes import length_of
 from fxflow.core.runtime.eager import library
+from fxflow.core.sizes import length_of
 from fxflow.errors import (
     ArgumentError,
     ConcretizationError,

@@ -13,15 +13,15 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.arrays.protocol import array_method
-from fxflow.core.arrays.sizes import (
+from fxflow.core.caches import Cache
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.sizes import (
     Size,
     is_at_least,
     is_symbolic,
     larger,
     smaller,
 )
-from fxflow.core.caches import Cache
-from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (
     ArgumentError,
     BooleanIndexError,

@@ -13,7 +13,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Shape, as_array, dtypes, typeof
-from fxflow.core.arrays.sizes import is_at_least, is_symbolic
+from fxflow.core.sizes import is_at_least, is_symbolic
 from fxflow.errors import OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.lax.gather_scatter.gather import fill_param, fill_scalar

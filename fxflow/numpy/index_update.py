@@ -16,12 +16,12 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Shape, as_array, dtypes, typeof
 from fxflow.core.arrays.promotion import lub
-from fxflow.core.arrays.sizes import Size, is_symbolic, to_array
 from fxflow.core.boundary import boundary, guard_methods
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter, library, open_layouts
+from fxflow.core.sizes import Size, is_symbolic, to_array
 from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode

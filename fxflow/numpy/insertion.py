@@ -8,9 +8,9 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, unwrapped
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
+from fxflow.core.sizes import is_symbolic
 from fxflow.errors import (
     ArgumentError,
     ConcretizationError,

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.runtime.eager import library
+from fxflow.core.sizes import is_at_least
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of

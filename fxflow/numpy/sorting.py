@@ -6,10 +6,10 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
+from fxflow.core.sizes import is_at_least
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import (

@@ -10,8 +10,8 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
-from fxflow.core.arrays.size_bounds import most_bits
-from fxflow.core.arrays.sizes import is_symbolic
+from fxflow.core.sizes import is_symbolic
+from fxflow.core.sizes.bounds import most_bits
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length

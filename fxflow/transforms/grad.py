@@ -10,7 +10,6 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, put_host, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.arrays.sizes import is_symbolic, to_array
 from fxflow.core.boundary import boundary
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.linearize import linearize_flat
@@ -18,6 +17,7 @@ from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.labels import leaf_labels
+from fxflow.core.sizes import is_symbolic, to_array
 from fxflow.core.source import name_of
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.comparison import eq

@@ -22,7 +22,6 @@ from fxflow.core.arrays import (
 from fxflow.core.arrays.array import forget, release
 from fxflow.core.arrays.aval import struct_of
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, has_refs, used_inputs
 from fxflow.core.ir.higher_order import graph_cost
@@ -318,7 +317,7 @@ class Lowered(_Stage):
             for i, (u, aval) in enumerate(
                 zip(used[count:], traced.in_avals, strict=True)
             )
-            if u or traced.keep_unused or traced.donated[i] or is_symbolic(aval.shape)
+            if u or traced.keep_unused or traced.donated[i] or aval.is_symbolic
         ]
         inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
         constants = [c._type for c in consts]

@@ -7,7 +7,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.arrays.sizes import length_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.discharge import require_distinct
@@ -15,6 +14,7 @@ from fxflow.core.ir.higher_order import move_axis
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
 from fxflow.core.labels import leaf_labels
+from fxflow.core.sizes import length_of
 from fxflow.core.source import name_of
 from fxflow.devices.meshes import Layout, names_of
 from fxflow.devices.shardings import NamedSharding

@@ -8,8 +8,6 @@ To be read in this order:
   at a placement, which a key of a compiled program is made of;
 - `abstract_ref`: the type of a mutable reference to an array;
 - `array`: the immutable array, in host memory or in a buffer of the runtime;
-- `sizes`: lengths of axes that only a call says; `size_bounds`: which of two is larger;
-  `size_texts`, `size_solving`: sizes read from text, and from the shapes of a call;
 - `protocol`: objects that stand for arrays;
 - `convert`: from numbers and NumPy arrays to arrays, and their types.
 
@@ -17,7 +15,6 @@ What the rest of fxflow needs most can be imported from here.
 """
 
 # fmt: off
-from fxflow.core.arrays import size_bounds as _bounds  # noqa: F401 (decides comparisons)
 from fxflow.core.arrays.abstract_ref import AbstractRef
 from fxflow.core.arrays.array import Array, buffer_of, from_host, host_of, put_host
 from fxflow.core.arrays.aval import (

@@ -47,6 +47,7 @@ class AbstractRef(Aval):
         self.shape, self.dtype = inner_aval.shape, inner_aval.dtype
         self.weak_type, self.vma = inner_aval.weak_type, inner_aval.vma
         self.ndim, self.layout = inner_aval.ndim, inner_aval.layout
+        self.is_symbolic = inner_aval.is_symbolic
         # Another thread's, if it was quicker.
         return _table.setdefault(key, self)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.sizes import length_of
+from fxflow.core.sizes import Size, length_of
 from fxflow.core.source import at_fault
 from fxflow.devices import OutOfMemoryError, buffers, memory
 from fxflow.devices.meshes import (
@@ -52,12 +52,15 @@ class Aval:
       vma: "varying manual axes", see `core/spmd/varying`; nearly always none.
       layout: how it is divided, see `core/spmd/layouts`; nearly always None: it is not,
         or the type does not say.
+      ndim: number of axes.
+      is_symbolic: whether a length is a `Size`, which only a call says.
     """
 
     __slots__ = (
         "__weakref__",
         "_mlir",
         "dtype",
+        "is_symbolic",
         "layout",
         "ndim",
         "shape",
@@ -71,6 +74,7 @@ class Aval:
     vma: Axes
     layout: Layout | None
     ndim: int
+    is_symbolic: bool
     _mlir: str
 
     def __new__(
@@ -113,6 +117,7 @@ class Aval:
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
         self.vma, self.layout = vma, layout
         self.ndim = len(shape)
+        self.is_symbolic = Size in map(type, shape)
         with _lock:
             # Another thread may have been quicker: a type is known by its identity.
             reference = _table.get(key)

@@ -12,7 +12,7 @@ from fxflow.core.arrays.abstract_ref import AbstractRef
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.protocol import array_method
-from fxflow.core.arrays.sizes import is_symbolic
+from fxflow.core.sizes import is_symbolic
 from fxflow.core.source import at_fault
 from fxflow.devices import transfers
 from fxflow.errors import ArgumentError

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, as_array, dtypes, put_host, typeof
-from fxflow.core.arrays.sizes import Size
 from fxflow.core.caches import Cache
 from fxflow.core.ir.primitive import Zero, table
+from fxflow.core.sizes import Size
 from fxflow.core.source import at_fault
 from fxflow.devices import buffers
 from fxflow.errors import DtypeError

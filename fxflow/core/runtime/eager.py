@@ -36,7 +36,6 @@ from fxflow.core.arrays import (
     unwrapped,
 )
 from fxflow.core.arrays.array import host_of
-from fxflow.core.arrays.sizes import Size
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs, with_graphs
 from fxflow.core.ir.primitive import Primitive
@@ -44,6 +43,7 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
 from fxflow.core.runtime.execute import Program, check_finite, compile_graph, runs_at
 from fxflow.core.runtime.operands import classify, exact, wide_kinds, with_all_bits
+from fxflow.core.sizes import Size
 from fxflow.devices.meshes import explicit
 from fxflow.devices.process import forked_error, on_fork
 from fxflow.errors import NonFiniteError

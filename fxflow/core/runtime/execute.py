@@ -24,7 +24,6 @@ from fxflow.core.arrays import (
     type_on,
 )
 from fxflow.core.arrays.array import require_alive
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
@@ -348,7 +347,7 @@ class LoweredProgram:
         """
         placement, module, avals = self.placement, self._module, self._graph.out_avals
         for aval in self.in_avals:
-            if is_symbolic(aval.shape):
+            if aval.is_symbolic:
                 raise CompileError(
                     f"{self._name} cannot be compiled for {aval}: its sizes are known "
                     "only in a call. Export it, and call what export gives"

@@ -11,17 +11,18 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.arrays.sizes import OPEN, Size, scope_of, spelled_for_programs
 from fxflow.core.caches import clear_caches
 from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.primitive import ORDERED, Primitive
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.sizes import OPEN, Size, scope_of, spelled_for_programs
 from fxflow.core.spmd import partition
 from fxflow.devices.meshes import explicit
 from fxflow.errors import ArgumentError
@@ -624,7 +625,9 @@ def lower_graph(
                 strict=True,
             )
         ]
-    with spelled_for_programs():
+    # In brackets where they are open, for `opened` to find.
+    has_sizes = any(a.is_symbolic for a in (*graph.in_avals, *graph.out_avals))
+    with spelled_for_programs() if has_sizes else nullcontext():
         main = function_text(
             module,
             graph,
@@ -640,6 +643,6 @@ def lower_graph(
     # No other character of a program is outside ASCII.
     if not text.isascii() and OPEN in text:
         # Imported here: its patterns take a millisecond to compile, and few need them.
-        open_sizes = importlib.import_module("fxflow.core.runtime.open_sizes")
-        text = open_sizes.opened(text, labels, scope_of(graph.in_avals))
+        stablehlo = importlib.import_module("fxflow.core.sizes.stablehlo")
+        text = stablehlo.opened(text, labels, scope_of(graph.in_avals))
     return text, module

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.sizes import is_at_least, larger
+from fxflow.core.sizes import is_at_least, larger
 from fxflow.export.onnx_rules.writer import Value, Writer, rule
 
 #: As far as `Slice` goes backwards.

@@ -1,6 +1,6 @@
 """Sizes that only a call says, as values of a model: `b`, `2*t + 1`.
 
-What `core/runtime/open_sizes` is for StableHLO: the names are computed from the shapes
+What `core/sizes/stablehlo` is for StableHLO: the names are computed from the shapes
 of the inputs, and every other size from them, once, in front of all other nodes.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval
-from fxflow.core.arrays.size_solving import Equation, solved
-from fxflow.core.arrays.sizes import Size, names_of
+from fxflow.core.sizes import Size, names_of
+from fxflow.core.sizes.solving import Equation, solved
 from fxflow.errors import ExportError
 
 _INT64 = np.dtype(np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.sizes import is_symbolic
+from fxflow.core.sizes import is_symbolic
 from fxflow.export.onnx_rules.elementwise import number
 from fxflow.export.onnx_rules.movement import padded
 from fxflow.export.onnx_rules.writer import Value, Writer, rule

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.primitive import table
+from fxflow.core.sizes import is_symbolic
 from fxflow.export.onnx_rules.elementwise import number
 from fxflow.export.onnx_rules.movement import padded, sliced
 from fxflow.export.onnx_rules.writer import KERNELS, RULES, Value, Writer, rule

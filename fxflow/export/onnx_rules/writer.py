@@ -20,10 +20,10 @@ import numpy as np
 
 from fxflow.core import source
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ExportError
 from fxflow.export.onnx_rules.open_sizes import OpenSizes
 

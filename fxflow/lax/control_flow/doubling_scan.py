@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import typeof
-from fxflow.core.arrays.size_bounds import most_bits
-from fxflow.core.arrays.sizes import to_array
 from fxflow.core.ir import arith
+from fxflow.core.sizes import to_array
+from fxflow.core.sizes.bounds import most_bits
 from fxflow.lax.comparison import ge, lt
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.cond import cond

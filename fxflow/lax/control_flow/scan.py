@@ -19,7 +19,6 @@ from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, read_only, typeof
 from fxflow.core.arrays.convert import ArrayOrNumber, kind_of
-from fxflow.core.arrays.sizes import length_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms
@@ -42,6 +41,7 @@ from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
 from fxflow.core.ir.references import Ref
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import length_of
 from fxflow.core.source import located, name_of, telling
 from fxflow.core.spmd.memories import Part, Rewritten, settled
 from fxflow.core.spmd.varying import with_outputs_varying

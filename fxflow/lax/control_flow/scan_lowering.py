@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval
-from fxflow.core.arrays.sizes import is_at_least, is_symbolic
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import split_at
 from fxflow.core.runtime.lowering import TOKEN, Context
+from fxflow.core.sizes import is_at_least, is_symbolic
 
 
 class ScanLowering:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
-from fxflow.core.arrays.sizes import smaller
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import (
     Batched,
@@ -27,6 +26,7 @@ from fxflow.core.ir.primitive import (
     table,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import smaller
 from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_shape

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_at_least
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Dual, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_at_least
 from fxflow.lax import _extrema_host
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type

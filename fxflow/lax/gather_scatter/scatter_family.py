@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Aval, typeof
-from fxflow.core.arrays.sizes import smaller
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import smaller
 from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.families import ANY, Kinds, require_kind

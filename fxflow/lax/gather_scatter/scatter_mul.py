@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import typeof
-from fxflow.core.arrays.sizes import is_at_least, larger
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Dual, Values, Zero, register
+from fxflow.core.sizes import is_at_least, larger
 from fxflow.lax.bitwise import bitwise_not
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type

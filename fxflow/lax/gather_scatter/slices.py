@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, Shape, dtypes
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_symbolic
 from fxflow.lax.gather_scatter.dimension_numbers import DimensionNumbers
 
 # -- StableHLO -------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import smaller
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import (
     Batched,
@@ -23,6 +22,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import smaller
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_at_least, is_symbolic, smaller
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -19,6 +18,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_at_least, is_symbolic, smaller
 from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import smaller
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -19,6 +18,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import smaller
 from fxflow.core.spmd import layouts
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim

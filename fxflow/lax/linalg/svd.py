@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.sizes import is_at_least, larger, smaller
 from fxflow.core.ir.primitive import (
     Batched,
     Dual,
@@ -19,6 +18,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.sizes import is_at_least, larger, smaller
 from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, NotDifferentiableError
 from fxflow.lax.axis_order import rev

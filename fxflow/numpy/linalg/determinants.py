@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.runtime.eager import library
+from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ArgumentError
 from fxflow.numpy import diagonals
 from fxflow.numpy._operands import ArrayLike, convert

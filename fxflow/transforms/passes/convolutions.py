@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Node
 from fxflow.devices.contractions import Axis, Contraction, Tile
 from fxflow.devices.native import kernel_tile
@@ -78,7 +77,7 @@ def _is_fit(node: Node) -> bool:
     atoms = [*node.inputs, *node.outputs]
     if any(a.aval.dtype != dtypes.float32 for a in atoms):
         return False
-    if any(is_symbolic(a.aval.shape) or not a.aval.size for a in atoms):
+    if any(a.aval.is_symbolic or not a.aval.size for a in atoms):
         return False
     if p["feature_group_count"] > 1 or p["batch_group_count"] > 1:
         return False

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Literal, Node, live_nodes
 from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.dot import DotGeneral
@@ -57,8 +56,8 @@ def _is_large(node: Node) -> bool:
         and rows.ndim > 2
         and matrix.ndim == 2
         and summed == (rows.ndim - 1,)
-        and not is_symbolic(out.shape)
-        and not is_symbolic(rows.shape)
+        and not out.is_symbolic
+        and not rows.is_symbolic
         and out.size >= _LARGE
     )
 

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.arrays.sizes import is_at_least, is_symbolic
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.ir.graph import Graph, Node, Var, live_nodes, renamed, subgraphs
+from fxflow.core.sizes import is_at_least
 from fxflow.lax.axis_order import Transpose
 from fxflow.lax.concatenation import Concatenate, Split
 from fxflow.lax.control_flow.scan import Scan, ScanParams
@@ -93,7 +93,7 @@ def _may_split(node: Node) -> bool:
         return False
     p = ScanParams(**node.params)
     # Whether there is room for values is not known of sizes that a call says.
-    if any(is_symbolic(a.aval.shape) for a in (*node.inputs, *node.outputs)):
+    if any(a.aval.is_symbolic for a in (*node.inputs, *node.outputs)):
         return False
     return bool(p.length > 1 and p.num_carry) and any(
         n.primitive.name == DotGeneral.name

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays import dtypes, typeof
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Node, Var, live_nodes
 from fxflow.devices.contractions import Axis, Contraction, Tile
 from fxflow.devices.native import kernel_tile
@@ -140,7 +139,7 @@ def _product(
         return None
     if any(v.aval.dtype != dtypes.float32 for v in (matrix, rows, node.outputs[0])):
         return None
-    if is_symbolic(at.shape) or is_symbolic(matrix.aval.shape):
+    if at.is_symbolic or matrix.aval.is_symbolic:
         return None
     count = math.prod(at.shape[:-1])
     if not 0 < count < _FEW or matrix.aval.size < _LEAST or count * length < _ROWS:

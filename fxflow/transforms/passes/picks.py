@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Node, live_nodes, subgraphs
 from fxflow.lax.axis_order import Transpose
 from fxflow.lax.comparison import Comparison
@@ -94,7 +93,7 @@ def _is_pick(node: Node, product: Node) -> bool:
         return False
     x, indices = (atom.aval for atom in node.inputs)
     rows, matrix = (atom.aval for atom in product.inputs)
-    if any(is_symbolic(a.shape) for a in (x, indices)) or matrix.ndim != 2:
+    if any(a.is_symbolic for a in (x, indices)) or matrix.ndim != 2:
         return False
     (summed, _), (batch, _) = product.params["dimension_numbers"]
     numbers: GatherDimensionNumbers = node.params["dimension_numbers"]

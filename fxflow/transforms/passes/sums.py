@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays import Aval
-from fxflow.core.arrays.sizes import is_symbolic
 from fxflow.core.ir.graph import Graph, Literal, Node, live_nodes
 from fxflow.lax.broadcasting import BroadcastInDim, broadcast_in_dim
 from fxflow.lax.comparison import eq
@@ -102,7 +101,7 @@ def _is_zero(number: Literal | None) -> bool:
 def _is_small(scatter: Node) -> bool:
     """Returns whether a scatter adds few enough slices, and of a known kind."""
     x, _, updates = (atom.aval for atom in scatter.inputs)
-    if is_symbolic(x.shape) or is_symbolic(updates.shape):
+    if x.is_symbolic or updates.is_symbolic:
         return False
     if x.size < _LEAST or _FEW * updates.size > x.size:
         return False

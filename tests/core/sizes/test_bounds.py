@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from fxflow.core.arrays.size_bounds import lower_bound, most_bits, upper_bound
-from fxflow.core.arrays.size_texts import parsed
-from fxflow.core.arrays.sizes import Scope, Size
+from fxflow.core.sizes.bounds import lower_bound, most_bits, upper_bound
+from fxflow.core.sizes.size import Scope, Size
+from fxflow.core.sizes.texts import parsed
 from fxflow.export import SymbolicScope
 
 

@@ -1,7 +1,7 @@
 """What names stand for."""
 
-from fxflow.core.arrays.size_solving import Equation, solved
-from fxflow.core.arrays.size_texts import parsed
+from fxflow.core.sizes.solving import Equation, solved
+from fxflow.core.sizes.texts import parsed
 
 
 def equations(*texts):

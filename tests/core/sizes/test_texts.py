@@ -2,8 +2,8 @@
 
 import pytest
 
-from fxflow.core.arrays.size_texts import _NotASize, parsed
-from fxflow.core.arrays.sizes import Size
+from fxflow.core.sizes.size import Size
+from fxflow.core.sizes.texts import NotASizeError, parsed
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_numbers():
     ids=range(15),
 )
 def test_what_is_no_size(text):
-    with pytest.raises(_NotASize):
+    with pytest.raises(NotASizeError):
         parsed(text)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow.core.arrays import Aval, dtypes, sizes
-from fxflow.core.arrays.size_texts import parsed
-from fxflow.core.arrays.sizes import Scope, Size, larger, named, smaller
+from fxflow.core.arrays import Aval, dtypes
+from fxflow.core.sizes import size as sizes
+from fxflow.core.sizes.size import Scope, Size, larger, named, smaller
+from fxflow.core.sizes.texts import parsed
 from fxflow.errors import ArgumentError, ConcretizationError, InconclusiveSizeError
 
 B, T = named("b"), named("t")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.arrays.sizes import Size, made
+from fxflow.core.sizes.size import Size, made
 
 
 class Equation(NamedTuple):

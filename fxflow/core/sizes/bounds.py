@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fxflow.core.arrays import sizes
-from fxflow.core.arrays.sizes import Atom, Monomial, Scope, Size, made
+from fxflow.core.sizes import size as sizes
+from fxflow.core.sizes.size import Atom, Monomial, Scope, Size, made
 
 #: How many known inequalities are combined. Three settle chains as a <= b <= c <= d.
 _DEEPEST = 3

@@ -19,9 +19,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays.size_solving import Equation, solved
-from fxflow.core.arrays.size_texts import parsed
-from fxflow.core.arrays.sizes import CLOSE, OPEN, Scope, Size, names_of
+from fxflow.core.sizes.size import CLOSE, OPEN, Scope, Size, names_of
+from fxflow.core.sizes.solving import Equation, solved
+from fxflow.core.sizes.texts import parsed
 from fxflow.errors import ExportError
 
 _SIZE = re.compile(f"{OPEN}([^{CLOSE}]*){CLOSE}")

@@ -5,7 +5,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import export, lax
-from fxflow.core.runtime.open_sizes import opened
+from fxflow.core.sizes.stablehlo import opened
 from fxflow.errors import CompileError, ExportError
 
 

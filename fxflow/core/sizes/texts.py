@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from fxflow.core.arrays.sizes import NO_SCOPE, OPERATIONS, Scope, named
+from fxflow.core.sizes.size import NO_SCOPE, OPERATIONS, Scope, named
 from fxflow.errors import FxflowError
 
 _TOKEN = r"\s*(?:(\d{1,18})|([A-Za-z_][A-Za-z_0-9]*)|(//|[-+*^(),%]))\s*"
@@ -20,7 +20,7 @@ _DEEPEST = 50
 _LARGEST_POWER = 16
 
 
-class _NotASize(ValueError):
+class NotASizeError(ValueError):
     """A text is no size."""
 
 
@@ -33,7 +33,7 @@ def parsed(text: str, scope: Scope = NO_SCOPE) -> Any:
       scope: that the names are of.
 
     Raises:
-      _NotASize: it says none.
+      NotASizeError: it says none.
     """
     # Nearly all are plain numbers.
     if text.isascii() and text.isdigit() and len(text) <= 18:
@@ -42,7 +42,7 @@ def parsed(text: str, scope: Scope = NO_SCOPE) -> Any:
     try:
         size = reader.sum(0)
     except (FxflowError, ZeroDivisionError) as error:
-        raise _NotASize(f"{text[:80]!r}: {error}") from None
+        raise NotASizeError(f"{text[:80]!r}: {error}") from None
     if reader.at != len(reader.tokens):
         raise reader.wrong()
     return size
@@ -55,8 +55,8 @@ class _Reader:
         self.text, self.scope, self.at = text, scope, 0
         self.tokens = list(self._split())
 
-    def wrong(self) -> _NotASize:
-        return _NotASize(repr(self.text[:80]))
+    def wrong(self) -> NotASizeError:
+        return NotASizeError(repr(self.text[:80]))
 
     def _split(self) -> Iterator[str]:
         if len(self.text) > _LONGEST or not self.text.strip():

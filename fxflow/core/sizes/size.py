@@ -40,7 +40,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "max": lambda a, b: larger(a, b),
     "min": lambda a, b: smaller(a, b),
 }
-#: Around a size in the text of a program (`core/runtime/open_sizes` replaces them).
+#: Around a size in the text of a program (`core/sizes/stablehlo` replaces them).
 OPEN, CLOSE = "⟨", "⟩"
 #: Terms of one size: more are no size that a person meant.
 MOST_TERMS = 1000
