@@ -27,8 +27,8 @@ STRONG, WEAK = 1024, 128
 WAYS = {
     "fxflow `pmap`": ("fxflow", "pmap_step {devices} {batch}"),
     "fxflow `jit`": ("fxflow", "jit_step {devices} {batch}"),
-    "fxflow server": ("fxflow", "server_step {devices} {batch} f32"),
-    "fxflow server, int8": ("fxflow", "server_step {devices} {batch} int8"),
+    "fxflow server": ("fxflow", "sharded_step {devices} {batch} f32"),
+    "fxflow server, int8": ("fxflow", "sharded_step {devices} {batch} int8"),
     "jax `pmap`": ("jax", "pmap_step {devices} {batch}"),
     "jax `jit`": ("jax", "jit_step {devices} {batch}"),
 }

@@ -133,6 +133,19 @@ print(onnx.__module__, export.onnx is onnx)
     assert run(code).splitlines() == ["[]", "fxflow.export True"]
 
 
+def test_the_parameter_server_waits_until_it_is_used(run: Run) -> None:
+    code = """
+import sys, fxflow
+fxflow.distributed.initialize
+lazy = ("fxflow.distributed.parameter_server", "fxflow.distributed.zero", "zmq")
+print([m for m in sys.modules if m.startswith(lazy)])
+print(fxflow.distributed.sharded_optimizer.__name__, "zmq" in sys.modules)
+print(fxflow.distributed.parameter_server.parameter_server.__name__)
+"""
+    expected = ["[]", "sharded_optimizer False", "parameter_server"]
+    assert run(code).splitlines() == expected
+
+
 def test_the_collector_works_again(run: Run) -> None:
     """After an import that fails as well; what the user froze stays frozen."""
     code = """

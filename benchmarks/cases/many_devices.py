@@ -140,24 +140,24 @@ def jit_step(library: Library, devices: int, batch: int) -> Callable[[], float]:
     return _stepping(library, function, params, memory, model)
 
 
-def server_step(
+def sharded_step(
     library: Library, devices: int, batch: int, exchange: str
 ) -> Callable[[], float]:
-    """The step through fxflow's parameter server."""
+    """The step of fxflow's sharded optimizer."""
     from fxflow import optim
-    from fxflow.distributed.parameter_server import parameter_server
+    from fxflow.distributed import sharded_optimizer
 
     model = models.mlp(library, batch)
-    server = parameter_server(
+    sharded = sharded_optimizer(
         lambda params, given: model.loss(params, *given),
         optim.adam(RATE),
-        mesh=library.root.make_mesh((devices,), ("server",)),
+        mesh=library.root.make_mesh((devices,), ("data",)),
         exchange=exchange,
     )
-    held = [server.init(model.params)]
+    held = [sharded.init(model.params)]
 
     def call() -> Any:
-        held[0], metrics = server.step(held[0], model.batch)
+        held[0], metrics = sharded.step(held[0], model.batch)
         return library.root.block_until_ready(metrics.loss)
 
     return timed(call, library.root.block_until_ready)

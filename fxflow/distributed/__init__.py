@@ -2,22 +2,39 @@
 
 `initialize` joins the processes of a run; ``fxflow launch`` starts them. `multihost`
 holds what they say to each other outside of programs. `elastic` is a loop that goes on
-when processes come and go.
+when processes come and go. `sharded_optimizer` divides parameters and optimizer state
+over devices; `parameter_server` keeps them in servers. These two are imported when
+first used.
 """
 
 from __future__ import annotations
 
 # fmt: off
+import importlib as _importlib
+import typing as _typing
+
 from fxflow._names import answer as _answer
-from fxflow.distributed import compression, multihost, parameter_server
+from fxflow.distributed import compression, multihost
 from fxflow.distributed.elastic import Outcome, World, elastic
 from fxflow.distributed.session import initialize, is_initialized, shutdown
 from fxflow.errors import DistributedError
 
 __all__ = [
     "DistributedError", "Outcome", "World", "compression", "elastic", "initialize",
-    "is_initialized", "multihost", "parameter_server", "shutdown",
+    "is_initialized", "multihost", "parameter_server", "sharded_optimizer", "shutdown",
+    "zero",
 ]
 # fmt: on
 
-_answer(globals(), __all__)
+if _typing.TYPE_CHECKING:
+    from fxflow.distributed import parameter_server, zero
+    from fxflow.distributed.zero import sharded_optimizer
+
+
+def _load(name: str) -> _typing.Any:
+    if name == "sharded_optimizer":
+        return _load("zero").sharded_optimizer
+    return _importlib.import_module(f"fxflow.distributed.{name}")
+
+
+_answer(globals(), __all__, ("parameter_server", "sharded_optimizer", "zero"), _load)

@@ -37,6 +37,7 @@ BLOCK = 256
 # Without -128, so that the code is symmetric about 0.
 _LARGEST = 127
 _ROUNDINGS = ("nearest", "stochastic")
+_NAMES = "'bf16', 'f16', 'int8', 'one_bit'"
 
 
 class Code(NamedTuple):
@@ -234,7 +235,7 @@ def as_code(code: str | Code) -> Code:
     """Returns the code of a name.
 
     Args:
-      code: a code, `"bf16"`, `"f16"` or `"int8"`.
+      code: a code, `"bf16"`, `"f16"`, `"int8"` or `"one_bit"`.
 
     Returns:
       The code.
@@ -244,15 +245,40 @@ def as_code(code: str | Code) -> Code:
     """
     if isinstance(code, Code):
         return code
-    if code == "bf16":
-        return bf16()
-    if code == "f16":
-        return f16()
-    if code == "int8":
-        return int8()
-    raise ArgumentError(
-        f"the code must be 'bf16', 'f16', 'int8' or a Code, got {code!r}"
-    )
+    for make in (bf16, f16, int8, one_bit):
+        if code == make.__name__:
+            return make()
+    raise ArgumentError(f"the code must be {_NAMES} or a Code, got {code!r}")
+
+
+def code_of_step(what: str, code: Any, also: str = "") -> Code | None:
+    """Returns the code of an argument whose function has no PRNG key.
+
+    Args:
+      what: the argument, for messages, such as "parameter_server: exchange".
+      code: as for `as_code`, or "f32".
+      also: what else the argument may be, for messages, such as " or a Filter".
+
+    Returns:
+      The code; None for "f32": numbers are sent as they are.
+
+    Raises:
+      ArgumentError: there is no such code, or it rounds stochastically.
+    """
+    if isinstance(code, str) and code == "f32":
+        return None
+    try:
+        found = as_code(code)
+    except ArgumentError:
+        raise ArgumentError(
+            f"{what} must be 'f32', {_NAMES}, a compression.Code{also}, got {code!r}"
+        ) from None
+    if found.stochastic:
+        raise ArgumentError(
+            f"{what}: stochastic rounding needs a PRNG key, which a step does not have:"
+            " round to nearest (error feedback corrects it in the next step)"
+        )
+    return found
 
 
 # -- blocks ----------------------------------------------------------------------------
@@ -303,13 +329,17 @@ class Residuals(NamedTuple):
     summed: Any
 
 
-def _lost(values: Any, code: Code, packed: tuple[Any, ...]) -> Any:
-    """Returns what a code lost; nothing where numbers are not finite.
+def lost(values: Any, arrived: Any) -> Any:
+    """Returns what a code lost; 0 where the difference is not finite.
 
     One bad gradient must not spoil all that follow.
+
+    Args:
+      values: before they were coded.
+      arrived: the same, decoded.
     """
-    lost = values - code.decode(packed)
-    return fnp.where(fnp.isfinite(lost), lost, 0)
+    difference = values - arrived
+    return fnp.where(fnp.isfinite(difference), difference, 0)
 
 
 def _keys(code: Code, key: Any, axis_name: Any) -> tuple[Any, Any]:
@@ -340,8 +370,10 @@ def _sum(
         part = part + residuals.summed
     summed = code.encode(part, second)
     every = lax.all_gather(summed, axis_name, to="invarying")
-    lost = Residuals(_lost(values, code, packed), _lost(part, code, summed))
-    return code.decode(every), lost
+    residuals = Residuals(
+        lost(values, code.decode(packed)), lost(part, code.decode(summed))
+    )
+    return code.decode(every), residuals
 
 
 def _summed(
@@ -392,7 +424,7 @@ def psum(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None) 
       x: array or pytree of arrays. Real floating point ones are coded, others summed
         exactly.
       axis_name: a name or a tuple of names.
-      code: `"bf16"`, `"f16"`, `"int8"` or a `Code`.
+      code: `"bf16"`, `"f16"`, `"int8"`, `"one_bit"` or a `Code`.
       key: a PRNG key, for a code that rounds stochastically; the same at all devices.
 
     Returns:
@@ -417,7 +449,7 @@ def pmean(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None)
       x: array or pytree of arrays. Real floating point ones are coded, others averaged
         exactly.
       axis_name: a name or a tuple of names.
-      code: `"bf16"`, `"f16"`, `"int8"` or a `Code`.
+      code: `"bf16"`, `"f16"`, `"int8"`, `"one_bit"` or a `Code`.
       key: a PRNG key, for a code that rounds stochastically; the same at all devices.
 
     Returns:
@@ -463,7 +495,7 @@ def error_feedback(
 
     Args:
       axis_name: a name or a tuple of names.
-      code: `"bf16"`, `"f16"`, `"int8"` or a `Code`.
+      code: `"bf16"`, `"f16"`, `"int8"`, `"one_bit"` or a `Code`.
       mean: whether to average rather than sum.
       axis_size: number of devices; needed only if `init` is called where the named
         axis is not in scope.

@@ -11,6 +11,7 @@ from fxflow import P, jit, lax, make_mesh, pmap, random, shard_map, vmap
 from fxflow.distributed.compression import (
     as_code,
     bf16,
+    code_of_step,
     error_feedback,
     f16,
     int8,
@@ -245,7 +246,7 @@ def test_a_bad_gradient_does_not_stay():
         (
             lambda x: psum(x, "i", "int4"),
             ArgumentError,
-            "'bf16', 'f16', 'int8' or a Code",
+            "'bf16', 'f16', 'int8', 'one_bit' or a Code",
         ),
         (lambda x: psum(x, "i", int8(rounding="stochastic")), ArgumentError, "key="),
         (lambda x: psum(x, "j"), NameError, "unbound axis name 'j'"),
@@ -289,3 +290,12 @@ def test_as_code():
     code = int8(4)
     assert as_code(code) is code
     assert as_code("int8").block_size == 256
+
+
+def test_a_step_takes_codes_that_need_no_key():
+    assert code_of_step("f: code", "f32") is None
+    assert code_of_step("f: code", "one_bit").name == one_bit().name
+    with pytest.raises(ArgumentError, match=r"f: code must be 'f32', .* got 'f8'"):
+        code_of_step("f: code", "f8")
+    with pytest.raises(ArgumentError, match="f: code: stochastic rounding needs a"):
+        code_of_step("f: code", bf16("stochastic"))

@@ -137,9 +137,9 @@ def launched(script: str, *arguments: str, processes: int = 1) -> list[str]:
     sample(
         [
             ("mnist_pmap.py", 1, []),
-            ("mnist_ps.py", 1, []),
-            ("mnist_ps.py", 1, ["--exchange", "int8"]),
-            ("mnist_ps.py", 2, ["--devices", "2"]),
+            ("mnist_sharded.py", 1, []),
+            ("mnist_sharded.py", 1, ["--exchange", "int8"]),
+            ("mnist_sharded.py", 2, ["--devices", "2"]),
             ("mnist_ps.py", 1, ["--consistency", "local_sgd"]),
             ("mnist_multihost.py", 2, []),
         ],

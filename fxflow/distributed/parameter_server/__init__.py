@@ -1,8 +1,8 @@
-"""The parameter server: of devices in step, and of processes at their own pace.
+"""The parameter server: servers hold the parameters, workers push gradients.
 
-`parameter_server(loss, optimizer)` shares parameters and optimizer state out over the
-devices of one program. With a `consistency` (`bsp`, `ssp`, `asynchronous`, ...) servers
-are processes, workers push gradients at their own pace, and any of them may die.
+`parameter_server(loss, optimizer, consistency=...)` makes a worker's end. Workers run
+at their own pace within the consistency (`bsp`, `ssp`, `asynchronous`, ...), and
+servers and workers may die and return during a run.
 """
 
 from fxflow.distributed.parameter_server import monitor
@@ -31,30 +31,22 @@ from fxflow.distributed.parameter_server.running import (
     cluster_of,
 )
 from fxflow.distributed.parameter_server.simulator import simulate
-from fxflow.distributed.parameter_server.synchronous.server import (
-    Metrics,
-    ParameterServer,
-    ServerState,
-)
-from fxflow.distributed.parameter_server.synchronous.shards import Sharded
 from fxflow.distributed.parameter_server.tables import TableSpec
 from fxflow.distributed.parameter_server.worker.training import (
-    AsynchronousServer,
+    ParameterServer,
     TrafficReport,
     WorkerState,
 )
+from fxflow.distributed.zero import StepMetrics
 
 __all__ = [
-    "AsynchronousServer",
     "Cluster",
     "Consistency",
     "Filter",
     "LocalServers",
-    "Metrics",
     "ParameterServer",
     "Plan",
-    "ServerState",
-    "Sharded",
+    "StepMetrics",
     "TableSpec",
     "Tensor",
     "TrafficReport",

@@ -1,15 +1,15 @@
-"""How gradients travel: pure functions of a gradient and of what was lost before.
+"""How gradients are sent: a code of `compression` for all, or a selection.
 
-A filter codes one server's part of a gradient, and the server decodes it; both are
-compiled with what surrounds them. What the code loses goes into the next gradient
-(*error feedback*): the sum of what arrives is the sum of what was meant, but for what
-the last step lost.
+A filter is a pair of pure functions: the worker encodes one server's part of a
+gradient, the server decodes it; both are compiled with what surrounds them. What is
+not sent is added to the next gradient (*error feedback*), so that the sum of what
+arrives differs from the sum of the gradients by the loss of one step.
 
-    exchange = by_group({"*/b": exact(), "embedding": top_k(0.01)}, int8())
+    exchange = by_group({"*/b": "f32", "embedding": top_k(0.01)}, "int8")
     server = parameter_server(loss, optimizer, consistency=ssp(4), exchange=exchange)
 
 Arrays that are not real floating point, and those that a code would not make smaller
-(a bias of a few numbers), travel as they are.
+(a bias of a few numbers), are sent as they are.
 """
 
 from __future__ import annotations
@@ -26,31 +26,26 @@ from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.arrays.aval import ShapeDtypeStruct
-from fxflow.distributed import compression
-from fxflow.distributed.compression import BLOCK, Code, as_code
+from fxflow.distributed.compression import Code, code_of_step, lost
 from fxflow.errors import ArgumentError
 from fxflow.transforms.inspection import eval_shape
 
-#: What a piece's name has that its tensor's has not: the rows, as a `Cutter` says them.
+#: The rows of a piece at the end of its name, as a `Cutter` writes them.
 _ROWS = re.compile(r"\[\d{12}:\d{12}\]$")
-_NO_KEY = (
-    "parameter_server: stochastic rounding needs a PRNG key, which a step has none of: "
-    "round to nearest (error feedback corrects it in the next step)"
-)
 
 
 class Filter(NamedTuple):
-    """A code for gradients by the names of their parameters.
+    """Encodes gradients, by the names of their parameters.
 
     Attributes:
-      name: with its arguments; for people and reports.
-      init: `init(gradient) -> residual`: what was lost before the first one.
+      name: with its arguments, for reports.
+      init: `init(gradient) -> residual`: zeros, before the first gradient.
       encode: `encode(gradient, residual) -> (coded, residual)`; `coded` is a pytree of
         arrays whose shapes depend on those of the gradient alone.
       decode: `decode(coded, like) -> gradient`, in the shapes and dtypes of `like`.
-      check: `check(names)` raises an ArgumentError if these parameters are not what the
-        filter was made for.
-      chosen: where parameters have different filters, `chosen(name)` is that of one.
+      check: `check(names)` raises an ArgumentError if the filter does not fit these
+        parameters.
+      chosen: `chosen(name)` is the filter of one parameter, where they differ.
     """
 
     name: str
@@ -65,32 +60,40 @@ class Filter(NamedTuple):
         return self if self.chosen is None else self.chosen(name).of(name)
 
 
-def filter_of(exchange: str | Code | Filter) -> Filter:
-    """Returns the filter of an argument `exchange`.
+def filter_of(
+    exchange: str | Code | Filter, what: str = "parameter_server: exchange"
+) -> Filter:
+    """Returns the filter of an argument.
 
     Args:
-      exchange: "f32", "bf16", "f16", "int8", a `Code` that rounds to nearest, or a
-        filter.
+      exchange: "f32", "bf16", "f16", "int8", "one_bit", a `Code` that rounds to
+        nearest, or a filter.
+      what: the argument, for messages.
 
     Raises:
       ArgumentError: it is none of these.
     """
     if isinstance(exchange, Filter):
         return exchange
-    if exchange == "f32":
-        return exact()
-    if not isinstance(exchange, Code) and exchange not in ("bf16", "f16", "int8"):
-        raise ArgumentError(
-            "parameter_server: exchange must be 'f32', 'bf16', 'f16', 'int8', a "
-            f"compression.Code or a filter, got {exchange!r}"
+    code = code_of_step(what, exchange, " or a Filter")
+    if code is None:
+        return Filter(
+            "f32",
+            lambda gradient: {},
+            lambda gradient, residual: (dict(gradient), residual),
+            lambda sent, like: dict(sent),
         )
-    return coded(as_code(exchange))
+    return _of_arrays(
+        code.name,
+        lambda x, gradient: _packed(code, x),
+        lambda sent, n: _unpacked(code, sent, n),
+    )
 
 
 def pull_filter_of(pull: str) -> Filter:
-    """Returns the filter of an argument `pull`: of parameters on the way to workers.
+    """Returns the filter of an argument `pull`, by which parameters are sent.
 
-    Nothing is remembered of what it loses: each pull is of what the server has.
+    It has no error feedback: each pull encodes what the server has.
 
     Args:
       pull: "f32", "bf16" or "f16".
@@ -122,7 +125,7 @@ def coded_types(code: Filter, like: Mapping[str, Any]) -> tuple[list[Aval], Any]
 
 
 def bytes_by_filter(code: Filter, like: Mapping[str, Any]) -> dict[str, int]:
-    """Returns how many bytes of what a filter sends are whose, by names of filters.
+    """Returns how many bytes each filter sends, by its name.
 
     Args:
       code: the filter.
@@ -141,82 +144,16 @@ def bytes_by_filter(code: Filter, like: Mapping[str, Any]) -> dict[str, int]:
 # -- filters ---------------------------------------------------------------------------
 
 
-def exact() -> Filter:
-    """Returns the filter that sends gradients as they are."""
-    return Filter(
-        "exact()",
-        lambda gradient: {},
-        lambda gradient, residual: (dict(gradient), residual),
-        lambda sent, like: dict(sent),
-    )
-
-
-def float16() -> Filter:
-    """Returns the filter that sends IEEE's 16 bits: a half.
-
-    Numbers beyond 65504 arrive as that, and the rest in the next steps.
-    """
-    return coded(compression.f16())
-
-
-def bfloat16() -> Filter:
-    """Returns the filter that sends the upper 16 bits: a half."""
-    return coded(compression.bf16())
-
-
-def int8(block_size: int = BLOCK) -> Filter:
-    """Returns the filter that sends 8 bits and a scale for each block: a quarter.
-
-    Args:
-      block_size: how many numbers share a scale.
-
-    Raises:
-      ArgumentError: `block_size` is not positive.
-    """
-    return coded(compression.int8(block_size))
-
-
-def one_bit(block_size: int = BLOCK) -> Filter:
-    """Returns the filter that sends signs and two means for each block: a 25th.
-
-    Args:
-      block_size: how many numbers share the means; a multiple of 8.
-
-    Raises:
-      ArgumentError: `block_size` is not a positive multiple of 8.
-
-    Reference: Seide, Fu, Droppo, Li, Yu 2014, "1-bit stochastic gradient descent".
-    """
-    return coded(compression.one_bit(block_size))
-
-
-def coded(code: Code) -> Filter:
-    """Returns the filter that sends a code of `distributed.compression`.
-
-    Args:
-      code: `compression.bf16()`, `compression.int8()`, ... that rounds to nearest.
-
-    Raises:
-      ArgumentError: it rounds at random, which needs a key; a step has none.
-    """
-    if code.stochastic:
-        raise ArgumentError(_NO_KEY)
-    return _of_arrays(
-        code.name,
-        lambda x, gradient: _packed(code, x),
-        lambda sent, n: _unpacked(code, sent, n),
-    )
-
-
 def top_k(share: float, *, values: str | Code = "f32") -> Filter:
-    """Returns the filter that sends the largest entries of each array, and where.
+    """Returns the filter that sends the largest entries of each array, with positions.
 
     Entries that are not sent wait in the residual until they are among the largest.
 
     Args:
-      share: of the entries that are sent, over 0 and up to 1; at least one of each
+      share: fraction of the entries that are sent, in (0, 1]; at least one of each
         array.
-      values: how the entries travel: "f32", "bf16", "f16", "int8" or a `Code`.
+      values: how the entries are sent: "f32", "bf16", "f16", "int8", "one_bit" or a
+        `Code`.
 
     Raises:
       ArgumentError: `share` is not such a number; `values` is none of these.
@@ -225,7 +162,7 @@ def top_k(share: float, *, values: str | Code = "f32") -> Filter:
     descent"; Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with memory".
     """
     _require_share("top_k", share)
-    code = _values_of("top_k", values)
+    code = code_of_step("top_k: values", values)
     name = f"top_k({share:g}, values={code.name if code else 'f32'})"
     return _largest(name, share, 1, 0.0, False, code)
 
@@ -238,23 +175,24 @@ def significance(
     block_size: int = 64,
     values: str | Code = "f32",
 ) -> Filter:
-    """Returns the filter that sends blocks only once enough has come together in them.
+    """Returns the filter that sends blocks once they have accumulated enough.
 
     A block is significant if one of its accumulated entries is at least the threshold.
-    The largest significant blocks are sent, all others wait in the residual. A program
-    has static shapes, so a push has room for a share of the blocks, and takes that
-    share of the bytes whether there are so many or fewer. What it guarantees: entries
-    of blocks that never arrive are below the threshold each, unless more blocks than
-    there is room for are significant at every step.
+    The largest significant blocks are sent, all others wait in the residual. Programs
+    have static shapes, so a push has room for a fixed share of the blocks, and takes
+    that share of the bytes even if fewer are significant. Guarantee: the entries of
+    blocks that are never sent are below the threshold, unless more blocks are
+    significant at every step than there is room for.
 
     Args:
       threshold: 0 or more; in the unit of the gradient, or relative.
-      share: of the blocks for which there is room, over 0 and up to 1.
+      share: fraction of the blocks for which there is room, in (0, 1].
       relative: whether the threshold is in units of the root mean square of the
-        step's gradient of the array. (Not of the parameter: a gradient is no change of
+        step's gradient of the array. (Not of the parameter: a gradient does not change
         it before the server's optimizer has seen it.)
-      block_size: how many neighbours are one block: the length of a row, for a table.
-      values: how the entries travel: "f32", "bf16", "f16", "int8" or a `Code`.
+      block_size: number of neighbours in one block: for a table, the length of a row.
+      values: how the entries are sent: "f32", "bf16", "f16", "int8", "one_bit" or a
+        `Code`.
 
     Raises:
       ArgumentError: an argument is none of those above.
@@ -272,7 +210,7 @@ def significance(
         raise ArgumentError(
             f"significance: block_size must be at least 1, got {block_size!r}"
         )
-    code = _values_of("significance", values)
+    code = code_of_step("significance: values", values)
     name = (
         f"significance({threshold:g}, {share:g}, relative={relative}, "
         f"block_size={block_size}, values={code.name if code else 'f32'})"
@@ -281,34 +219,35 @@ def significance(
 
 
 def by_group(
-    groups: Mapping[str | Callable[[str], bool], Filter], default: Filter | None = None
+    groups: Mapping[str | Callable[[str], bool], str | Code | Filter],
+    default: str | Code | Filter = "f32",
 ) -> Filter:
     """Returns the filter that sends each parameter by the filter of its group.
 
     Args:
-      groups: from a pattern of the shell (``"*/b"``, ``"embedding*"``) or a predicate
-        on a parameter's name, such as ``layers/0/w``, to a filter. The first that fits
-        a parameter is taken.
-      default: of parameters that none fits; None: `exact()`.
+      groups: from a shell pattern (``"*/b"``, ``"embedding*"``) or a predicate on a
+        parameter's name, such as ``layers/0/w``, to a code or filter. The first group
+        that matches a parameter has it.
+      default: for parameters that no group matches.
 
     Raises:
-      ArgumentError: a key is no pattern or predicate, or a value no filter; when it is
-        used, a group is empty.
+      ArgumentError: a key is neither a pattern nor a predicate, or a value neither a
+        code nor a filter; when the filter is used, a group is empty.
 
     Example:
-      >>> by_group({"*/b": exact(), "embedding": top_k(0.01)}, int8()).name
-      "by_group({'*/b': exact(), 'embedding': top_k(0.01, values=f32)}, int8(256))"
+      >>> by_group({"*/b": "f32", "embedding": top_k(0.01)}, "int8").name
+      "by_group({'*/b': f32, 'embedding': top_k(0.01, values=f32)}, int8(256))"
     """
-    rest = exact() if default is None else default
-    codes = [*groups.values(), rest]
-    for key, code in [*groups.items(), ("default", rest)]:
+    for key in groups:
         if not isinstance(key, str) and not callable(key):
             raise ArgumentError(
                 "by_group: a group is a pattern or a predicate on a parameter's name, "
                 f"got {key!r}"
             )
-        if not isinstance(code, Filter):
-            raise ArgumentError(f"by_group: {key!r} has {code!r}, which is no filter")
+    codes = [
+        filter_of(code, f"by_group: {key!r}")
+        for key, code in [*groups.items(), ("default", default)]
+    ]
 
     def group_of(piece: str) -> int:
         name = _ROWS.sub("", piece)
@@ -346,15 +285,15 @@ def by_group(
                 code.check(list(part))
             elif key is not None:
                 raise ArgumentError(
-                    f"by_group: {key!r} fits no parameter, or only those of groups "
-                    f"before it; there is {', '.join(map(repr, names))}"
+                    f"by_group: {key!r} matches no parameter, or only those of earlier "
+                    f"groups; parameters: {', '.join(map(repr, names))}"
                 )
 
-    said = ", ".join(
+    named = ", ".join(
         f"{getattr(key, '__qualname__', repr(key))}: {code.name}"
-        for key, code in groups.items()
+        for key, code in zip(groups, codes, strict=False)
     )
-    name = f"by_group({{{said}}}, {rest.name})"
+    name = f"by_group({{{named}}}, {codes[-1].name})"
     return Filter(name, init, encode, decode, check, lambda n: codes[group_of(n)])
 
 
@@ -370,9 +309,9 @@ def _of_arrays(
 
     Args:
       name: of the filter.
-      pack: `(f32[n], f32[n]) -> tuple of arrays`, of what is to arrive, the residual
-        included, and of this step's gradient alone.
-      unpack: the way back, told n.
+      pack: `(f32[n], f32[n]) -> tuple of arrays`, of the gradient with the residual,
+        and of this step's gradient alone.
+      unpack: the inverse, given n.
     """
 
     @functools.cache
@@ -407,9 +346,7 @@ def _of_arrays(
                 full = g.astype(_wide(g)) + residual[n]
                 sent[n] = pack(_flat(full), _flat(g))
                 # As it arrives, in the gradient's own dtype.
-                lost = full - unpacked(sent[n], g).astype(_wide(g))
-                # One bad gradient must not spoil all that follow.
-                kept[n] = fnp.where(fnp.isfinite(lost), lost, 0)
+                kept[n] = lost(full, unpacked(sent[n], g).astype(_wide(g)))
         return sent, kept
 
     def decode(sent: Any, like: Mapping[str, Any]) -> dict[str, Any]:
@@ -436,7 +373,7 @@ def _in_rows(flat: Any, width: int) -> Any:
 
 
 def _packed(code: Code, flat: Any) -> tuple[Any, ...]:
-    """Codes `f32[n]` in blocks of one size, as even as may be."""
+    """Codes `f32[n]` in blocks of one size, as even as possible."""
     size = typeof(flat).size
     blocks = -(-size // code.block_size)
     even = -(-size // blocks)
@@ -462,7 +399,7 @@ def _largest(
         rows = _in_rows(flat, min(block_size, typeof(flat).size))
         count = typeof(rows).shape[0]
         largest = fnp.max(fnp.abs(rows), axis=-1)
-        # Nan is to arrive, not to wait.
+        # Nan must be sent, not wait.
         largest = fnp.where(fnp.isfinite(largest), largest, fnp.inf)
         largest, where = lax.top_k(largest, math.ceil(share * count))
         chosen = rows[where]
@@ -493,19 +430,5 @@ def _largest(
 def _require_share(caller: str, share: Any) -> None:
     if not (isinstance(share, int | float) and 0 < share <= 1):
         raise ArgumentError(
-            f"{caller}: share must be a number over 0 and up to 1, got {share!r}"
+            f"{caller}: share must be a number above 0 and at most 1, got {share!r}"
         )
-
-
-def _values_of(caller: str, values: Any) -> Code | None:
-    if values == "f32":
-        return None
-    if not isinstance(values, Code) and values not in ("bf16", "f16", "int8"):
-        raise ArgumentError(
-            f"{caller}: values must be 'f32', 'bf16', 'f16', 'int8' or a "
-            f"compression.Code, got {values!r}"
-        )
-    code = as_code(values)
-    if code.stochastic:
-        raise ArgumentError(_NO_KEY)
-    return code

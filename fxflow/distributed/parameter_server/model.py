@@ -22,7 +22,7 @@ from fxflow.distributed.parameter_server.filters import (
     Filter,
     bytes_by_filter,
     coded_types,
-    exact,
+    filter_of,
 )
 from fxflow.distributed.parameter_server.programs import (
     ProgramText,
@@ -242,7 +242,7 @@ def make_model(
     types = [typeof(p) for p in params]
     trained = dict(zip(names, types, strict=True))
     like = {name: struct_of(aval) for name, aval in trained.items()}
-    code = code or exact()
+    code = code or filter_of("f32")
     coded, coded_tree = coded_types(code, like)
     strength = consistency.compensation
 
@@ -316,7 +316,7 @@ def make_model(
         {spec.name: table_model(spec, platform) for spec in tables},
         {
             "push": bytes_by_filter(code, like),
-            "pull": bytes_by_filter(pull or exact(), like),
+            "pull": bytes_by_filter(pull or filter_of("f32"), like),
         },
     )
 

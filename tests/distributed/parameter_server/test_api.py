@@ -5,7 +5,6 @@ import pytest
 from fxflow import optim
 from fxflow.distributed.compression import int8
 from fxflow.distributed.parameter_server import bsp, parameter_server
-from fxflow.distributed.parameter_server.filters import exact
 from fxflow.errors import ArgumentError
 
 
@@ -16,12 +15,7 @@ def loss(params: Any, batch: Any) -> Any:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cluster": {"ps": ["a:1"]}}, "cluster needs a consistency"),
-        ({"non_finite": "skip"}, "non_finite needs a consistency"),
-        ({"pull": "f16"}, "pull needs a consistency"),
         ({"consistency": bsp(), "pull": "f8"}, "pull must be 'f32', 'bf16' or 'f16'"),
-        ({"exchange": exact()}, "Filter, which needs a consistency"),
-        ({"consistency": bsp(), "combine": "sum"}, "combine is for devices in step"),
         ({"consistency": "bsp"}, r"consistency must be bsp\(\).*got 'bsp'"),
         ({"consistency": bsp(), "exchange": "f8"}, "exchange must be 'f32'"),
         ({"consistency": bsp(), "exchange": int8(rounding="stochastic")}, "key"),

@@ -14,16 +14,10 @@ from fxflow.distributed import compression
 from fxflow.distributed.parameter_server import place, tensors_of
 from fxflow.distributed.parameter_server.filters import (
     Filter,
-    bfloat16,
     by_group,
     bytes_by_filter,
-    coded,
     coded_types,
-    exact,
     filter_of,
-    float16,
-    int8,
-    one_bit,
     pull_filter_of,
     significance,
     top_k,
@@ -40,16 +34,16 @@ LIKE = {
     "steps": np.zeros(3, np.int32),
 }
 FILTERS = [
-    exact(),
-    float16(),
-    bfloat16(),
-    int8(64),
-    one_bit(64),
+    filter_of("f32"),
+    filter_of("f16"),
+    filter_of("bf16"),
+    filter_of(compression.int8(64)),
+    filter_of(compression.one_bit(64)),
     top_k(0.1),
     top_k(0.2, values="int8"),
     significance(0.5, 0.3, block_size=8),
     significance(2, 1, relative=True, values="bf16"),
-    by_group({"a/b": exact(), "*/w": top_k(0.05), "no*": int8()}, bfloat16()),
+    by_group({"a/b": "f32", "*/w": top_k(0.05), "no*": "int8"}, "bf16"),
 ]
 IDS = [code.name for code in FILTERS]
 
@@ -139,17 +133,17 @@ def test_what_a_code_would_not_make_smaller_travels_as_it_is() -> None:
         sizes, _ = coded_types(code, LIKE)
         exact_bytes = sum(v.nbytes for v in LIKE.values())
         assert sum(a.size * a.dtype.itemsize for a in sizes) <= exact_bytes
-    found, _ = step(3, gradient(3), int8(64).init(LIKE))
+    found, _ = step(3, gradient(3), filter_of(compression.int8(64)).init(LIKE))
     np.testing.assert_array_equal(found["number"], gradient(3)["number"])
 
 
 @pytest.mark.parametrize(
     ("code", "nbytes"),
     [
-        (exact(), 4096),
-        (float16(), 2048),
-        (int8(), 1024 + 4 * 4),
-        (one_bit(), 128 + 4 * 8),
+        (filter_of("f32"), 4096),
+        (filter_of("f16"), 2048),
+        (filter_of("int8"), 1024 + 4 * 4),
+        (filter_of("one_bit"), 128 + 4 * 8),
         (top_k(0.01), 11 * (4 + 2)),
         (top_k(0.01, values=compression.int8(16)), 11 * 2 + 16 + 4),
         (significance(0.1, 0.25), 4 * (64 * 4 + 2)),
@@ -185,7 +179,7 @@ def test_what_is_not_significant_waits_until_it_is() -> None:
 
 def test_groups_by_name() -> None:
     code = by_group(
-        {"*/b": exact(), lambda name: name.startswith("e"): top_k(0.1)}, bfloat16()
+        {"*/b": "f32", lambda name: name.startswith("e"): top_k(0.1)}, "bf16"
     )
     rng = np.random.default_rng(0)
     shapes = {"0/b": (8,), "0/w": (8, 8), "e": (20, 4)}
@@ -198,21 +192,23 @@ def test_groups_by_name() -> None:
 
 
 def test_a_group_that_is_empty_is_named() -> None:
-    inner = by_group({"0/*": int8()})
-    by_group({"*/b": exact(), "*": inner}).check(["0/b", "0/w"])
-    with pytest.raises(ArgumentError, match=r"'\*/c' fits no.*there is '0/b', '0/w'"):
-        by_group({"*/c": exact()}).check(["0/b", "0/w"])
-    with pytest.raises(ArgumentError, match=r"'0/\*' fits no.*there is '1/w'"):
-        by_group({"0/*": exact()}, inner).check(["1/w", "0/w"][:1])
-    with pytest.raises(ArgumentError, match=r"'0/\*' fits no"):
-        by_group({"0/w": exact(), "*": inner}).check(["0/w", "1/w"])
+    inner = by_group({"0/*": "int8"})
+    by_group({"*/b": "f32", "*": inner}).check(["0/b", "0/w"])
+    with pytest.raises(
+        ArgumentError, match=r"'\*/c' matches no.*parameters: '0/b', '0/w'"
+    ):
+        by_group({"*/c": "f32"}).check(["0/b", "0/w"])
+    with pytest.raises(ArgumentError, match=r"'0/\*' matches no.*parameters: '1/w'"):
+        by_group({"0/*": "f32"}, inner).check(["1/w", "0/w"][:1])
+    with pytest.raises(ArgumentError, match=r"'0/\*' matches no"):
+        by_group({"0/w": "f32", "*": inner}).check(["0/w", "1/w"])
 
 
 def test_pieces_have_the_group_of_their_tensor() -> None:
     tensor = np.ones((2**20, 2), np.float32)
     names = Cutter(place(tensors_of({"table": tensor}), 2)).names
     assert all("[" in name for (name,) in names)
-    code = by_group({"table": bfloat16()})
+    code = by_group({"table": "bf16"})
     for (name,) in names:
         x = {name: np.full(8, 1.001, np.float32)}
         sent, _ = code.encode(x, code.init(x))
@@ -220,13 +216,13 @@ def test_pieces_have_the_group_of_their_tensor() -> None:
 
 
 def test_names() -> None:
-    assert filter_of("f32").name == "exact()"
-    assert filter_of(exact()).name == "exact()"
+    assert filter_of("f32").name == "f32"
+    assert filter_of(filter_of("f32")).name == "f32"
     assert filter_of("int8").name == filter_of(compression.int8()).name
     assert filter_of("f16").name == pull_filter_of("f16").name == "f16()"
     assert len(set(IDS)) == len(IDS)
-    assert by_group({str.isupper: int8()}).name == (
-        "by_group({str.isupper: int8(256)}, exact())"
+    assert by_group({str.isupper: "int8"}).name == (
+        "by_group({str.isupper: int8(256)}, f32)"
     )
     assert IDS[8].startswith("significance(2, 1, relative=True, block_size=64, values=")
 
@@ -234,18 +230,23 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: top_k(0), "top_k: share must be a number over 0 and up to 1, got 0"),
+        (
+            lambda: top_k(0),
+            "top_k: share must be a number above 0 and at most 1, got 0",
+        ),
         (lambda: top_k("1"), "share must be"),
         (lambda: top_k(0.1, values="f8"), "values must be 'f32'.*got 'f8'"),
         (lambda: top_k(0.1, values=compression.int8(rounding="stochastic")), "key"),
-        (lambda: coded(compression.bf16("stochastic")), "key"),
+        (lambda: filter_of(compression.bf16("stochastic")), "key"),
         (lambda: significance(-1), "threshold must be a number, 0 or more, got -1"),
         (lambda: significance(1, 2), "significance: share must be"),
         (lambda: significance(1, block_size=0), "block_size must be at least 1"),
-        (lambda: one_bit(9), "multiple of 8, got 9"),
-        (lambda: by_group({3: exact()}), "pattern or a predicate.*got 3"),
-        (lambda: by_group({"w": "int8"}), "'w' has 'int8', which is no filter"),
-        (lambda: by_group({}, "int8"), "'default' has 'int8'"),
+        (lambda: by_group({3: "f32"}), "pattern or a predicate.*got 3"),
+        (
+            lambda: by_group({"w": "f8"}),
+            "by_group: 'w' must be 'f32'.*Filter, got 'f8'",
+        ),
+        (lambda: by_group({}, "f8"), "'default' must be 'f32'"),
         (lambda: filter_of("f8"), "exchange must be 'f32'.*got 'f8'"),
         (lambda: pull_filter_of("int8"), "pull must be 'f32', 'bf16' or 'f16'"),
     ],
@@ -257,10 +258,10 @@ def test_other_arguments_are_refused(make: Any, message: str) -> None:
 
 def test_bytes_by_filter() -> None:
     like = {n: np.zeros(256, np.float32) for n in ("a/b", "a/w", "c/b", "t")}
-    inner = by_group({"a/*": int8()}, bfloat16())
-    code = by_group({"t": exact(), "*": inner})
+    inner = by_group({"a/*": "int8"}, "bf16")
+    code = by_group({"t": "f32", "*": inner})
     assert bytes_by_filter(code, like) == {
         "int8(256)": 2 * 260,
         "bf16()": 512,
-        "exact()": 1024,
+        "f32": 1024,
     }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import optim
+from fxflow.distributed import compression
 from fxflow.distributed.parameter_server import filters
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
 from fxflow.distributed.parameter_server.model import Model, difference, make_model
@@ -32,12 +33,12 @@ def test_fingerprints_tell_models_apart() -> None:
         model(optimizer=optim.sgd(0.1)),
         model(consistency=asynchronous()),
         make_model(["a", "c"], PARAMS, optim.adam(0.1), bsp()),
-        model(code=filters.int8(8)),
-        model(code=filters.one_bit(8)),
+        model(code=filters.filter_of(compression.int8(8))),
+        model(code=filters.filter_of(compression.one_bit(8))),
         model(code=filters.top_k(0.3)),
-        model(code=filters.by_group({"a": filters.bfloat16()})),
-        model(code=filters.bfloat16()),
-        model(pull=filters.bfloat16()),
+        model(code=filters.by_group({"a": "bf16"})),
+        model(code=filters.filter_of("bf16")),
+        model(pull=filters.filter_of("bf16")),
     ]
     assert len({m.fingerprint for m in [model(), *others]}) == len(others) + 1
     assert model().fingerprint == model().fingerprint

@@ -25,7 +25,6 @@ from fxflow.distributed.parameter_server.monitor import trace
 from fxflow.distributed.parameter_server.placement import Plan, place, tensors_of
 from fxflow.distributed.parameter_server.programs import adopted
 from fxflow.distributed.parameter_server.running import Cluster, connect
-from fxflow.distributed.parameter_server.synchronous.server import Metrics
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import snapshots
 from fxflow.distributed.parameter_server.worker.client import Client
@@ -33,6 +32,7 @@ from fxflow.distributed.parameter_server.worker.pieces import Cutter
 from fxflow.distributed.parameter_server.worker.recutting import recut
 from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
+from fxflow.distributed.zero import StepMetrics
 from fxflow.errors import ArgumentError, DtypeError, NonFiniteError
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
@@ -112,8 +112,8 @@ class _Shape(NamedTuple):
         return self.treedef.unflatten([tensors[name] for name in names])
 
 
-class AsynchronousServer:
-    """Functions of a worker's state. Made by `parameter_server(consistency=...)`.
+class ParameterServer:
+    """Functions of a worker's state. Made by `parameter_server`.
 
     Every worker of a cluster makes one and calls the same functions, each with its own
     batches, at its own pace. Only numbers and residuals are in the state: parameters
@@ -258,7 +258,7 @@ class AsynchronousServer:
         batch: Any,
         *shared: Any,
         ids: Mapping[str, Any] | None = None,
-    ) -> tuple[WorkerState, Metrics]:
+    ) -> tuple[WorkerState, StepMetrics]:
         """Trains one step: waits for parameters, pushes a gradient.
 
         Args:
@@ -293,7 +293,7 @@ class AsynchronousServer:
         batch: Any,
         shared: Sequence[Any],
         ids: Mapping[str, Any],
-    ) -> tuple[WorkerState, Metrics]:
+    ) -> tuple[WorkerState, StepMetrics]:
         client, _, _ = self._connected
         span = client.tracing.recorder.span
         parts = _params_of(self._pulled(state))
@@ -309,7 +309,7 @@ class AsynchronousServer:
             residual, pushed = state.residual, None
         else:
             pushed = self._tables.parts(gathered, slopes, len(parts))
-        return self._pushed(state, sent, residual, pushed), Metrics(loss, aux)
+        return self._pushed(state, sent, residual, pushed), StepMetrics(loss, aux)
 
     def rows(self, ids: Mapping[str, Any]) -> dict[str, Any]:
         """Returns rows of tables as they are now.
@@ -548,7 +548,7 @@ class AsynchronousServer:
 
     def _own_step(
         self, state: WorkerState, batch: Any, shared: Sequence[Any]
-    ) -> tuple[WorkerState, Metrics]:
+    ) -> tuple[WorkerState, StepMetrics]:
         """Makes a step of this worker alone; every so many, exchanges what changed."""
         rule = self.consistency
         params, memory, base = state.own
@@ -568,7 +568,7 @@ class AsynchronousServer:
             sent = self._sent(state, coded, fnp.logical_and(finite, fine), loss)
             self._pushed(state, sent, residual)
         own = params, memory, base
-        return WorkerState(number, own, residual), Metrics(loss, aux)
+        return WorkerState(number, own, residual), StepMetrics(loss, aux)
 
     @functools.cached_property
     def _alone(self) -> Any:

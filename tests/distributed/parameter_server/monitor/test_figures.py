@@ -30,7 +30,7 @@ def loss(params: Any, batch: Any) -> Any:
 
 def test_counts_of_a_run() -> None:
     local = LocalServers(2)
-    exchange = filters.by_group({"b": filters.exact()}, filters.int8())
+    exchange = filters.by_group({"b": "f32"}, "int8")
     server = parameter_server(
         loss,
         optim.sgd(0.1),
@@ -57,7 +57,7 @@ def test_counts_of_a_run() -> None:
     assert after.rate("updates")[""] > 0
     # Bytes by filter are those of the arrays, but for what frames add.
     assert sum(after.total("push").values()) == 5 * told.push_bytes
-    assert after.total("push")["exact()"] == 5 * 16
+    assert after.total("push")["f32"] == 5 * 16
     pushed = after.total("received_bytes")["push"]
     assert 1 < pushed / (5 * told.push_bytes) < 2
     assert all(0 < s.load <= 1 for s in after.servers)
@@ -90,7 +90,7 @@ def test_replicas_are_not_counted_twice() -> None:
     stats = {
         "shards": {"0": shard(True), "1": shard(False)},
         "traffic": {"sent": {"pong": 4}, "dropped": {"slow": 1}},
-        "filters": {"push": {"exact()": 8}},
+        "filters": {"push": {"f32": 8}},
         "busy": {"push": 0.5},
         "cpu": 1.5,
     }
@@ -102,7 +102,7 @@ def test_replicas_are_not_counted_twice() -> None:
         ("staleness", "0"): 2,
         ("sent", "pong"): 4,
         ("dropped_messages", "slow"): 1,
-        ("push", "exact()"): 8,
+        ("push", "f32"): 8,
         ("busy", "push"): 0.5,
         ("cpu", ""): 1.5,
     }

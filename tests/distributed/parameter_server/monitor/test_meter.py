@@ -9,11 +9,11 @@ from fxflow.distributed.parameter_server.monitor.meter import Meter
 def test_bytes_by_filter_and_rows() -> None:
     meter = Meter()
     arrays = {"0": np.zeros(3, np.float32), "rows/t": np.zeros(5, np.float32)}
-    meter.moved("push", {"int8(256)": 8, "exact()": 4}, arrays, tables=True)
+    meter.moved("push", {"int8(256)": 8, "f32": 4}, arrays, tables=True)
     meter.moved("push", {"int8(256)": 8}, {"0": np.zeros(2, np.float32)})
     meter.moved("push", {"int8(256)": 8}, {})  # a step without a gradient
     found = meter.to_dict()["filters"]
-    assert found == {"push": {"int8(256)": 16, "exact()": 4, "rows": 20}, "pull": {}}
+    assert found == {"push": {"int8(256)": 16, "f32": 4, "rows": 20}, "pull": {}}
 
 
 def test_time_by_kind() -> None:

@@ -223,7 +223,7 @@ def test_changed_types_are_refused_and_named() -> None:
 
 def test_what_workers_pull_is_made_once_for_all() -> None:
     shard = Shard()
-    give(shard, offer(model_of(asynchronous(), pull=filters.bfloat16())))
+    give(shard, offer(model_of(asynchronous(), pull=filters.filter_of("bf16"))))
     give(shard, Message("join", worker=1))
     first = shard.sent()
     assert [x.dtype.name for x in first] == ["bfloat16", "bfloat16"]

@@ -13,9 +13,9 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import optim, tree
 from fxflow.distributed.parameter_server import (
-    AsynchronousServer,
     Consistency,
     LocalServers,
+    ParameterServer,
     WorkerState,
     asynchronous,
     backup,
@@ -60,7 +60,7 @@ def part(worker: int, workers: int) -> Any:
 
 def together(
     consistency: Consistency,
-    work: Callable[[AsynchronousServer, int], Any],
+    work: Callable[[ParameterServer, int], Any],
     workers: int = 2,
     servers: int = 2,
     known: bool = False,
@@ -100,10 +100,10 @@ def together(
     return found
 
 
-def steps(count: int, workers: int = 2) -> Callable[[AsynchronousServer, int], Any]:
+def steps(count: int, workers: int = 2) -> Callable[[ParameterServer, int], Any]:
     there = threading.Barrier(workers, timeout=30)
 
-    def work(server: AsynchronousServer, i: int) -> Any:
+    def work(server: ParameterServer, i: int) -> Any:
         state = server.init(PARAMS)
         there.wait()  # who is first would begin alone
         losses = []
@@ -143,7 +143,7 @@ def test_bsp_is_one_device() -> None:
 
 @pytest.mark.parametrize("rule", [bsp(), backup(2, 0)], ids=str)
 def test_rounds_begin_together(rule: Consistency) -> None:
-    def work(server: AsynchronousServer, i: int) -> Any:
+    def work(server: ParameterServer, i: int) -> Any:
         time.sleep(i)  # many rounds, if the first one made them alone
         state = server.init(PARAMS)
         for _ in range(3):
@@ -195,7 +195,7 @@ def test_parameters_in_64_bits(rule: Consistency) -> None:
     batch = fnp.asarray(X, "float64"), fnp.asarray(Y, "float64")
 
     def run(count: int, snapshot: Any = None) -> Any:
-        def work(server: AsynchronousServer, i: int) -> Any:
+        def work(server: ParameterServer, i: int) -> Any:
             state = server.init(wide, snapshot)
             for _ in range(count):
                 state, _ = server.step(state, batch)
@@ -276,19 +276,19 @@ def test_parameters_without_a_gradient_are_named_before_the_run_begins() -> None
 def test_gradients_that_are_not_finite() -> None:
     bad = (X, Y * np.float32(np.inf))
 
-    def rejected(server: AsynchronousServer, i: int) -> None:
+    def rejected(server: ParameterServer, i: int) -> None:
         state = server.init(PARAMS)
         with pytest.raises(NonFiniteError, match=r"step 0 is not finite \(loss inf\)"):
             server.step(state, bad)
         state, _ = server.step(state, (X, Y))
         assert np.isfinite(server.params(state)["w"]).all()
 
-    def skipped(server: AsynchronousServer, i: int) -> None:
+    def skipped(server: ParameterServer, i: int) -> None:
         state, _ = server.step(server.init(PARAMS), bad)
         np.testing.assert_array_equal(server.params(state)["w"], PARAMS["w"])
         assert (server.skipped, server.non_finite) == (1, 1)
 
-    def applied(server: AsynchronousServer, i: int) -> None:
+    def applied(server: ParameterServer, i: int) -> None:
         state, _ = server.step(server.init(PARAMS), bad)
         assert not np.isfinite(server.params(state)["w"]).any()
         assert (server.skipped, server.non_finite) == (0, 1)
@@ -301,7 +301,7 @@ def test_gradients_that_are_not_finite() -> None:
 def test_another_model_is_refused_and_the_others_go_on() -> None:
     there = threading.Event()
 
-    def work(server: AsynchronousServer, i: int) -> Any:
+    def work(server: ParameterServer, i: int) -> Any:
         if i == 0:
             state = server.init(PARAMS)
             there.set()

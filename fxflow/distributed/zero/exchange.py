@@ -1,4 +1,4 @@
-"""How gradients go to the devices that serve the parameters: as they are, or coded.
+"""How each device gets its piece of the summed gradients: uncoded, or coded.
 
 Each device has a gradient of every parameter; the sum over the devices is wanted in
 pieces, one at each. Uncoded that is one reduce-scatter. Coded (see `compression`), each
@@ -15,39 +15,13 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Aval, dtypes, typeof
-from fxflow.distributed.compression import Code, as_code
-from fxflow.distributed.parameter_server.synchronous.shards import (
-    Servers,
+from fxflow.distributed.compression import Code, lost
+from fxflow.distributed.zero.shards import (
+    ShardAxis,
     Sharded,
     by_dtype,
     split,
 )
-from fxflow.errors import ArgumentError
-
-
-def code_of(exchange: str | Code) -> Code | None:
-    """Returns the code of an exchange; None sends gradients as they are.
-
-    Args:
-      exchange: "f32", "bf16", "f16", "int8" or a `Code`.
-
-    Raises:
-      ArgumentError: it is none of these, or rounds stochastically.
-    """
-    if exchange == "f32":
-        return None
-    if not isinstance(exchange, Code) and exchange not in ("bf16", "f16", "int8"):
-        raise ArgumentError(
-            "parameter_server: exchange must be 'f32', 'bf16', 'f16', 'int8' or a "
-            f"compression.Code, got {exchange!r}"
-        )
-    code = as_code(exchange)
-    if code.stochastic:
-        raise ArgumentError(
-            "parameter_server: stochastic rounding needs a PRNG key, which a step has "
-            "none of: round to nearest (error feedback corrects it in the next step)"
-        )
-    return code
 
 
 def is_coded(aval: Aval, code: Code | None) -> bool:
@@ -62,18 +36,18 @@ def wide(x: Any) -> Any:
     return x.astype(dtypes.float32) if narrow else x
 
 
-def no_residual(servers: Servers, aval: Aval) -> Sharded:
+def no_residual(axis: ShardAxis, aval: Aval) -> Sharded:
     """Returns the error of a parameter's gradients before the first one: zeros.
 
     The error of all devices together has as many rows as there are devices.
     """
-    length = servers.piece(aval.size) * servers.count
+    length = axis.piece(aval.size) * axis.count
     flat = fnp.zeros(length, dtypes.float32)
-    return Sharded(flat, (servers.count, length))
+    return Sharded(flat, (axis.count, length))
 
 
 def push(
-    servers: Servers,
+    axis: ShardAxis,
     code: Code | None,
     gradients: Sequence[Any],
     residuals: Sequence[Sharded | None],
@@ -81,7 +55,7 @@ def push(
     """Sums gradients over the devices; each gets its piece.
 
     Args:
-      servers: the devices.
+      axis: the devices.
       code: for real gradients; None: as they are.
       gradients: this device's, whole.
       residuals: what the code lost of each so far; None where it is not coded.
@@ -89,11 +63,11 @@ def push(
     Returns:
       The sums' pieces, at least 32 bits wide, and the new residuals.
     """
-    rows = [wide(servers.rows(g)) for g in gradients]
+    rows = [wide(axis.rows(g)) for g in gradients]
     kept: list[Sharded | None] = [None] * len(rows)
     sums: list[Any] = [None] * len(rows)
     plain = [i for i, r in enumerate(residuals) if r is None]
-    for i, part in zip(plain, _reduce_scatter(servers, [rows[i] for i in plain])):
+    for i, part in zip(plain, _reduce_scatter(axis, [rows[i] for i in plain])):
         sums[i] = part
     coded = {i: r for i, r in enumerate(residuals) if r is not None}
     if coded and code is not None:
@@ -101,27 +75,27 @@ def push(
             rows[i].astype(dtypes.float32) + fnp.reshape(r.flat, typeof(rows[i]).shape)
             for i, r in coded.items()
         ]
-        parts, lost = _coded_sums(servers, code, full)
-        for (i, r), part, rest in zip(coded.items(), parts, lost):
+        parts, rests = _coded_sums(axis, code, full)
+        for (i, r), part, rest in zip(coded.items(), parts, rests):
             sums[i] = part.astype(typeof(rows[i]).dtype)
             kept[i] = Sharded(fnp.reshape(rest, (-1,)), r.shape)
     shapes = [typeof(g).shape for g in gradients]
     return [Sharded(s, shape) for s, shape in zip(sums, shapes)], kept
 
 
-def _reduce_scatter(servers: Servers, rows: Sequence[Any]) -> list[Any]:
+def _reduce_scatter(axis: ShardAxis, rows: Sequence[Any]) -> list[Any]:
     """Returns for each `[count, m]` the sum of this device's rows, `[m]`."""
     found: list[Any] = [None] * len(rows)
     for indices in by_dtype(rows):
         chosen = [rows[i] for i in indices]
-        own = lax.psum_scatter(fnp.concatenate(chosen, 1), servers.axis)
+        own = lax.psum_scatter(fnp.concatenate(chosen, 1), axis.name)
         for i, part in zip(indices, split(own[None], chosen)):
             found[i] = part[0]
     return found
 
 
 def _coded_sums(
-    servers: Servers, code: Code, rows: Sequence[Any]
+    axis: ShardAxis, code: Code, rows: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Returns for each `f32[count, m]` this device's row of the sum, and what was lost.
 
@@ -135,10 +109,8 @@ def _coded_sums(
         blocks.append(fnp.reshape(padded, (count, -1, block)))
     sent = fnp.concatenate(blocks, 1)
     packed = code.encode(sent, None)
-    lost = sent - code.decode(packed)
-    # One bad gradient must not spoil all that follow.
-    lost = fnp.where(fnp.isfinite(lost), lost, 0)
-    arrived = code.decode(lax.all_to_all(packed, servers.axis, 0, 0))
+    residual = lost(sent, code.decode(packed))
+    arrived = code.decode(lax.all_to_all(packed, axis.name, 0, 0))
     total = fnp.sum(arrived, axis=0, keepdims=True)
 
     def unpacked(whole: Any) -> list[Any]:
@@ -151,4 +123,4 @@ def _coded_sums(
             start = stop
         return found
 
-    return [part[0] for part in unpacked(total)], unpacked(lost)
+    return [part[0] for part in unpacked(total)], unpacked(residual)

@@ -9,12 +9,12 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import P
 from fxflow.distributed import compression
-from fxflow.distributed.parameter_server.synchronous import exchange
-from fxflow.distributed.parameter_server.synchronous.shards import Servers
-from fxflow.errors import ArgumentError
+from fxflow.distributed.compression import code_of_step
+from fxflow.distributed.zero import exchange
+from fxflow.distributed.zero.shards import ShardAxis
 
 COUNT = 4
-SERVERS = Servers("s", COUNT)
+AXIS = ShardAxis("s", COUNT)
 RNG = np.random.default_rng(0)
 # Each device's gradient: one row.
 GIVEN = RNG.standard_normal((COUNT, 3, 5)).astype(np.float32)
@@ -22,18 +22,18 @@ GIVEN = RNG.standard_normal((COUNT, 3, 5)).astype(np.float32)
 
 def pushed(name: str, given: np.ndarray, rounds: int = 1):
     """The sums that arrive, one a round, and how the program sends."""
-    code = exchange.code_of(name)
+    code = code_of_step("exchange", name)
     mesh = fxflow.make_mesh((COUNT,), ("s",))
 
     def local(mine):
         (mine,) = mine
         kept = [None]
         if exchange.is_coded(mine.aval, code):
-            kept = [exchange.no_residual(SERVERS, mine.aval)]
+            kept = [exchange.no_residual(AXIS, mine.aval)]
         sums = []
         for _ in range(rounds):
-            (total,), kept = exchange.push(SERVERS, code, [mine], kept)
-            sums.append(SERVERS.whole(total))
+            (total,), kept = exchange.push(AXIS, code, [mine], kept)
+            sums.append(AXIS.whole(total))
         return fnp.stack(sums)
 
     mapped = fxflow.jit(
@@ -71,8 +71,8 @@ def test_zeros_and_bad_numbers() -> None:
     assert not np.isfinite(np.asarray(found)).all()
 
     def residual(g):
-        kept = [exchange.no_residual(SERVERS, g.aval)]
-        (_,), (rest,) = exchange.push(SERVERS, exchange.code_of("int8"), [g], kept)
+        kept = [exchange.no_residual(AXIS, g.aval)]
+        (_,), (rest,) = exchange.push(AXIS, code_of_step("exchange", "int8"), [g], kept)
         return rest.flat
 
     mesh = fxflow.make_mesh((COUNT,), ("s",))
@@ -90,7 +90,7 @@ def test_narrow_gradients_are_added_in_32_bits() -> None:
 
 
 def test_integers_and_complex_numbers_are_not_coded() -> None:
-    code = exchange.code_of("int8")
+    code = code_of_step("exchange", "int8")
     assert exchange.is_coded(fxflow.typeof(fnp.zeros(2)), code)
     assert not exchange.is_coded(fxflow.typeof(fnp.zeros(2, fnp.complex64)), code)
     assert not exchange.is_coded(fxflow.typeof(fnp.zeros(2)), None)
@@ -112,10 +112,3 @@ def test_blocks_have_their_own_scales() -> None:
     given[:, 0] = 1e4
     (found,), _ = pushed(compression.int8(1), given)
     np.testing.assert_allclose(found, given.sum(0), rtol=1e-5)
-
-
-def test_codes_that_cannot_be() -> None:
-    with pytest.raises(ArgumentError, match=r"exchange must be 'f32', .* got 'f8'"):
-        exchange.code_of("f8")
-    with pytest.raises(ArgumentError, match="stochastic rounding needs"):
-        exchange.code_of(compression.bf16("stochastic"))

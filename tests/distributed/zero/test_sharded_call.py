@@ -8,15 +8,15 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, lax
-from fxflow.distributed.parameter_server.synchronous.sharded_call import sharded_call
-from fxflow.distributed.parameter_server.synchronous.shards import (
-    Servers,
+from fxflow.distributed.zero.sharded_call import sharded_call
+from fxflow.distributed.zero.shards import (
+    ShardAxis,
     Sharded,
     is_sharded,
 )
 
 COUNT = 4
-SERVERS = Servers("s", COUNT)
+AXIS = ShardAxis("s", COUNT)
 
 
 def compiled(function, *args):
@@ -25,11 +25,11 @@ def compiled(function, *args):
     structure = []
 
     def local(*args):
-        cut = fxflow.tree.map(lambda x: SERVERS.cut(x) if x.ndim else x, args)
-        out = sharded_call(function, SERVERS, *cut, name="f")
+        cut = fxflow.tree.map(lambda x: AXIS.cut(x) if x.ndim else x, args)
+        out = sharded_call(function, AXIS, *cut, name="f")
         leaves, treedef = fxflow.tree.flatten(out, is_sharded)
         structure[:] = [treedef, [is_sharded(x) for x in leaves]]
-        return [SERVERS.whole(x) for x in leaves]
+        return [AXIS.whole(x) for x in leaves]
 
     mapped = fxflow.shard_map(
         local, mesh=mesh, in_specs=P(), out_specs=P(), check=False
@@ -131,7 +131,7 @@ def test_elementwise_work_exchanges_nothing() -> None:
         return x / norm + y * 0.9, fnp.sqrt(fnp.square(y) + 1e-8)
 
     def local(x, y):
-        return sharded_call(function, SERVERS, x, y, name="f")
+        return sharded_call(function, AXIS, x, y, name="f")
 
     mapped = fxflow.jit(
         fxflow.shard_map(

@@ -1,4 +1,4 @@
-"""The synchronous parameter server."""
+"""`sharded_optimizer`: the state of an optimizer divided over devices (ZeRO)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, typeof
 from fxflow.devices import clients
 from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, make_mesh
 from fxflow.devices.shardings import NamedSharding
-from fxflow.distributed.compression import Code
-from fxflow.distributed.parameter_server.synchronous import exchange as exchanging
-from fxflow.distributed.parameter_server.synchronous.sharded_call import sharded_call
-from fxflow.distributed.parameter_server.synchronous.shards import Servers, is_sharded
+from fxflow.distributed.compression import Code, code_of_step
+from fxflow.distributed.zero import exchange as exchanging
+from fxflow.distributed.zero.sharded_call import sharded_call
+from fxflow.distributed.zero.shards import ShardAxis, is_sharded
 from fxflow.errors import ArgumentError
 from fxflow.lax.global_arrays import make_array_from_process_local_data
 from fxflow.lax.pytree_transfer import device_put
+from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 from fxflow.transforms.shard_map import shard_map
 
 
-class ServerState(NamedTuple):
-    """All that a step reads and renews: a pytree, donated by `step`.
+class ShardedState(NamedTuple):
+    """What `step` reads and replaces: a pytree, donated by `step`.
 
     Attributes:
       params: the parameters, as `Sharded`s.
       optimizer: the optimizer's state, likewise.
-      residual: what the coding of gradients lost so far (None where there is none).
+      residual: what coding the gradients lost so far; None where they are not coded.
     """
 
     params: Any
@@ -40,12 +41,12 @@ class ServerState(NamedTuple):
     residual: Any
 
 
-class Metrics(NamedTuple):
-    """What a step tells.
+class StepMetrics(NamedTuple):
+    """Loss and auxiliary results of one training step.
 
     Attributes:
-      loss: of the whole batch, before the step.
-      aux: what the loss function returned besides, or None.
+      loss: of the batch, before the update.
+      aux: the second result of the loss function, or None.
     """
 
     loss: Array
@@ -55,20 +56,20 @@ class Metrics(NamedTuple):
 def _require_axis(mesh: Mesh, axis_name: Any) -> None:
     if axis_name not in mesh.axis_names:
         raise ArgumentError(
-            f"parameter_server: {mesh} has no axis {axis_name!r}: name one of "
+            f"sharded_optimizer: {mesh} has no axis {axis_name!r}: name one of "
             f"{', '.join(map(repr, mesh.axis_names))} as axis_name"
         )
 
 
-# So that they forget their devices with the client.
-_servers: weakref.WeakSet[ParameterServer] = weakref.WeakSet()
+# They drop their devices and programs when the client is cleared.
+_optimizers: weakref.WeakSet[ShardedOptimizer] = weakref.WeakSet()
 
 
-class ParameterServer:
-    """Functions of the state of a parameter server. Made by `parameter_server`.
+class ShardedOptimizer:
+    """Functions of a state that devices share. Made by `sharded_optimizer`.
 
-    In several processes each calls them with the same parameters and shared arguments,
-    and with its own part of the batch.
+    With several processes, each calls them with the same parameters and shared
+    arguments, and with its own part of the batch.
     """
 
     exchange: str | Code
@@ -87,19 +88,19 @@ class ParameterServer:
     ) -> None:
         if combine not in ("mean", "sum"):
             raise ArgumentError(
-                f"parameter_server: combine must be 'mean' or 'sum', got {combine!r}"
+                f"sharded_optimizer: combine must be 'mean' or 'sum', got {combine!r}"
             )
         if mesh is not None:
             _require_axis(mesh, axis_name)
         self.axis_name, self.exchange = axis_name, exchange
         self._loss_fn, self._optimizer = loss_fn, optimizer
         self._mesh, self._has_aux, self._combine = mesh, has_aux, combine
-        self._code = exchanging.code_of(exchange)
-        _servers.add(self)
+        self._code = code_of_step("sharded_optimizer: exchange", exchange)
+        _optimizers.add(self)
 
     def _forget(self) -> None:
-        """Drops what belongs to devices that are gone."""
-        for name in ("mesh", "_share_out", "_step", "_gather"):
+        """Drops what belongs to devices that no longer exist."""
+        for name in ("mesh", "_shard", "_step", "_gather"):
             self.__dict__.pop(name, None)
 
     @functools.cached_property
@@ -113,42 +114,43 @@ class ParameterServer:
         return make_mesh((-1,), (self.axis_name,))
 
     @property
-    def servers(self) -> Servers:
+    def axis(self) -> ShardAxis:
         """The devices along the axis."""
-        return Servers(self.axis_name, self.mesh.shape[self.axis_name])
+        return ShardAxis(self.axis_name, self.mesh.shape[self.axis_name])
 
     def __repr__(self) -> str:
         optimizer = type(self._optimizer).__name__
         return (
-            f"<parameter server of {optimizer}, axis {self.axis_name!r}, "
+            f"<sharded optimizer of {optimizer}, axis {self.axis_name!r}, "
             f"exchange {self.exchange!r}>"
         )
 
     # -- public ------------------------------------------------------------------------
 
-    def init(self, params: Any) -> ServerState:
-        """Shares out parameters and makes the optimizer's state.
+    def init(self, params: Any) -> ShardedState:
+        """Shards parameters and initializes the optimizer's state.
 
         Args:
           params: pytree of float arrays.
 
         Returns:
-          The state of which each device has its piece.
+          The state, of which each device holds its piece.
         """
         strong = tree.map(_strong, params)
-        state: ServerState = self._share_out(device_put((strong,), self._everywhere))
+        state: ShardedState = self._shard(device_put((strong,), self._everywhere))
         return state
 
     def step(
-        self, state: ServerState, batch: Any, *shared: Any
-    ) -> tuple[ServerState, Metrics]:
-        """Trains one step.
+        self, state: ShardedState, batch: Any, *shared: Any
+    ) -> tuple[ShardedState, StepMetrics]:
+        """Makes one training step.
 
         Args:
-          state: as `init` or `step` gave it; donated.
-          batch: pytree of arrays whose first axis is divided over the devices. In
+          state: of `init` or `step`; donated.
+          batch: pytree of arrays whose first axis is divided over the devices. With
             several processes: this process's part.
-          *shared: what every device gets whole, for `loss_fn`, such as a random key.
+          *shared: further arguments of `loss_fn`, replicated on every device, such as a
+            random key.
 
         Returns:
           The next state, and loss and aux of the batch.
@@ -160,50 +162,47 @@ class ParameterServer:
         if self.mesh.is_multi_process:
             batch = tree.map(self._divided, batch)
             shared = device_put(shared, self._everywhere)
-        new: tuple[ServerState, Metrics] = self._step(state, batch, shared)
+        new: tuple[ShardedState, StepMetrics] = self._step(state, batch, shared)
         return new
 
-    def params(self, state: ServerState) -> Any:
+    def params(self, state: ShardedState) -> Any:
         """Gathers the parameters.
 
         Args:
-          state: as `init` or `step` gave it.
+          state: of `init` or `step`.
 
         Returns:
-          The pytree that `init` got; every device has the whole.
+          The pytree given to `init`, replicated on every device.
         """
         return self._gather(state.params)
 
-    def close(self) -> None:
-        """Does nothing: there is no process to leave, as there is at one's own pace."""
-
-    def whole(self, state: ServerState) -> tuple[Any, Any]:
-        """Gathers parameters and the optimizer's state: to save, or for other devices.
+    def whole(self, state: ShardedState) -> tuple[Any, Any]:
+        """Gathers parameters and optimizer state: to save, or for other devices.
 
         Args:
-          state: as `init` or `step` gave it.
+          state: of `init` or `step`.
 
         Returns:
-          Both as one device has them. What coded gradients lost so far is left out.
+          Both as on one device, without the residual of coded gradients.
         """
         gathered: tuple[Any, Any] = self._gather((state.params, state.optimizer))
         return gathered
 
-    def shared_out(self, params: Any, optimizer: Any) -> ServerState:
-        """Shares out what `whole` gave, also that of another number of devices.
+    def shard(self, params: Any, optimizer: Any) -> ShardedState:
+        """Shards the result of `whole`, also from another number of devices.
 
         Args:
           params: the parameters.
           optimizer: the optimizer's state.
 
         Returns:
-          The state to go on with, of the same dtypes, also if NumPy's arrays are given.
+          The state to continue from, in the same dtypes, also of NumPy arrays.
         """
         strong = tree.map(
             lambda x: as_array(x, getattr(x, "dtype", None)), (params, optimizer)
         )
         given = device_put(strong, self._everywhere)
-        state: ServerState = self._share_out(given)
+        state: ShardedState = self._shard(given)
         return state
 
     # -- programs ----------------------------------------------------------------------
@@ -217,25 +216,25 @@ class ParameterServer:
         return NamedSharding(self.mesh, PartitionSpec(self.axis_name))
 
     def _divided(self, leaf: Any) -> Any:
-        """Returns an array over all processes of which this one has the leaf."""
+        """Returns an array over all processes of which this process holds the leaf."""
         if isinstance(leaf, Array) and leaf.sharding.device_set == set(self.mesh.flat):
             return leaf
         return make_array_from_process_local_data(self._parted, leaf)
 
     def _mapped(self, function: Any, in_specs: Any, out_specs: Any, name: str) -> Any:
-        function.__name__ = f"parameter_server.{name}"  # in messages
+        function.__name__ = f"sharded_optimizer.{name}"  # in messages
         return shard_map(
             function,
             mesh=self.mesh,
             in_specs=in_specs,
             out_specs=out_specs,
             axis_names=frozenset({self.axis_name}),
-            # What the branches of a cond give alike would count as different.
+            # Equal results of the branches of a cond would count as varying.
             check=False,
         )
 
     def _specs(self, state: Any) -> Any:
-        """Returns how a pytree of `Sharded`s and shared arrays is divided."""
+        """Returns how a pytree of `Sharded`s and replicated arrays is divided."""
         parted = PartitionSpec(self.axis_name)
         return tree.map(
             lambda x: parted if is_sharded(x) else PartitionSpec(),
@@ -244,32 +243,32 @@ class ParameterServer:
         )
 
     @functools.cached_property
-    def _share_out(self) -> Any:
-        """From `(params,)` or `(params, optimizer)` to the state."""
-        servers, code = self.servers, self._code
+    def _shard(self) -> Any:
+        """Makes the state of `(params,)` or `(params, optimizer)`."""
+        axis, code = self.axis, self._code
 
         def residual(leaf: Any) -> Any:
             aval = typeof(leaf)
-            if servers.shares(aval) and exchanging.is_coded(aval, code):
-                return exchanging.no_residual(servers, aval)
+            if axis.shares(aval) and exchanging.is_coded(aval, code):
+                return exchanging.no_residual(axis, aval)
             return None
 
         def both(params: Any, *memory: Any) -> Any:
             return params, *(memory or (self._optimizer.init(params),))
 
-        def share_out(given: tuple[Any, ...]) -> ServerState:
+        def shard(given: tuple[Any, ...]) -> ShardedState:
             specs: list[Any] = []  # known when `local` was traced
 
-            def local(given: tuple[Any, ...]) -> ServerState:
-                served, memory = sharded_call(both, servers, *given, name="optimizer")
-                state = ServerState(served, memory, tree.map(residual, given[0]))
+            def local(given: tuple[Any, ...]) -> ShardedState:
+                served, memory = sharded_call(both, axis, *given, name="optimizer")
+                state = ShardedState(served, memory, tree.map(residual, given[0]))
                 specs.append(self._specs(state))
                 return state
 
             mapped = self._mapped(local, PartitionSpec(), lambda: specs[0], "init")
             return mapped(given)  # type: ignore[no-any-return]
 
-        return jit(share_out)
+        return jit(shard)
 
     @functools.cached_property
     def _gather(self) -> Any:
@@ -287,7 +286,7 @@ class ParameterServer:
         """Returns gathered parameters, inside a `shard_map`."""
         leaves, treedef = tree.flatten(params, is_sharded)
         indices = [i for i, leaf in enumerate(leaves) if is_sharded(leaf)]
-        gathered = self.servers.gather([leaves[i] for i in indices])
+        gathered = self.axis.gather([leaves[i] for i in indices])
         for i, leaf in zip(indices, gathered):
             leaves[i] = leaf
         return treedef.unflatten(leaves)
@@ -296,11 +295,11 @@ class ParameterServer:
     def _step(self) -> Any:
         gradient = value_and_grad(self._loss_fn, has_aux=self._has_aux)
 
-        def local(state: ServerState, batch: Any, shared: Any) -> Any:
+        def local(state: ShardedState, batch: Any, shared: Any) -> Any:
             params = self._whole(state.params)
-            told, gradients = gradient(params, batch, *shared)
-            loss, aux = told if self._has_aux else (told, None)
-            (loss, aux), pushed, residual = self._pushed(
+            value, gradients = gradient(params, batch, *shared)
+            loss, aux = value if self._has_aux else (value, None)
+            (loss, aux), pushed, residual = self._combined(
                 (loss, aux), gradients, state.residual
             )
 
@@ -310,15 +309,15 @@ class ParameterServer:
 
             served, memory = sharded_call(
                 update,
-                self.servers,
+                self.axis,
                 pushed,
                 state.optimizer,
                 state.params,
                 name="optimizer",
             )
-            return ServerState(served, memory, residual), Metrics(loss, aux)
+            return ShardedState(served, memory, residual), StepMetrics(loss, aux)
 
-        def step(state: ServerState, batch: Any, shared: Any) -> Any:
+        def step(state: ShardedState, batch: Any, shared: Any) -> Any:
             specs = self._specs(state)
             mapped = self._mapped(
                 local,
@@ -331,35 +330,37 @@ class ParameterServer:
         shardings = None, self._parted, self._everywhere
         return jit(step, donate_argnums=0, in_shardings=shardings)
 
-    def _pushed(self, told: Any, gradients: Any, residual: Any) -> tuple[Any, Any, Any]:
-        """Combines what the devices have: loss and aux, and gradients in pieces."""
-        servers = self.servers
-        share = 1 / servers.count if self._combine == "mean" else 1
+    def _combined(
+        self, value: Any, gradients: Any, residual: Any
+    ) -> tuple[Any, Any, Any]:
+        """Combines loss and aux, and gradients in pieces, over the devices."""
+        axis = self.axis
+        share = 1 / axis.count if self._combine == "mean" else 1
         leaves, treedef = tree.flatten(gradients)
         lost = tree.flatten_up_to(tree.structure(gradients), residual)
-        shared_out = [servers.shares(typeof(g)) for g in leaves]
+        shared_out = [axis.shares(typeof(g)) for g in leaves]
         indices = [i for i, s in enumerate(shared_out) if s]
         sums, kept = exchanging.push(
-            servers,
+            axis,
             self._code,
             [leaves[i] for i in indices],
             [lost[i] for i in indices],
         )
-        numbers, told_tree = tree.flatten(told)
+        numbers, value_tree = tree.flatten(value)
         alone = [i for i, s in enumerate(shared_out) if not s]
-        numbers = [lax.psum(self._number(as_array(x)), servers.axis) for x in numbers]
+        numbers = [lax.psum(self._number(as_array(x)), axis.name) for x in numbers]
         for i in alone:
-            total = lax.psum(exchanging.wide(leaves[i]), servers.axis)
+            total = lax.psum(exchanging.wide(leaves[i]), axis.name)
             leaves[i] = (total * share).astype(typeof(leaves[i]).dtype)
         for i, total, rest in zip(indices, sums, kept):
             dtype = typeof(leaves[i]).dtype
             total.flat = (total.flat * share).astype(dtype)
             leaves[i], lost[i] = total, rest
-        told = told_tree.unflatten([x * share for x in numbers])
-        return told, treedef.unflatten(leaves), treedef.unflatten(lost)
+        value = value_tree.unflatten([x * share for x in numbers])
+        return value, treedef.unflatten(leaves), treedef.unflatten(lost)
 
     def _number(self, x: Any) -> Any:
-        """Returns a part of loss or aux in a dtype that can be combined."""
+        """Returns a leaf of loss or aux in a dtype that can be combined."""
         dtype = typeof(x).dtype
         if dtypes.is_bool(dtype):
             x = x.astype(dtypes.int32)
@@ -369,13 +370,73 @@ class ParameterServer:
 
 
 def _strong(leaf: Any) -> Any:
-    """Returns a parameter of exactly its type, as steps give it back."""
+    """Returns a parameter that is not weakly typed, as steps return it."""
     if is_arraylike(leaf) and typeof(leaf).weak_type:
         return fnp.asarray(leaf, typeof(leaf).dtype)
     return leaf
 
 
+def sharded_optimizer(
+    loss_fn: Callable[..., Any],
+    optimizer: Any,
+    *,
+    mesh: Mesh | None = None,
+    axis_name: Any = "data",
+    exchange: str | Code = "f32",
+    has_aux: bool = False,
+    combine: str = "mean",
+) -> ShardedOptimizer:
+    """Makes training steps whose parameters and optimizer state devices share (ZeRO).
+
+    Each device keeps a piece of every parameter and of the optimizer's state. A step
+    gathers the parameters, computes the gradients of each device's part of the batch,
+    gives each device the sum of its piece of them (a reduce-scatter), and updates the
+    pieces. The update is that of one device with the whole batch, for any optimizer: if
+    it depends on all gradients (on their norm, say), it sees all.
+
+    Args:
+      loss_fn: `loss_fn(params, batch, *shared) -> loss`, or `(loss, aux)`, of one
+        device's part of the batch. It may use collectives over `axis_name`.
+      optimizer: `init(params)` and `update(gradients, state, params)`, as those of
+        `fxflow.optim`.
+      mesh: the devices; None: the current mesh if it has the axis, else all devices.
+        Other axes than `axis_name` are left to the compiler.
+      axis_name: the axis along which parameters and batches are divided.
+      exchange: how gradients are sent: "f32" (in the dtype of the parameters if that is
+        wider), or coded: "bf16", "f16", "int8", "one_bit" or a `Code` of
+        `distributed.compression`. What a code loses is added to the next gradient.
+      has_aux: whether `loss_fn` returns `(loss, aux)`.
+      combine: how loss, gradients and aux of the batch follow from those of its parts:
+        "mean" (the loss is a mean over examples) or "sum".
+
+    Returns:
+      A `ShardedOptimizer`: `init`, `step`, `params`, `whole` and `shard`.
+
+    Raises:
+      ArgumentError: an option is none of those above; the mesh has no such axis.
+
+    Reference: Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training
+    trillion parameter models".
+
+    Example:
+      >>> from fxflow.distributed import sharded_optimizer
+      >>> def loss(w, batch):
+      ...     x, y = batch
+      ...     return fnp.mean((x @ w - y) ** 2)
+      >>> batch = fnp.ones((8, 2)), fnp.ones(8)
+      >>> sharded = sharded_optimizer(loss, optim.sgd(0.5))
+      >>> state = sharded.init(fnp.zeros(2))
+      >>> state, metrics = sharded.step(state, batch)
+      >>> float(metrics.loss), sharded.params(state).tolist()
+      (1.0, [1.0, 1.0])
+    """
+    require_callable(loss_fn, "sharded_optimizer")
+    return ShardedOptimizer(
+        loss_fn, optimizer, mesh, axis_name, exchange, has_aux, combine
+    )
+
+
 @clients.on_clear
 def _forget_devices() -> None:
-    for server in list(_servers):
-        server._forget()
+    for optimizer in list(_optimizers):
+        optimizer._forget()

@@ -1,9 +1,9 @@
-"""Arrays that the devices along an axis share out: flat, padded, a piece each.
+"""Arrays divided over the devices along an axis: flat, padded, a piece each.
 
 A `Sharded` remembers the shape of the whole, so that a state made of them says by
 itself what it is. Inside a `shard_map` it holds this device's piece; outside, the array
 of all pieces one after the other. Only arrays with axes are shared out: numbers and
-keys are the same on every device (see `Servers.shares`).
+keys are the same on every device (see `ShardAxis.shares`).
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ def type_of(x: Any) -> Aval:
 
 
 @dataclasses.dataclass(frozen=True)
-class Servers:
-    """The devices along one named axis, as they see each other in a `shard_map`.
+class ShardAxis:
+    """The devices along one named axis of a mesh, seen from within a `shard_map`.
 
     Attributes:
-      axis: its name.
+      name: of the axis.
       count: how many there are.
     """
 
-    axis: Any
+    name: Any
     count: int
 
     def shares(self, aval: Aval) -> bool:
@@ -102,7 +102,7 @@ class Servers:
         # The barrier keeps what made x out of the slice: XLA of jaxlib 0.11.2 does not
         # come to an end with some slices of padded random numbers.
         rows = lax.optimization_barrier(self.rows(x))
-        index = lax.axis_index(self.axis)
+        index = lax.axis_index(self.name)
         row = lax.dynamic_slice(rows, (index, 0), (1, typeof(rows).shape[1]))
         return Sharded(fnp.reshape(row, (-1,)), typeof(x).shape)
 
@@ -116,7 +116,7 @@ class Servers:
         for indices in by_dtype([s.flat for s in shards]):
             chosen = [shards[i] for i in indices]
             joined = fnp.concatenate([s.flat for s in chosen])
-            rows = lax.all_gather(joined, self.axis)
+            rows = lax.all_gather(joined, self.name)
             for i, part in zip(indices, split(rows, [s.flat for s in chosen])):
                 size = shards[i].size
                 flat = fnp.reshape(part, (-1,))[:size]
@@ -128,7 +128,7 @@ class Servers:
         (piece,) = typeof(x.flat).shape
         if piece * self.count == x.size:
             return x.flat
-        index = lax.axis_index(self.axis) * piece + fnp.arange(piece)
+        index = lax.axis_index(self.name) * piece + fnp.arange(piece)
         return fnp.where(index < x.size, x.flat, value)
 
 

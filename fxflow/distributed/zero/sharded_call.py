@@ -27,8 +27,8 @@ from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Node, interpret
 from fxflow.core.ir.staging import trace_flat
-from fxflow.distributed.parameter_server.synchronous.shards import (
-    Servers,
+from fxflow.distributed.zero.shards import (
+    ShardAxis,
     Sharded,
     is_sharded,
     type_of,
@@ -51,31 +51,31 @@ from fxflow.transforms.arguments import FlatFunction
 
 
 def sharded_call(
-    function: Callable[..., Any], servers: Servers, *trees: Any, name: str
+    function: Callable[..., Any], axis: ShardAxis, *trees: Any, name: str
 ) -> Any:
     """Calls a function of whole arrays with shared-out ones, inside a `shard_map`.
 
     Args:
       function: of pytrees of arrays.
-      servers: the devices.
+      axis: the devices.
       *trees: arguments: pytrees of arrays (the same on each device) and `Sharded`s.
       name: of the function, for messages.
 
     Returns:
-      Its result: `Sharded`s, and arrays where `servers.shares` says no.
+      Its result: `Sharded`s, and arrays where `axis.shares` says no.
     """
     leaves, treedef = tree.flatten(trees, is_sharded)
     flat = FlatFunction(function, treedef, name)
     graph, consts = trace_flat(flat, [type_of(x) for x in leaves], name=name)
-    outs = _Run(servers).graph(graph, [*consts, *leaves])
+    outs = _Run(axis).graph(graph, [*consts, *leaves])
     return flat.result(outs)
 
 
 class _Run:
     """Runs graphs; values are `Sharded`s and arrays that every device has."""
 
-    def __init__(self, servers: Servers) -> None:
-        self.servers = servers
+    def __init__(self, axis: ShardAxis) -> None:
+        self.axis = axis
 
     def graph(self, graph: Graph, args: Sequence[Any]) -> list[Any]:
         """Returns the outputs, shared out where their types are."""
@@ -87,12 +87,12 @@ class _Run:
 
     def settled(self, value: Any, aval: Aval) -> Any:
         """Returns an output the way its type is kept, zeros as padding."""
-        if not self.servers.shares(aval):
-            return self.servers.whole(value)
+        if not self.axis.shares(aval):
+            return self.axis.whole(value)
         if not is_sharded(value):
-            return self.servers.cut(value)
+            return self.axis.cut(value)
         zero = fnp.zeros((), aval.dtype)
-        return Sharded(self.servers.filled(value, zero), value.shape)
+        return Sharded(self.axis.filled(value, zero), value.shape)
 
     # -- nodes -------------------------------------------------------------------------
 
@@ -105,9 +105,9 @@ class _Run:
                 return outs
         elif primitive is BroadcastInDim and typeof(values[0]).size == 1:
             aval = node.outputs[0].aval
-            if self.servers.shares(aval):
+            if self.axis.shares(aval):
                 return [self.repeated(values[0], aval)]
-        given = [self.servers.whole(v) for v in values]
+        given = [self.axis.whole(v) for v in values]
         out = primitive.bind(*given, **node.params)
         return out if primitive.multi else [out]
 
@@ -121,7 +121,7 @@ class _Run:
             return self.graph(node.params["graph"], values)
         if primitive is Cond:
             return self.branched(node, values)
-        if out is None or not self.servers.shares(out):
+        if out is None or not self.axis.shares(out):
             return None
         if isinstance(primitive, Elementwise) or primitive in ONE_BY_ONE:
             shape = out.shape
@@ -138,24 +138,24 @@ class _Run:
         if is_sharded(value):
             return value.flat
         if typeof(value).ndim:
-            return self.servers.cut(value).flat
+            return self.axis.cut(value).flat
         if not must_repeat(value):
             return value
-        return fnp.broadcast_to(value, (self.servers.piece(math.prod(shape)),))
+        return fnp.broadcast_to(value, (self.axis.piece(math.prod(shape)),))
 
     def repeated(self, value: Any, aval: Aval) -> Sharded:
         """Returns one number as an array of a type."""
         number = fnp.reshape(value, ())
-        size = self.servers.piece(aval.size)
+        size = self.axis.piece(aval.size)
         return Sharded(fnp.broadcast_to(number, (size,)), aval.shape)
 
     def reduced(self, node: Node, value: Sharded) -> list[Any]:
         """Returns a reduction to one number."""
         primitive, aval = node.primitive, node.outputs[0].aval
         identity = fnp.asarray(primitive.identity(aval.dtype), aval.dtype)  # type: ignore[attr-defined]
-        filled = self.servers.filled(value, identity)
+        filled = self.axis.filled(value, identity)
         own = primitive.bind(filled, axes=(0,))
-        total = REDUCTIONS[primitive](own, self.servers.axis)
+        total = REDUCTIONS[primitive](own, self.axis.name)
         return [fnp.reshape(total.astype(aval.dtype), aval.shape)]
 
     def branched(self, node: Node, values: list[Any]) -> list[Any]:
@@ -166,7 +166,7 @@ class _Run:
             return lambda *args: self.graph(graph, args)
 
         branches = [branch(graph) for graph in node.params["branches"]]
-        outs: list[Any] = lax.switch(self.servers.whole(index), branches, *operands)
+        outs: list[Any] = lax.switch(self.axis.whole(index), branches, *operands)
         return outs
 
 

@@ -6,8 +6,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P
-from fxflow.distributed.parameter_server.synchronous.shards import (
-    Servers,
+from fxflow.distributed.zero.shards import (
+    ShardAxis,
     Sharded,
     by_dtype,
     is_sharded,
@@ -16,7 +16,7 @@ from fxflow.distributed.parameter_server.synchronous.shards import (
 )
 
 COUNT = 4
-SERVERS = Servers("s", COUNT)
+AXIS = ShardAxis("s", COUNT)
 
 
 WHOLE = P()
@@ -38,8 +38,8 @@ def test_cut_and_gather_are_inverse() -> None:
     }
 
     def there_and_back(arrays):
-        cut = {name: SERVERS.cut(x) for name, x in arrays.items()}
-        whole = SERVERS.gather(list(cut.values()))
+        cut = {name: AXIS.cut(x) for name, x in arrays.items()}
+        whole = AXIS.gather(list(cut.values()))
         return cut, dict(zip(cut, whole, strict=True))
 
     cut, whole = on_all(there_and_back, arrays, out_specs=(P("s"), P()))
@@ -53,7 +53,7 @@ def test_cut_and_gather_are_inverse() -> None:
 
 def test_filled_marks_the_padding_alone() -> None:
     def fill(x):
-        return SERVERS.filled(SERVERS.cut(x), 7.0)
+        return AXIS.filled(AXIS.cut(x), 7.0)
 
     found = on_all(fill, fnp.zeros(6), out_specs=P("s"))
     assert found.tolist() == [0, 0, 0, 0, 0, 0, 7, 7]
@@ -61,10 +61,10 @@ def test_filled_marks_the_padding_alone() -> None:
 
 
 def test_numbers_keys_and_nothing_are_not_shared_out() -> None:
-    assert SERVERS.shares(type_of(fnp.zeros(1)))
-    assert not SERVERS.shares(type_of(fnp.zeros((0, 3))))
-    assert not SERVERS.shares(type_of(fnp.zeros(())))
-    assert not SERVERS.shares(type_of(fxflow.random.split(fxflow.random.key(0))))
+    assert AXIS.shares(type_of(fnp.zeros(1)))
+    assert not AXIS.shares(type_of(fnp.zeros((0, 3))))
+    assert not AXIS.shares(type_of(fnp.zeros(())))
+    assert not AXIS.shares(type_of(fxflow.random.split(fxflow.random.key(0))))
 
 
 def test_sharded_is_a_pytree_that_knows_the_whole() -> None:
@@ -85,4 +85,4 @@ def test_by_dtype_and_split() -> None:
 
 @pytest.mark.parametrize(("size", "piece"), [(0, 0), (1, 1), (4, 1), (5, 2)])
 def test_piece(size: int, piece: int) -> None:
-    assert SERVERS.piece(size) == piece
+    assert AXIS.piece(size) == piece

@@ -1,4 +1,4 @@
-"""A parameter server trains as one device does with the whole batch."""
+"""A sharded optimizer trains as one device does with the whole batch."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, optim
-from fxflow.distributed.parameter_server import Sharded, parameter_server
+from fxflow.distributed.zero import Sharded, sharded_optimizer
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.train import checkpoint, data, loop
 from fxflow.train.checkpoint import Checkpointer
@@ -64,17 +64,17 @@ def alone(optimizer, steps: int, function=loss):
     return params, losses
 
 
-def served(server, steps: int, batch=BATCH, params=PARAMS):
-    """The same from a parameter server."""
-    state, losses = server.init(params), []
+def served(sharded, steps: int, batch=BATCH, params=PARAMS):
+    """The same from a sharded optimizer."""
+    state, losses = sharded.init(params), []
     for _ in range(steps):
-        state, metrics = server.step(state, batch)
+        state, metrics = sharded.step(state, batch)
         losses.append(float(metrics.loss))
-    return server.params(state), losses
+    return sharded.params(state), losses
 
 
 def mesh(count: int):
-    return fxflow.make_mesh((count,), ("server",))
+    return fxflow.make_mesh((count,), ("data",))
 
 
 def assert_same(found, expected, tolerance: float = 1e-6) -> None:
@@ -125,7 +125,7 @@ MORE = {
 def test_optimizer_sees_the_whole(name: str) -> None:
     optimizer = OPTIMIZERS[name]
     expected, losses = alone(optimizer, 4)
-    found, told = served(parameter_server(loss, optimizer, mesh=mesh(4)), 4)
+    found, told = served(sharded_optimizer(loss, optimizer, mesh=mesh(4)), 4)
     assert_same(found, expected)
     np.testing.assert_allclose(told, losses, rtol=1e-5)
 
@@ -134,7 +134,7 @@ def test_optimizer_sees_the_whole(name: str) -> None:
 @pytest.mark.parametrize("name", sample([*MORE], 3, of="optimizers"))
 def test_other_optimizers_see_the_whole(name: str) -> None:
     expected, _ = alone(MORE[name], 4)
-    found, _ = served(parameter_server(loss, MORE[name], mesh=mesh(4)), 4)
+    found, _ = served(sharded_optimizer(loss, MORE[name], mesh=mesh(4)), 4)
     assert_same(found, expected)
 
 
@@ -142,13 +142,13 @@ def test_other_optimizers_see_the_whole(name: str) -> None:
 def test_any_number_of_devices(count: int) -> None:
     optimizer = optim.sgd(0.1, momentum=0.9)
     expected, _ = alone(optimizer, 2)
-    found, _ = served(parameter_server(loss, optimizer, mesh=mesh(count)), 2)
+    found, _ = served(sharded_optimizer(loss, optimizer, mesh=mesh(count)), 2)
     assert_same(found, expected)
 
 
 def test_state_is_in_pieces_and_donated() -> None:
-    server = parameter_server(loss, optim.adam(1e-2), mesh=mesh(4))
-    state = server.init(PARAMS)
+    sharded = sharded_optimizer(loss, optim.adam(1e-2), mesh=mesh(4))
+    state = sharded.init(PARAMS)
     assert isinstance(state.params["w1"], Sharded)
     assert state.params["w1"].shape == (5, 7)
     pieces = [s.data for s in state.params["w1"].flat.addressable_shards]
@@ -157,21 +157,21 @@ def test_state_is_in_pieces_and_donated() -> None:
     memory = fxflow.tree.leaves(state.optimizer)
     held = sum(x.addressable_shards[0].data.size for x in memory if x.ndim)
     assert held == 2 * (9 + 2 + 6)  # Adam's two moments of w1, b1, w2
-    new, _ = server.step(state, BATCH)
+    new, _ = sharded.step(state, BATCH)
     assert state.params["w1"].flat.is_deleted()
     assert fxflow.tree.structure(new) == fxflow.tree.structure(state)
     types = [[x.aval for x in fxflow.tree.leaves(s)] for s in (state, new)]
     assert types[0] == types[1]
     # Padding stays zero.
     assert float(np.asarray(new.params["w1"].flat)[-1]) == 0.0
-    assert_same(server.params(server.init(PARAMS)), PARAMS)
+    assert_same(sharded.params(sharded.init(PARAMS)), PARAMS)
 
 
 def test_state_moves_to_other_devices() -> None:
     """Two steps on 4 devices and two on 2 are four steps on one."""
     optimizer = optim.adam(1e-2)
     first, second = (
-        parameter_server(
+        sharded_optimizer(
             loss, optimizer, mesh=mesh(n), exchange="bf16" if n == 2 else "f32"
         )
         for n in (4, 2)
@@ -181,7 +181,7 @@ def test_state_moves_to_other_devices() -> None:
         state, _ = first.step(state, BATCH)
     params, memory = fxflow.device_get(first.whole(state))
     assert params["w1"].shape == memory[0].mu["w1"].shape == (5, 7)
-    state = second.shared_out(params, memory)
+    state = second.shard(params, memory)
     for _ in range(2):
         state, _ = second.step(state, BATCH)
     assert_same(second.params(state), alone(optimizer, 4)[0], 2e-3)
@@ -189,11 +189,11 @@ def test_state_moves_to_other_devices() -> None:
 
 def test_64_bits_stay_when_the_state_moves() -> None:
     """`config.x64` is off, and what `whole` gave became NumPy's in between."""
-    server = parameter_server(lambda p, b: fnp.sum(p * b), optim.sgd(0.5, 0.5))
+    sharded = sharded_optimizer(lambda p, b: fnp.sum(p * b), optim.sgd(0.5, 0.5))
     wide = fnp.array([1 / 3, 1e300], "float64")
-    state, _ = server.step(server.init(wide), fnp.ones((8, 2), "float64"))
-    before = fxflow.device_get(server.whole(state))
-    after = fxflow.device_get(server.whole(server.shared_out(*before)))
+    state, _ = sharded.step(sharded.init(wide), fnp.ones((8, 2), "float64"))
+    before = fxflow.device_get(sharded.whole(state))
+    after = fxflow.device_get(sharded.whole(sharded.shard(*before)))
     for x, y in zip(fxflow.tree.leaves(before), fxflow.tree.leaves(after)):
         assert x.dtype == y.dtype == np.float64 and x.tolist() == y.tolist()
 
@@ -201,13 +201,13 @@ def test_64_bits_stay_when_the_state_moves() -> None:
 def test_state_is_saved_and_restored(tmp_path: Path) -> None:
     """A run is stopped and goes on to the same bits; then on other devices."""
     pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
-    server = parameter_server(loss, optim.adam(1e-2), mesh=mesh(4), exchange="int8")
-    through = loop.run(server.step, server.init(PARAMS), [BATCH] * 4).state
+    sharded = sharded_optimizer(loss, optim.adam(1e-2), mesh=mesh(4), exchange="int8")
+    through = loop.run(sharded.step, sharded.init(PARAMS), [BATCH] * 4).state
     with Checkpointer(tmp_path / "run", every=2) as checkpoints:
         for steps in (2, 4):  # the second goes on from the first's end
-            state = server.init(PARAMS)
+            state = sharded.init(PARAMS)
             outcome = loop.run(
-                server.step,
+                sharded.step,
                 state,
                 data.indexed([BATCH] * 4),
                 num_steps=steps,
@@ -217,11 +217,11 @@ def test_state_is_saved_and_restored(tmp_path: Path) -> None:
     for found, expected in pairs:
         assert np.array_equal(found, expected)
         assert found.sharding == expected.sharding
-    checkpoint.save(tmp_path / "whole", server.whole(through))
-    other = parameter_server(loss, optim.adam(1e-2), mesh=mesh(2))
+    checkpoint.save(tmp_path / "whole", sharded.whole(through))
+    other = sharded_optimizer(loss, optim.adam(1e-2), mesh=mesh(2))
     like = other.whole(other.init(PARAMS))
-    moved = other.shared_out(*checkpoint.restore(tmp_path / "whole", like))
-    assert_same(other.params(moved), server.params(through))
+    moved = other.shard(*checkpoint.restore(tmp_path / "whole", like))
+    assert_same(other.params(moved), sharded.params(through))
 
 
 def test_aux_and_sums() -> None:
@@ -232,21 +232,21 @@ def test_aux_and_sums() -> None:
     _, expected = loss_and_aux(PARAMS, BATCH)
     kinds = {"mean": (loss_and_aux, 4.0, 1 / 4), "sum": (total, 16, 1)}
     for combine, (function, rows, share) in kinds.items():
-        server = parameter_server(
+        sharded = sharded_optimizer(
             function, optim.sgd(0.1), mesh=mesh(4), has_aux=True, combine=combine
         )
-        state, metrics = server.step(server.init(PARAMS), BATCH)
+        state, metrics = sharded.step(sharded.init(PARAMS), BATCH)
         assert float(metrics.loss) == pytest.approx(float(loss(PARAMS, BATCH)))
         assert float(metrics.aux["positive"]) == int(expected["positive"]) * share
         assert float(metrics.aux["rows"]) == rows
-        assert_same(server.params(state), alone(optim.sgd(0.1), 1)[0])
+        assert_same(sharded.params(state), alone(optim.sgd(0.1), 1)[0])
 
 
 @pytest.mark.parametrize("exchange", ["bf16", "int8"])
 def test_coded_gradients_lead_to_the_same_place(exchange: str) -> None:
     expected, losses = alone(optim.sgd(0.1), 40)
-    server = parameter_server(loss, optim.sgd(0.1), mesh=mesh(4), exchange=exchange)
-    found, told = served(server, 40)
+    sharded = sharded_optimizer(loss, optim.sgd(0.1), mesh=mesh(4), exchange=exchange)
+    found, told = served(sharded, 40)
     assert told[-1] == pytest.approx(losses[-1], rel=5e-3)
     assert told != losses  # it was coded
     assert_same(found, expected, 2e-2)
@@ -257,53 +257,55 @@ def test_shared_arguments_and_collectives() -> None:
 
     def noisy(params, batch, key):
         x, y = batch
-        key = fxflow.random.fold_in(key, lax.axis_index("server"))
+        key = fxflow.random.fold_in(key, lax.axis_index("data"))
         kept = fxflow.random.bernoulli(key, 0.5, x.shape)
-        centre = lax.pmean(fnp.mean(y, 0), "server")
+        centre = lax.pmean(fnp.mean(y, 0), "data")
         return fnp.mean((model(params, x * kept) - (y - centre)) ** 2)
 
-    server = parameter_server(noisy, optim.sgd(0.1), mesh=mesh(4))
+    sharded = sharded_optimizer(noisy, optim.sgd(0.1), mesh=mesh(4))
 
     def one(seed: int) -> float:
         key = fxflow.random.key(seed)
-        return float(server.step(server.init(PARAMS), BATCH, key)[1].loss)
+        return float(sharded.step(sharded.init(PARAMS), BATCH, key)[1].loss)
 
     assert one(0) == one(0) != one(1)
 
 
 def test_axes_of_the_mesh_besides_are_the_compilers() -> None:
-    both = fxflow.make_mesh((2, 2), ("server", "model"))
+    both = fxflow.make_mesh((2, 2), ("data", "model"))
     expected, _ = alone(optim.adam(1e-2), 2)
-    found, _ = served(parameter_server(loss, optim.adam(1e-2), mesh=both), 2)
+    found, _ = served(sharded_optimizer(loss, optim.adam(1e-2), mesh=both), 2)
     assert_same(found, expected)
 
 
 def test_current_mesh_or_all_devices() -> None:
-    server = parameter_server(loss, optim.sgd(0.1), axis_name="x")
-    assert server.mesh.shape == {"x": fxflow.device_count()}
+    sharded = sharded_optimizer(loss, optim.sgd(0.1), axis_name="x")
+    assert sharded.mesh.shape == {"x": fxflow.device_count()}
     with fxflow.set_mesh(fxflow.make_mesh((2,), ("x",))):
-        assert parameter_server(loss, optim.sgd(0.1), axis_name="x").mesh.size == 2
-        assert parameter_server(loss, optim.sgd(0.1)).mesh.size == fxflow.device_count()
+        assert sharded_optimizer(loss, optim.sgd(0.1), axis_name="x").mesh.size == 2
+        assert (
+            sharded_optimizer(loss, optim.sgd(0.1)).mesh.size == fxflow.device_count()
+        )
 
 
 def test_mistakes_are_named() -> None:
-    make = partial(parameter_server, loss, optim.sgd(0.1))
+    make = partial(sharded_optimizer, loss, optim.sgd(0.1))
     with pytest.raises(ArgumentError, match=r"exchange must be 'f32', .*'f8'"):
         make(exchange="f8")
     with pytest.raises(ArgumentError, match="combine must be 'mean' or 'sum'"):
         make(combine="max")
-    with pytest.raises(ArgumentError, match="has no axis 'x': name one of 'server'"):
+    with pytest.raises(ArgumentError, match="has no axis 'x': name one of 'data'"):
         make(mesh=mesh(2), axis_name="x")
-    with pytest.raises(TypeError, match="parameter_server"):
-        parameter_server(3, optim.sgd(0.1))
-    server = make(mesh=mesh(4))
+    with pytest.raises(TypeError, match="sharded_optimizer"):
+        sharded_optimizer(3, optim.sgd(0.1))
+    sharded = make(mesh=mesh(4))
     with pytest.raises(ArgumentError, match="not an array"):
-        server.init({"w": "text"})
-    state = server.init(PARAMS)
+        sharded.init({"w": "text"})
+    state = sharded.init(PARAMS)
     short = [x[:15] for x in BATCH]
-    with pytest.raises(ShapeError, match=r"parameter_server\.step.*batch\[0\] is f32"):
-        server.step(state, short)
-    assert "axis 'server'" in repr(server)
+    with pytest.raises(ShapeError, match=r"sharded_optimizer\.step.*batch\[0\] is f32"):
+        sharded.step(state, short)
+    assert "axis 'data'" in repr(sharded)
 
 
 PROCESS = """
@@ -312,17 +314,17 @@ import numpy as np
 import fxflow
 
 fxflow.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
-from tests.distributed.parameter_server.synchronous import test_server as here
+from tests.distributed.zero import test_optimizer as here
 
 mine = 8 * fxflow.process_index()
 batch = [x[mine : mine + 8] for x in here.BATCH]
 for exchange in ("f32", "bf16", "int8"):
-    server = here.parameter_server(
+    sharded = here.sharded_optimizer(
         here.loss, here.OPTIMIZERS["clip adamw"], exchange=exchange
     )
-    params, losses = here.served(server, 4, batch)
+    params, losses = here.served(sharded, 4, batch)
     whole = {name: np.asarray(x).tolist() for name, x in params.items()}
-    print(json.dumps([server.mesh.size, whole, losses]), flush=True)
+    print(json.dumps([sharded.mesh.size, whole, losses]), flush=True)
 fxflow.distributed.shutdown()
 """
 
@@ -332,7 +334,7 @@ def test_two_processes_train_as_one() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    root = Path(__file__).parents[4]
+    root = Path(__file__).parents[3]
     environment = {**os.environ, "FXFLOW_NUM_CPU_DEVICES": "2", "PYTHONPATH": str(root)}
     environment.pop("XLA_FLAGS", None)
     started = [

@@ -1,1 +1,0 @@
-"""The synchronous plane: one program over all devices, collectives, no messages."""
