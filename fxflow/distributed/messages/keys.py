@@ -9,11 +9,11 @@ characters.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fxflow.devices import files
 from fxflow.errors import DistributedError
 
 #: The keys themselves, and a file that holds them.
@@ -94,16 +94,7 @@ class Keys:
         Raises:
           OSError: it cannot be written.
         """
-        folder = os.path.dirname(os.fspath(path)) or "."
-        # Made with mode 0600; never readable by others, not even half written.
-        handle, partial = tempfile.mkstemp(dir=folder, prefix=".keys-")
-        try:
-            with open(handle, "w", encoding="ascii") as file:
-                file.write(self.to_text() + "\n")
-            os.replace(partial, path)
-        except BaseException:
-            os.unlink(partial)
-            raise
+        files.write(path, f"{self.to_text()}\n".encode("ascii"), mode=0o600)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Keys:

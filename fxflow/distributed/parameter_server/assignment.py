@@ -43,13 +43,13 @@ def assign(
       >>> assign([(0,), (1,), (0,), (1,), (0,), (1,)], [0, 1, 2])
       ((2,), (2,), (0,), (1,), (0,), (1,))
     """
-    shelf = _Shelf(places, sorted(members), copies, weights)
-    shelf.fill()
-    shelf.level()
-    return shelf.served()
+    loads = _Loads(places, sorted(members), copies, weights)
+    loads.fill()
+    loads.level()
+    return loads.served()
 
 
-class _Shelf:
+class _Loads:
     """Shards as they are given to servers, and what each server has."""
 
     def __init__(

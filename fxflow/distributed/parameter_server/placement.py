@@ -371,7 +371,7 @@ def place(
         )
     if split_above is None:
         split_above = 0 if strategy == "rows" else _LEAST
-    shelf, rest = _Shelf(tensors, numbers, split_above), []
+    packer, rest = _Packer(tensors, numbers, split_above), []
     for tensor in tensors:
         if strategy == "greedy" or tensor.nbytes <= split_above:
             count = 1
@@ -382,15 +382,15 @@ def place(
         cuts = _cut(tensor, count)
         if strategy == "rows" and count == len(numbers):
             for server, (start, stop) in zip(numbers, cuts):
-                shelf.put(Piece(tensor.name, start, stop, server))
+                packer.put(Piece(tensor.name, start, stop, server))
         else:
             rest += [Piece(tensor.name, start, stop, _NOWHERE) for start, stop in cuts]
     if strategy == "round_robin":
         for i, piece in enumerate(rest):
-            shelf.put(piece._replace(server=numbers[i % len(numbers)]))
+            packer.put(piece._replace(server=numbers[i % len(numbers)]))
     else:
-        shelf.settle(rest)
-    return shelf.plan()
+        packer.settle(rest)
+    return packer.plan()
 
 
 def _cut(tensor: Tensor, count: int) -> list[tuple[int, int]]:
@@ -418,7 +418,7 @@ class Move(NamedTuple):
     target: int
 
 
-class _Shelf:
+class _Packer:
     """Pieces as they are placed, and each server's share of all bytes and load."""
 
     def __init__(
@@ -595,18 +595,18 @@ def replan(plan: Plan, servers: int | Sequence[int]) -> Replan:
     """
     numbers = tuple(range(servers)) if isinstance(servers, int) else tuple(servers)
     _require_numbers("replan", numbers)
-    shelf = _Shelf(plan.tensors, numbers, _LEAST)
+    packer = _Packer(plan.tensors, numbers, _LEAST)
     given: list[Piece] = []
     for piece in plan.pieces:
         if piece.server in numbers:
-            shelf.put(piece)
+            packer.put(piece)
         else:
             given.append(piece)
     joined = set(numbers) - set(plan.servers)
     for server in plan.servers if joined else ():
         if server in numbers:
-            given += shelf.excess(server)
-    moves = sorted(shelf.settle(given))
+            given += packer.excess(server)
+    moves = sorted(packer.settle(given))
     row_bytes = {tensor.name: tensor.row_bytes for tensor in plan.tensors}
     nbytes = sum((move.stop - move.start) * row_bytes[move.name] for move in moves)
-    return Replan(shelf.plan(), tuple(moves), nbytes)
+    return Replan(packer.plan(), tuple(moves), nbytes)

@@ -4,7 +4,7 @@ A *shard* is a part of all parameters that always lies on one server as a whole.
 names, under an epoch, the servers that hold each shard in full; the first of them is
 its primary. It also says where each shard is to lie: who is to hold it and does not yet
 is sent it, and then takes the place of who is not to. Only functions of views are here;
-agreeing on the next one is `server.succession`.
+agreeing on the next one is `paxos`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every server hears the heartbeats of the others. One that is silent, or has come
 as another process, is to leave the view; workers that come or go, too, for they vote.
 The lowest-numbered server that is heard proposes, and says who is to hold which shard
 when servers join or leave (`views.replanned`); who serves a shard proposes whoever has
-caught up with it. `succession` decides; here is what one end says and hears of it.
+caught up with it. `paxos` decides; here is what one end says and hears of it.
 
 Voters that die at one moment may leave no majority. Then the servers meet anew, as at
 the beginning, if each of them is the process that the view knows or has come again with
@@ -22,16 +22,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from fxflow.distributed.messages.codec import Message
-from fxflow.distributed.parameter_server.server.shard import Position
-from fxflow.distributed.parameter_server.server.succession import (
+from fxflow.distributed.parameter_server.paxos import (
     Ballot,
     Promise,
     Proposal,
-    Vote,
     Voter,
+    answer_of,
+    ballot_of,
     is_quorum,
     successor,
+    vote_of,
 )
+from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.views import (
     View,
     replanned,
@@ -389,7 +391,7 @@ class Agreement:
             return
         accepted = message.fields["accepted"]
         promise = Promise(
-            proposal.ballot, None if accepted is None else _vote(accepted)
+            proposal.ballot, None if accepted is None else vote_of(accepted)
         )
         vote = proposal.note_promise(int(message.fields["voter"]), promise)
         if vote is not None:
@@ -417,7 +419,7 @@ class Agreement:
             return None
         if proposal.ballot < self._voter.promised:
             return None  # another one has taken over; it may ask other voters
-        return proposal if _ballot(message.fields) == proposal.ballot else None
+        return proposal if ballot_of(message.fields) == proposal.ballot else None
 
     def _message(self, kind: str, ballot: Ballot, **more: Any) -> Message:
         fields = {**ballot._asdict(), **more}
@@ -430,40 +432,3 @@ def _farthest(
     """Returns the servers that are farthest with a shard: they have all of it."""
     most = max(at[server].get(shard, _NOWHERE) for server in servers)
     return tuple(s for s in servers if at[s].get(shard, _NOWHERE) == most)
-
-
-def _ballot(said: Mapping[str, Any]) -> Ballot:
-    return Ballot(int(said["turn"]), int(said["proposer"]))
-
-
-def _vote(said: Mapping[str, Any]) -> Vote:
-    return Vote(_ballot(said), View.from_json(said["view"]))
-
-
-def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
-    """Returns what a voter answers to `prepare` or `vote`; None: it has no say.
-
-    Args:
-      voter: of a server or a worker.
-      number: by which the view knows it.
-      message: of a proposer.
-
-    Raises:
-      ValueError: it has not the fields it should have.
-    """
-    ballot = _ballot(message.fields)
-    fields: dict[str, Any] = {**ballot._asdict(), "voter": number}
-    if message.kind == "prepare":
-        promise = voter.promise(message.epoch, ballot)
-        if promise is None:
-            return None
-        vote = promise.accepted
-        accepted = None
-        if vote is not None:
-            accepted = {**vote.ballot._asdict(), "view": vote.view.to_json()}
-        return Message(
-            "promise", epoch=message.epoch, fields={**fields, "accepted": accepted}
-        )
-    if not voter.accept(message.epoch, _vote(message.fields)):
-        return None
-    return Message("vote_ok", epoch=message.epoch, fields=fields)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
-from fxflow.errors import DistributedError
 
 #: Seconds for which pushes are held at most: for a snapshot, and for somebody who only
 #: looks on.
@@ -29,10 +29,6 @@ _KEPT = 60.0
 _BLOCKS, _BYTES = 16, 4 << 20
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-
-
-class _LostCutError(DistributedError):
-    """A cut was given up: another one may be made."""
 
 
 @dataclasses.dataclass
@@ -100,11 +96,11 @@ class Cuts:
           Those of them that were held.
 
         Raises:
-          _LostCutError: it was given up, or never began here.
+          LostCutError: it was given up, or never began here.
         """
         cut = self._cuts.get(number)
         if cut is None or cut.which != which:
-            raise _LostCutError(
+            raise LostCutError(
                 f"the snapshot of shard {number} was given up after {_HELD:g} s, or "
                 "another server serves the shard now: make another one"
             )
@@ -168,12 +164,12 @@ class Cuts:
         """Returns a part of the rows of a cut; the same once more if it is asked again.
 
         Raises:
-          _LostCutError: nobody read for too long, or the cut was made elsewhere.
+          LostCutError: nobody read for too long, or the cut was made elsewhere.
         """
         rows = self._rows.get((number, name))
         here = rows is not None and rows.which == which
         if rows is None or not here or part not in (rows.part, rows.part + 1):
-            raise _LostCutError(
+            raise LostCutError(
                 f"the rows of table {name!r} in the snapshot were not read for "
                 f"{_KEPT:g} s, somebody made another one, or another server serves the "
                 "shard now: make another one"

@@ -18,20 +18,19 @@ from fxflow.devices import clients
 from fxflow.distributed.messages.codec import LIMITS, Limits, Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Hub, Listener
+from fxflow.distributed.parameter_server.errors import (
+    EntryError,
+    LostCutError,
+    OtherModelError,
+    OtherRunError,
+)
 from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.monitor.meter import Meter
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
-from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
-from fxflow.distributed.parameter_server.server.replicas import (
-    Replicas,
-    _OtherRunError,
-)
-from fxflow.distributed.parameter_server.server.shard import (
-    Shard,
-    _EntryError,
-    _OtherModelError,
-)
+from fxflow.distributed.parameter_server.server.cuts import Cuts
+from fxflow.distributed.parameter_server.server.replicas import Replicas
+from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, resumed
 from fxflow.errors import DistributedError, FxflowError
@@ -236,7 +235,7 @@ class Server:
                     self.meter.handled(message.kind, begun)
                 if not came or time.monotonic() - self._looked > _TICK:
                     self._look_after(read)
-        except _EntryError as error:
+        except EntryError as error:
             raise DistributedError(self._given_up(error)) from error
         finally:
             self.close()
@@ -271,7 +270,7 @@ class Server:
         self._store.close()
         self._hub.close()
 
-    def _given_up(self, error: _EntryError) -> str:
+    def _given_up(self, error: EntryError) -> str:
         """Tells workers why nobody will answer them; returns what people are told."""
         text = self._named(str(error), error.worker)
         why = f"server {self.number} ends, for it cannot apply {text}"
@@ -290,7 +289,7 @@ class Server:
         """Answers one message; what is wrong with it is told its sender.
 
         Raises:
-          _EntryError: what it asks for was begun and cannot be ended.
+          EntryError: what it asks for was begun and cannot be ended.
         """
         if self._replicas.is_early(peer, message):
             return
@@ -308,9 +307,9 @@ class Server:
             answer(peer, message)
         except _Elsewhere:
             self._replicas.tell_view(peer, message)
-        except (_EntryError, _OtherRunError):
+        except (EntryError, OtherRunError):
             raise
-        except _OtherModelError as error:
+        except OtherModelError as error:
             why, shard = str(error), self.shards[int(message.fields["shard"])]
             found = shard.model.described if shard.model else {}
             other = {"why": self._named(why, message.worker), "model": found}
@@ -318,7 +317,7 @@ class Server:
         except Exception as error:  # whatever it is, others are not to suffer from it
             why = str(error) if isinstance(error, FxflowError) else repr(error)
             fields: dict[str, Any] = {"why": self._named(why, message.worker)}
-            if isinstance(error, _LostCutError):
+            if isinstance(error, LostCutError):
                 fields["again"] = True
             self._reply(peer, message, "error", fields)
 
@@ -437,7 +436,7 @@ class Server:
         known = self._workers[worker]
         try:
             self._let_go(worker, why)
-        except _EntryError:
+        except EntryError:
             raise
         except DistributedError as error:
             print(f"fxflow parameter-server: {error}", file=sys.stderr, flush=True)

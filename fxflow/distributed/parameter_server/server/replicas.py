@@ -16,10 +16,11 @@ from fxflow.distributed.addresses import endpoint
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub, Listener
+from fxflow.distributed.parameter_server.errors import EntryError, OtherRunError
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
 from fxflow.distributed.parameter_server.server.beats import Beats
 from fxflow.distributed.parameter_server.server.replication import Copies
-from fxflow.distributed.parameter_server.server.shard import Position, _EntryError
+from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, room
 from fxflow.errors import DistributedError
@@ -32,10 +33,6 @@ _ASK_AGAIN = 1.0
 _MOST_EARLY = 4096
 #: Who wants to join asks again more often than this, in seconds.
 _ASKS_TO_JOIN = 2.0
-
-
-class _OtherRunError(DistributedError):
-    """What this server has kept is of another run than the servers that it found."""
 
 
 class Replicas:
@@ -205,7 +202,7 @@ class Replicas:
           Why a push was not used; empty if it was, or will be.
 
         Raises:
-          _EntryError: it cannot be applied here, or not be written down while others
+          EntryError: it cannot be applied here, or not be written down while others
             have it: this server must not go on.
           DistributedError: it cannot be written down, and nobody has it: it is none.
         """
@@ -217,10 +214,10 @@ class Replicas:
     def _entered(self, number: int, entry: Message) -> str:
         try:
             return self._store.enter(number, entry)
-        except _EntryError:
+        except EntryError:
             raise
         except DistributedError as error:
-            raise _EntryError(entry, str(error)) from error
+            raise EntryError(entry, str(error)) from error
 
     def _sent(self, number: int, entry: Message) -> Message:
         """Sends an entry to those who follow; returns it, of this epoch."""
@@ -339,7 +336,7 @@ class Replicas:
         if self.view.run in (0, view.run):
             self._enter(view)
         elif not message.worker and not self._agreement.inside():
-            raise _OtherRunError(
+            raise OtherRunError(
                 f"the servers at {', '.join(self.view.addresses)} are of another run "
                 "than this one's folder: give it an empty one, or start the servers of "
                 "its own run"

@@ -20,6 +20,7 @@ from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import consistency as deciding
 from fxflow.distributed.parameter_server.consistency import Decision, Group, Push
+from fxflow.distributed.parameter_server.errors import EntryError, OtherModelError
 from fxflow.distributed.parameter_server.ledger import Ledger, Turn
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.programs import Runner
@@ -51,33 +52,6 @@ class Counts:
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
     repeated: int = 0
     staleness: dict[int, int] = dataclasses.field(default_factory=dict)
-
-
-class _OtherModelError(DistributedError):
-    """A worker trains another model than the run."""
-
-
-class _EntryError(DistributedError):
-    """An entry was made and cannot be applied here: this copy is of no use any more.
-
-    What is wrong with an entry itself is found before it is one (`Shard.turn`). What is
-    left is this process's own trouble, such as memory or a disk that is full: other
-    copies may have applied it, so that going on would make this one another.
-
-    Args:
-      entry: which one.
-      why: what went wrong.
-
-    Attributes:
-      worker: whose entry it is.
-    """
-
-    worker: int
-
-    def __init__(self, entry: Message, why: str) -> None:
-        number = f" {entry.sequence}" if entry.kind == "push" else ""
-        super().__init__(f"{entry.kind}{number} of worker {entry.worker}: {why}")
-        self.worker = entry.worker
 
 
 class _Prepared(NamedTuple):
@@ -224,12 +198,12 @@ class Shard:
           Why a push was not used; empty if it was, or will be.
 
         Raises:
-          _EntryError: it cannot be applied; the shard is of no use any more.
+          EntryError: it cannot be applied; the shard is of no use any more.
         """
         try:
             dropped = str(getattr(self, f"_apply_{entry.kind}")(entry) or "")
         except Exception as error:
-            raise _EntryError(entry, self._trouble(error)) from error
+            raise EntryError(entry, self._trouble(error)) from error
         self._last = entry
         self.position = Position(entry.epoch, self.position.entries + 1)
         return dropped
@@ -334,10 +308,10 @@ class Shard:
         """Checks that a worker trains what is trained here.
 
         Raises:
-          _OtherModelError: it does not.
+          OtherModelError: it does not.
         """
         if self.model is None or self.model.fingerprint != fingerprint:
-            raise _OtherModelError(
+            raise OtherModelError(
                 f"{who} has another model than the run: its parameters, "
                 "optimizer, consistency or filters differ from those of the worker "
                 "that came first. Start all workers with the same program and options"
@@ -535,7 +509,7 @@ class Shard:
         """Returns the parameters as they travel, made once for all workers.
 
         Raises:
-          _EntryError: the update that they come of failed.
+          EntryError: the update that they come of failed.
         """
         if self._sent is None or self._sent[0] is not self.params:
             assert self.model is not None
@@ -544,7 +518,7 @@ class Shard:
                 values = self._runner("send")(self.params) if coded else self.params
                 self._sent = self.params, [np.asarray(value) for value in values]
             except Exception as error:  # of a computation that was under way
-                raise _EntryError(self._last, self._trouble(error)) from error
+                raise EntryError(self._last, self._trouble(error)) from error
         return self._sent[1]
 
     def values(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,12 +10,13 @@ from typing import IO
 import numpy as np
 
 from fxflow.distributed.messages.codec import Limits, Message
+from fxflow.distributed.parameter_server.errors import EntryError
 from fxflow.distributed.parameter_server.server.archive import (
     SNAPSHOT_BYTES,
     SNAPSHOT_ENTRIES,
     Archive,
 )
-from fxflow.distributed.parameter_server.server.shard import Shard, _EntryError
+from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.store import TableState
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
@@ -89,7 +90,7 @@ class Store:
                     table.note_changes()
             try:
                 archive.replay(shard)
-            except _EntryError as error:
+            except EntryError as error:
                 raise DistributedError(
                     f"shard {number} cannot be made again of its log in "
                     f"{self._folder}: {error}. The log has all that was acknowledged: "
@@ -167,7 +168,7 @@ class Store:
           Why a push was not used; empty if it was, or will be.
 
         Raises:
-          _EntryError: it cannot be applied; the shard is of no use any more.
+          EntryError: it cannot be applied; the shard is of no use any more.
           DistributedError: it cannot be written down; nothing has changed.
         """
         archive = self._archives.get(number)

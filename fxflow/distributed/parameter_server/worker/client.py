@@ -26,12 +26,11 @@ from fxflow.distributed.messages.codec import LIMITS, Limits, Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server.deadlines import Deadline
+from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model, difference
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import WorkerTracing
-from fxflow.distributed.parameter_server.server.agreement import answer_of
-from fxflow.distributed.parameter_server.server.cuts import _LostCutError
-from fxflow.distributed.parameter_server.server.succession import Voter
+from fxflow.distributed.parameter_server.paxos import Voter, answer_of
 from fxflow.distributed.parameter_server.views import View
 from fxflow.distributed.parameter_server.worker.beginning import NOTHING, Beginning
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Question, Ticket
@@ -331,7 +330,7 @@ class Client:
             del self._questions[question.request]
         if reply.kind == "error":
             where = self._server(question.server())
-            kind = _LostCutError if reply.fields.get("again") else DistributedError
+            kind = LostCutError if reply.fields.get("again") else DistributedError
             raise kind(f"{where}: {_why(reply, model)}")
         return reply
 

@@ -15,9 +15,9 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, typeof
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.deadlines import Deadline
+from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
-from fxflow.distributed.parameter_server.server.cuts import _LostCutError
 from fxflow.distributed.parameter_server.worker.beginning import Beginning, RowParts
 from fxflow.distributed.parameter_server.worker.client import Client
 from fxflow.distributed.parameter_server.worker.row_files import RowFiles
@@ -92,7 +92,7 @@ def _until_kept(client: Client, make: Callable[[], T]) -> T:
     for tries in itertools.count(1):
         try:
             return make()
-        except _LostCutError:
+        except LostCutError:
             if deadline.passed and tries >= _TRIES:
                 raise
     raise AssertionError("not reached")

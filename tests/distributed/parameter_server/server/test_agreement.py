@@ -3,13 +3,9 @@
 import pytest
 
 from fxflow.distributed.messages.codec import Message
-from fxflow.distributed.parameter_server.server.agreement import (
-    Agreement,
-    Heard,
-    answer_of,
-)
+from fxflow.distributed.parameter_server.paxos import Voter, answer_of
+from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
 from fxflow.distributed.parameter_server.server.shard import Position
-from fxflow.distributed.parameter_server.server.succession import Voter
 from fxflow.distributed.parameter_server.views import View, first_view
 
 FIRST = first_view(["a:1", "b:1", "c:1"], 2)

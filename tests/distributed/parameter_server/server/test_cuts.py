@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.ledger import Ledger
 from fxflow.distributed.parameter_server.server import cuts as cuts_module
-from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
+from fxflow.distributed.parameter_server.server.cuts import Cuts
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.errors import DistributedError
 
@@ -80,12 +81,12 @@ def test_rows_are_read_part_by_part_and_again() -> None:
     assert sizes == [(False, 32), (False, 8), (True, 0)]
     with pytest.raises(DistributedError, match="rows of table 't'"):
         cuts.rows(0, 5, "t", 7, 50.0)
-    with pytest.raises(_LostCutError, match="somebody made another one"):
+    with pytest.raises(LostCutError, match="somebody made another one"):
         cuts.rows(0, 6, "t", 2, 50.0)
     cuts.late(100.0)  # 'u' was kept while 't' was read
     assert len(cuts.rows(0, 5, "u", 0, 100.0)[1]) == 32
     cuts.late(200.0)
-    with pytest.raises(_LostCutError, match="were not read for 60 s"):
+    with pytest.raises(LostCutError, match="were not read for 60 s"):
         cuts.rows(0, 5, "t", 2, 200.0)
 
 

@@ -18,7 +18,8 @@ from fxflow.distributed.parameter_server import (
     bsp,
     parameter_server,
 )
-from fxflow.distributed.parameter_server.server.cuts import Cuts, _LostCutError
+from fxflow.distributed.parameter_server.errors import LostCutError
+from fxflow.distributed.parameter_server.server.cuts import Cuts
 from fxflow.errors import ArgumentError, DistributedError
 from fxflow.train import checkpoint
 
@@ -293,7 +294,7 @@ def test_a_cut_that_is_lost_is_made_again(monkeypatch: pytest.MonkeyPatch) -> No
     def lost(self: Cuts, *args: Any) -> Any:
         asked.append(args[0])
         if len(asked) < 3:  # as when another server serves the shard now
-            raise _LostCutError("lost")
+            raise LostCutError("lost")
         return ask(self, *args)
 
     monkeypatch.setattr(Cuts, "ask", lost)

@@ -12,6 +12,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import optim, tree
+from fxflow.distributed import sharded_optimizer
 from fxflow.distributed.parameter_server import (
     Consistency,
     LocalServers,
@@ -257,12 +258,15 @@ def test_a_state_is_used_once() -> None:
     server.close()
 
 
-def test_the_same_program_trains_in_step() -> None:
-    for rule in (None, bsp()):
-        server = parameter_server(loss, optim.sgd(0.1), consistency=rule)
-        state, _ = server.step(server.init(PARAMS), (X, Y))
-        assert np.isfinite(np.asarray(server.params(state)["w"])).all()
-        server.close()
+def test_a_bulk_synchronous_step_is_that_of_a_sharded_optimizer() -> None:
+    sharded = sharded_optimizer(loss, optim.sgd(0.1))
+    state, _ = sharded.step(sharded.init(PARAMS), (X, Y))
+    expected = np.asarray(sharded.params(state)["w"])
+    server = parameter_server(loss, optim.sgd(0.1), consistency=bsp())
+    updated, _ = server.step(server.init(PARAMS), (X, Y))
+    found = np.asarray(server.params(updated)["w"])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    server.close()
 
 
 def test_parameters_without_a_gradient_are_named_before_the_run_begins() -> None:

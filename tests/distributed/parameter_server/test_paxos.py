@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from fxflow.distributed.parameter_server.server.succession import (
+from fxflow.distributed.parameter_server.paxos import (
     Ballot,
     Proposal,
     Voter,

@@ -15,9 +15,10 @@ Reference: Lamport 1998, "The part-time parliament"; Lamport, Malkhi, Zhou 2009,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.views import View, without
 
 
@@ -185,3 +186,45 @@ def successor(view: View, silent: Collection[int]) -> View | None:
     if holders == view.holders:
         return None
     return view._replace(epoch=view.epoch + 1, holders=holders)
+
+
+# -- messages --------------------------------------------------------------------------
+
+
+def ballot_of(fields: Mapping[str, Any]) -> Ballot:
+    """Returns the ballot in the fields of a message."""
+    return Ballot(int(fields["turn"]), int(fields["proposer"]))
+
+
+def vote_of(fields: Mapping[str, Any]) -> Vote:
+    """Returns the vote in the fields of a message."""
+    return Vote(ballot_of(fields), View.from_json(fields["view"]))
+
+
+def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
+    """Returns a voter's answer to `prepare` or `vote`; None if it may not answer.
+
+    Args:
+      voter: of a server or a worker.
+      number: of the voter, in the view.
+      message: of a proposer.
+
+    Raises:
+      ValueError: the message lacks a field.
+    """
+    ballot = ballot_of(message.fields)
+    fields: dict[str, Any] = {**ballot._asdict(), "voter": number}
+    if message.kind == "prepare":
+        promise = voter.promise(message.epoch, ballot)
+        if promise is None:
+            return None
+        vote = promise.accepted
+        accepted = None
+        if vote is not None:
+            accepted = {**vote.ballot._asdict(), "view": vote.view.to_json()}
+        return Message(
+            "promise", epoch=message.epoch, fields={**fields, "accepted": accepted}
+        )
+    if not voter.accept(message.epoch, vote_of(message.fields)):
+        return None
+    return Message("vote_ok", epoch=message.epoch, fields=fields)

@@ -1,0 +1,41 @@
+"""Errors that servers and workers of a parameter server tell apart."""
+
+from __future__ import annotations
+
+from fxflow.distributed.messages.codec import Message
+from fxflow.errors import DistributedError
+
+
+class OtherRunError(DistributedError):
+    """The files of this server belong to another run than the servers that it found."""
+
+
+class OtherModelError(DistributedError):
+    """A worker trains another model than the run."""
+
+
+class LostCutError(DistributedError):
+    """A cut was given up: another one may be made."""
+
+
+class EntryError(DistributedError):
+    """An entry cannot be applied here, so this copy of the shard is of no use any more.
+
+    A faulty entry is rejected before it becomes one (`Shard.turn`). What is left is a
+    failure of this process, such as full memory or a full disk: other copies may have
+    applied the entry, and this one would differ from them.
+
+    Args:
+      entry: the entry.
+      why: what went wrong.
+
+    Attributes:
+      worker: number of the worker that sent the entry.
+    """
+
+    worker: int
+
+    def __init__(self, entry: Message, why: str) -> None:
+        number = f" {entry.sequence}" if entry.kind == "push" else ""
+        super().__init__(f"{entry.kind}{number} of worker {entry.worker}: {why}")
+        self.worker = entry.worker
