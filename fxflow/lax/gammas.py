@@ -18,7 +18,7 @@ from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
 from fxflow.lax.broadcasting import broadcast_in_dim
-from fxflow.lax.comparison import eq, ge, gt, le, lt, ne
+from fxflow.lax.comparison import eq, ge, gt, le, lt
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
@@ -228,16 +228,18 @@ _CORRECTIONS = (
 )
 
 
-def _positive_zeta(s: Any, q: Any) -> Any:
-    """Returns ζ(s, q) for s > 1 and q > 0."""
+def _positive_zeta(s: Any, q: Any, unit: Any) -> Any:
+    """Returns unitˢ ζ(s, q) for s > 1 and q > 0; `unit` is 1 or q."""
     dtype = typeof(q).dtype
     one = arith.constant(1, dtype)
     power = neg(s)
     total = full_like(q, 0)
     # From the smallest term.
     for k in range(_DIRECT - 1, -1, -1):
-        total = add(total, pow_(add(q, arith.constant(k, dtype)), power))
+        base = div(add(q, arith.constant(k, dtype)), unit)
+        total = add(total, pow_(base, power))
     end = add(q, arith.constant(_DIRECT, dtype))
+    last = div(end, unit)
     # Beyond this the terms after the first do not count, and factors might overflow.
     s = min_(s, mul(end, arith.constant(50, dtype)))
     count = len(_CORRECTIONS) if dtypes.bits(dtype) == 64 else 6
@@ -249,7 +251,7 @@ def _positive_zeta(s: Any, q: Any) -> Any:
             factor = mul(factor, div(add(s, arith.constant(j, dtype)), end))
     # Not times the power itself, which may underflow where its sum does not.
     tail = add(div(one, sub(s, one)), div(tail, end))
-    return add(total, mul(pow_(end, add(power, one)), tail))
+    return add(total, mul(mul(pow_(last, add(power, one)), unit), tail))
 
 
 def _alternating(s: Any) -> Any:
@@ -275,7 +277,7 @@ def _inner_zeta(s: Any, q: Any) -> Any:
     three = concatenate([reshape(base, shape) for base in bases], 0)
     axes = tuple(range(1, len(shape)))
     repeated = broadcast_in_dim(s, typeof(three).shape, axes)
-    values = _positive_zeta(repeated, three)
+    values = _positive_zeta(repeated, three, full_like(three, 1))
     above, *others = (index_in_dim(values, i, 0, keepdims=False) for i in range(3))
     left = sub(*others)
     return select(below, add(above, mul(_alternating(s), left)), above)
@@ -313,14 +315,25 @@ def _polygamma(m: Any, x: Any) -> Any:
     order = select(bitwise_and(proper, gt(m, zero)), m, full_like(m, 1))
     sums = _zeta(add(order, one), x)
     log_factorial = lgamma(add(order, one))
-    # In logarithms where one factor is beyond the range.
     direct = mul(exp(log_factorial), sums)
+    info = dtypes.finfo(dtype)
+    # Small enough for terms of the sum to underflow.
+    tiny = float(info.tiny) / float(info.eps) ** 2
     plain = bitwise_and(
         lt(log_factorial, arith.constant(80, dtype)),
-        gt(abs_(sums), arith.constant(dtypes.finfo(dtype).tiny, dtype)),
+        gt(abs_(sums), arith.constant(tiny, dtype)),
     )
-    far = sub(log_factorial, mul(add(order, one), log(abs_(x))))
-    size = select(bitwise_or(plain, ne(gt(x, one), True)), direct, exp(far))
+    plain = bitwise_or(plain, bitwise_not(gt(x, one)))
+    # Where one factor is beyond the range: roots of both, or else their logarithms.
+    far = select(plain, full_like(x, 2), x)
+    half = arith.constant(0.5, dtype)
+    power = mul(half, add(order, one))
+    log_root = mul(half, log_factorial)
+    root = mul(exp(log_root), pow_(far, neg(power)))
+    known = bitwise_and(gt(root, zero), lt(root, arith.constant(math.inf, dtype)))
+    root = select(known, root, exp(sub(log_root, mul(power, log(far)))))
+    scaled = _positive_zeta(add(order, one), far, far)
+    size = select(plain, direct, mul(mul(root, scaled), root))
     value = mul(neg(_alternating(order)), size)
     return select(first, digamma(x), select(proper, value, full_like(x, math.nan)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,15 @@ from fxflow.numpy._operands import (
     promote_dtypes,
     promote_inexact,
 )
+from fxflow.numpy.arranging import roll
 from fxflow.numpy.creation import wrap_host
 from fxflow.numpy.diagonals import vander
 from fxflow.numpy.outer_products import outer
 from fxflow.numpy.products import dot
-from fxflow.numpy.reductions import sum
+from fxflow.numpy.reductions import argmax, sum
+from fxflow.numpy.selection import where
 from fxflow.numpy.shapes import atleast_1d
+from fxflow.numpy.sorting import argsort
 from fxflow.numpy.statistics import convolve
 
 # Polynomials of more coefficients are evaluated in a loop.
@@ -343,8 +347,8 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Args:
       p: array-like[n + 1] of coefficients.
-      strip_zeros: whether zeros in front are left out first, for which the data must be
-        concrete. Otherwise they give zeros at infinity (nan).
+      strip_zeros: whether leading zeros are removed first, for which the data must be
+        concrete. Otherwise the result ends with a nan for each of them, as in JAX.
 
     Returns:
       Complex array[n].
@@ -356,13 +360,15 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     Example:
       >>> roots(np.array([1.0, -3.0, 2.0]))
       Array([2.+0.j, 1.+0.j], dtype=complex64)
+      >>> roots(np.array([0.0, 2.0, -6.0]), strip_zeros=False)
+      Array([ 3. +0.j, nan+nanj], dtype=complex64)
 
     Source: `numpy.roots`: eigenvalues of the companion matrix.
     """
     (array,) = promote_inexact("roots", p)
     array = _coefficients("roots", array)
     if not strip_zeros:
-        return _roots(array, 0)
+        return _padded_roots(array)
     data = np.asarray(array)
     nonzero = np.flatnonzero(data)
     if not nonzero.size:
@@ -374,15 +380,37 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 @library("zeros")
 def _roots(p: Any, zeros: int) -> Array:
     dtype = dtypes.to_complex(p.aval.dtype)
-    n = p.aval.shape[0]
     out = lax.full((0,), 0, dtype)
-    if n > 1:
-        # The zeros are the eigenvalues of the companion matrix.
-        top = -lax.slice_in_dim(p, 1, n) / lax.slice_in_dim(p, 0, 1)
-        below = np.eye(n - 2, n - 1).astype(p.aval.dtype)
-        matrix = lax.concatenate([lax.expand_dims(top, (0,)), wrap_host(below)], 0)
-        out = linalg.eigvals(matrix)
+    if p.aval.shape[0] > 1:
+        out = linalg.eigvals(_companion(p))
     return lax.concatenate([out, lax.full((zeros,), 0, dtype)], 0)
+
+
+@library()
+def _padded_roots(p: Any) -> Array:
+    """Returns the roots, then a nan for each leading zero of the coefficients."""
+    n = p.aval.shape[0]
+    if n < 2:
+        return lax.full((0,), 0, dtypes.to_complex(p.aval.dtype))
+    places = lax.iota(dtypes.int32, n)
+    leading = argmax(p != 0)
+    p = roll(p, -leading)
+    # All roots of 0 are undefined.
+    count = where(p[0] == 0, 0, n - 1 - leading)
+    p = where((p[0] == 0) & (places == 0), 1, p)
+    # A block of zeros behind its companion matrix has the eigenvalue 0 exactly.
+    used = places[:-1] < count
+    out = linalg.eigvals(where(used[:, None], _companion(p), 0))
+    out = out[argsort(out == 0)]
+    return where(used, out, complex(math.nan, math.nan))
+
+
+def _companion(p: Any) -> Any:
+    """Returns the matrix whose eigenvalues are the roots."""
+    n = p.aval.shape[0]
+    top = -lax.slice_in_dim(p, 1, n) / lax.slice_in_dim(p, 0, 1)
+    below = np.eye(n - 2, n - 1).astype(p.aval.dtype)
+    return lax.concatenate([lax.expand_dims(top, (0,)), wrap_host(below)], 0)
 
 
 def polyfit(

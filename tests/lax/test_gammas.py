@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.special
@@ -71,6 +73,16 @@ def test_polygamma_and_zeta() -> None:
     for s in (1.5, 2.0, 7.0):
         out = np.asarray(lax.zeta(s, wide))
         np.testing.assert_allclose(out, scipy.special.zeta(s, x), 1e-10)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+def test_polygamma_where_its_factors_leave_the_range(run: Any) -> None:
+    m, x = np.meshgrid(np.arange(1.0, 33), [1.5, 20, 1e2, 1e3, 1e6, 1e22, 1e35])
+    want = scipy.special.polygamma(m.astype(int), x)
+    with np.errstate(under="ignore"):
+        want = want.astype(np.float32)
+    got = np.asarray(run(lax.polygamma)(m.astype(np.float32), x.astype(np.float32)))
+    np.testing.assert_allclose(got, want, 3e-5, np.finfo(np.float32).tiny)
 
 
 def test_orders_have_no_slope() -> None:

@@ -75,6 +75,12 @@ def test_zeros() -> None:
     assert fnp.roots(np.array([3.0])).shape == (0,)
     run = fxflow.jit(lambda p: fnp.roots(p, strip_zeros=False))
     assert same(np.sort(np.roots(P)), np.sort(np.asarray(run(P))), 1e-4)
+    for zeros in (1, 2, 5):
+        given = np.r_[np.zeros(zeros), padded[2:]].astype(np.float32)
+        for got in (run(given), fnp.roots(given, strip_zeros=False)):
+            assert np.isnan(got[-zeros:]).all()
+            assert same(np.sort(np.roots(given)), np.sort(got[:-zeros]).real, 1e-4)
+    assert np.isnan(run(np.zeros(3))).all()
     with pytest.raises(ConcretizationError):
         fxflow.jit(fnp.roots)(P)
 

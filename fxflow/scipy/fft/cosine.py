@@ -27,8 +27,8 @@ _docs = shared("""
       type: 1, 2, 3 or 4: which transform.
       n: length of the axis; it is cut or filled up with zeros before. None leaves it.
       axis: which one.
-      s: lengths of the axes, likewise.
-      axes: which ones; None is the last ones that `s` names, or all.
+      s: length of one axis, or the lengths of several, likewise; -1 leaves one.
+      axes: one or several; None is the last ones, for each length in `s` one, or all.
       norm: None or "backward": the inverse is scaled; "forward": the transform is;
         "ortho": both are, which makes them orthogonal.
 
@@ -85,14 +85,14 @@ def idct(
 def dctn(
     x: ArrayLike,
     type: int = 2,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
+    s: int | Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
     """Returns the discrete cosine transform along several axes.
 
     Raises:
-      ShapeError: `s` and `axes` differ in length.
+      ShapeError: `s` and `axes` differ in length, or `s` has more axes than `x`.
     """
     return _of_axes("dctn", x, type, s, axes, norm, inverse=False)
 
@@ -102,14 +102,14 @@ def dctn(
 def idctn(
     x: ArrayLike,
     type: int = 2,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
+    s: int | Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
     """Returns what has a discrete cosine transform along several axes.
 
     Raises:
-      ShapeError: `s` and `axes` differ in length.
+      ShapeError: `s` and `axes` differ in length, or `s` has more axes than `x`.
     """
     return _of_axes("idctn", x, type, s, axes, norm, inverse=True)
 
@@ -119,14 +119,18 @@ def _of_axes(
 ) -> Array:
     (x,) = promote_inexact(name, x)
     ndim = x.aval.ndim
-    lengths = None if s is None else int_tuple(name, "s", s)
-    if axes is None:
-        axes = range(ndim - len(lengths), ndim) if lengths is not None else range(ndim)
-    axes = canonical_axes(name, tuple(axes), ndim)
-    if lengths is not None and len(lengths) != len(axes):
+    if s is not None:
+        one = hasattr(s, "__index__") and not getattr(s, "ndim", 0)
+        s = int_tuple(name, "s", (s,) if one else s)
+        if axes is None:
+            if len(s) > ndim:
+                raise ShapeError(f"{name}: s={s} has more axes than {x.aval}")
+            axes = range(ndim - len(s), ndim)
+    axes = canonical_axes(name, axes, ndim)
+    if s is not None and len(s) != len(axes):
         raise ShapeError(f"{name}: s={s} and axes={axes} differ in length")
     for i, axis in enumerate(axes):
-        n = None if lengths is None else lengths[i]
+        n = None if s is None or s[i] == -1 else s[i]
         x = _transformed(name, x, type, n, axis, norm, inverse)
     out: Array = x
     return out

@@ -30,15 +30,15 @@ def lu_factor(
     """Returns the LU decomposition for `lu_solve`.
 
     Args:
-      a: array-like[..., n, n].
+      a: array-like[..., m, n].
       overwrite_a: has no effect.
       check_finite: has no effect.
 
     Returns:
-      L and U in one array[..., n, n], and the pivots i32[..., n].
+      L and U in one array[..., m, n], and the pivots i32[..., min(m, n)].
 
     Raises:
-      ShapeError: the matrices are not square.
+      ShapeError: `a` has fewer than two axes.
 
     Example:
       >>> lu_factor(np.array([[1.0, 2.0], [4.0, 4.0]]))[1]
@@ -46,7 +46,7 @@ def lu_factor(
 
     Source: `scipy.linalg.lu_factor`.
     """
-    factors, pivots, _ = lax.linalg.lu(matrix_of("lu_factor", a, square=True))
+    factors, pivots, _ = lax.linalg.lu(matrix_of("lu_factor", a))
     return factors, pivots
 
 

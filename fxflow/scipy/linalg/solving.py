@@ -212,8 +212,10 @@ def cho_solve(
       Array([2.], dtype=float32)
     """
     factor, lower = pair("cho_solve", "c_and_lower", c_and_lower)
-    first = solve_triangular(factor, b, 0 if lower else 2, lower)
-    return solve_triangular(factor, first, 2 if lower else 0, lower)
+    x, y, vector = sides_of("cho_solve", factor, b)
+    first = solve_triangular(x, y, 0 if lower else 2, lower)
+    out = solve_triangular(x, first, 2 if lower else 0, lower)
+    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
 
 
 # -- inverses --------------------------------------------------------------------------

@@ -81,14 +81,14 @@ class gaussian_kde:
         self.dataset, self.weights = x, w
         self.neff = 1 / fnp.sum(w * w)
         if bw_method is None or bw_method == "scott":
-            factor: Any = fnp.power(self.neff, -1 / (d + 4))
+            factor: Any = self.scotts_factor()
         elif isinstance(bw_method, str):
             if bw_method != "silverman":
                 raise ArgumentError(
                     f'{_NAME}: bw_method must be "scott", "silverman", a number or a '
                     f"function, got {bw_method!r}"
                 )
-            factor = fnp.power(self.neff * (d + 2) / 4, -1 / (d + 4))
+            factor = self.silverman_factor()
         else:
             factor = bw_method(self) if callable(bw_method) else bw_method
         apart = x - fnp.sum(x * w, axis=1, keepdims=True)
@@ -118,6 +118,14 @@ class gaussian_kde:
     def n(self) -> int:
         """How many elements there are."""
         return self.dataset.shape[1]
+
+    def scotts_factor(self) -> Array:
+        """Returns how wide the kernels are by Scott's rule, a float array[]."""
+        return fnp.power(self.neff, -1 / (self.d + 4))
+
+    def silverman_factor(self) -> Array:
+        """Returns how wide the kernels are by Silverman's rule, a float array[]."""
+        return fnp.power(self.neff * (self.d + 2) / 4, -1 / (self.d + 4))
 
     def evaluate(self, points: ArrayLike) -> Array:
         """Returns the density.
