@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from fxflow.devices.relay import accept
 from fxflow.distributed.addresses import is_loopback
-from fxflow.distributed.messages.channel import Line, proof
+from fxflow.distributed.messages.channel import Channel, proof
 from fxflow.errors import DistributedError
 
 #: Seconds for a proof to come, and how many are waited for at once.
@@ -84,7 +84,7 @@ class _Stranger:
         # Closed at once, with something unread, the other end might miss the reason.
         self.refused = True
         with contextlib.suppress(OSError):
-            Line(self.connection).send(
+            Channel(self.connection).send(
                 {"error": "refused", "why": "it has another run's token"}
             )
             self.connection.shutdown(socket.SHUT_WR)

@@ -19,7 +19,7 @@ from fxflow.devices.cluster import failure
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.coordinator import listing
 from fxflow.distributed.messages.channel import (
-    Line,
+    Channel,
     Message,
     dial,
     proof,
@@ -56,7 +56,7 @@ class Connection:
 
     def __init__(
         self,
-        line: Line,
+        line: Channel,
         *,
         heartbeat_timeout: float = 100.0,
         on_event: Callable[[Message, Any], None] | None = None,
@@ -214,7 +214,7 @@ class Connection:
         connection = socket.create_connection(peer, timeout)
         connection.settimeout(None)
         connection.sendall(proof(token))
-        Line(connection).send({"op": "runtime", **fields})
+        Channel(connection).send({"op": "runtime", **fields})
         return connection
 
     def close(self, farewell: bool = True) -> None:

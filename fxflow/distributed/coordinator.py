@@ -20,7 +20,7 @@ from fxflow.devices.cluster import Service, StandIn
 from fxflow.devices.relay import splice
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.admission import admitted, require_token
-from fxflow.distributed.messages.channel import Line, Message
+from fxflow.distributed.messages.channel import Channel, Message
 from fxflow.distributed.stop_agreement import StopDecision
 
 
@@ -44,21 +44,21 @@ class Group:
 
     def __init__(self, size: int, epoch: int = 0) -> None:
         self.size, self.epoch = size, epoch
-        self.lines: dict[int, Line] = {}
+        self.lines: dict[int, Channel] = {}
         #: Rank of each process that has left or died → why.
         self.gone: dict[int, str] = {}
         self._store: dict[str, Any] = {}
         #: key → the requests that wait for it: (line, request).
-        self._getters: dict[str, list[tuple[Line, int]]] = {}
+        self._getters: dict[str, list[tuple[Channel, int]]] = {}
         #: name → (members, rank of each that arrived → line, request, bytes).
         self._barriers: dict[
-            str, tuple[frozenset[int], dict[int, tuple[Line, int, Any]]]
+            str, tuple[frozenset[int], dict[int, tuple[Channel, int, Any]]]
         ] = {}
         self._stop = StopDecision()
         #: What comes after the step at which all stop: "stop" or "reform".
         self._purpose = ""
 
-    def handle(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def handle(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         """Answers a request of process `rank`."""
         operation = message["op"]
         handler = getattr(self, f"_{operation}", None)
@@ -69,7 +69,7 @@ class Group:
 
     # -- the store ---------------------------------------------------------------------
 
-    def _set(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _set(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         key = message["key"]
         if key in self._store and not message.get("overwrite"):
             line.post({"re": message["id"], "error": "exists"})
@@ -79,7 +79,7 @@ class Group:
         for other, request in self._getters.pop(key, ()):
             other.post({"re": request}, payload)
 
-    def _get(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _get(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         key = message["key"]
         if key in self._store:
             line.post({"re": message["id"]}, self._store[key])
@@ -88,7 +88,9 @@ class Group:
         else:
             line.post({"re": message["id"], "error": "missing"})
 
-    def _increment(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _increment(
+        self, rank: int, line: Channel, message: Message, payload: Any
+    ) -> None:
         key = message["key"]
         try:
             value = int(bytes(self._store.get(key, b"0"))) + int(message["by"])
@@ -98,7 +100,7 @@ class Group:
         self._store[key] = str(value).encode()
         line.post({"re": message["id"], "value": value})
 
-    def _delete(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _delete(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         key = message["key"]
         for name in [
             k for k in self._store if k == key or k.startswith(key.rstrip("/") + "/")
@@ -106,7 +108,7 @@ class Group:
             del self._store[name]
         line.post({"re": message["id"]})
 
-    def _list(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _list(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         prefix = message["key"].rstrip("/") + "/"
         found = sorted(k for k in self._store if k.startswith(prefix))
         line.post(
@@ -120,7 +122,7 @@ class Group:
 
     # -- barriers, which may carry bytes: an all-gather over TCP -----------------------
 
-    def _meet(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _meet(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         name = message["key"]
         processes = frozenset(message.get("processes") or range(self.size))
         needed, arrived = self._barriers.setdefault(name, (processes, {}))
@@ -157,7 +159,7 @@ class Group:
                     }
                 )
 
-    def _cancel(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _cancel(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         """Withdraws a request that timed out; answers with who has not arrived."""
         name, request = message["key"], message["request"]
         waiting = self._getters.get(name, [])
@@ -185,11 +187,13 @@ class Group:
         if self._stop.ask():
             self.tell({"event": "hold"})
 
-    def _notice(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _notice(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         """A process received SIGTERM."""
         self.ask_to_stop("stop")
 
-    def _in_step(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _in_step(
+        self, rank: int, line: Channel, message: Message, payload: Any
+    ) -> None:
         self._stop.report(rank, int(message["step"]))
         self._decide()
 
@@ -200,15 +204,15 @@ class Group:
 
     # -- liveness ----------------------------------------------------------------------
 
-    def _live(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _live(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         alive = sorted(self.lines.keys() - self.gone.keys())
         line.post({"re": message["id"], "processes": alive})
 
-    def _where(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _where(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         """Asks each process to report the collective it is blocked in, if any."""
         self.tell({"event": "where"})
 
-    def _judge(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+    def _judge(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
         """Tells all processes which of them were late for a collective."""
         late = {"processes": message["processes"], "why": message["why"]}
         self.tell({"event": "late", **late})
@@ -277,7 +281,7 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         self._connections: set[socket.socket] = set()
         #: line → when it was last heard.
-        self._heard: dict[Line, float] = {}
+        self._heard: dict[Channel, float] = {}
         self._start(self._accept)
         self._start(self._watch)
 
@@ -293,7 +297,7 @@ class Server:
             self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        line = Line(connection)
+        line = Channel(connection)
         try:
             if not line.readable(30):
                 return
@@ -314,7 +318,7 @@ class Server:
 
     def converse(
         self,
-        line: Line,
+        line: Channel,
         handle: Callable[[Message, Any], None],
         left: Callable[[str], None],
     ) -> None:
@@ -360,10 +364,10 @@ class Server:
                     self.silent(line)
                     line.close()
 
-    def silent(self, line: Line) -> None:
+    def silent(self, line: Channel) -> None:
         """Notes that a process was not heard for too long."""
 
-    def welcome(self, line: Line, first: Message) -> None:
+    def welcome(self, line: Channel, first: Message) -> None:
         """Serves a process from its first message on."""
         raise ValueError(f"unknown request {first.get('op')}")
 
@@ -446,7 +450,7 @@ class Coordinator(Server):
         with self.lock:
             return self._service
 
-    def welcome(self, line: Line, first: Message) -> None:
+    def welcome(self, line: Channel, first: Message) -> None:
         """Calls the roll, then serves the process."""
         rank, size = int(first["process"]), int(first["processes"])
         with self.lock:

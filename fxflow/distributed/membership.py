@@ -23,7 +23,7 @@ from typing import Any
 
 from fxflow.devices.cluster import Service, StandIn
 from fxflow.distributed.coordinator import _OPERATIONS, Group, Server, end_service
-from fxflow.distributed.messages.channel import Line, Message
+from fxflow.distributed.messages.channel import Channel, Message
 
 _TICK = 0.02
 #: So many epochs in a row may fail at one step without a loss; then it is the program.
@@ -33,7 +33,7 @@ _MOST_FAILURES = 3
 class _Worker:
     """What is known of a worker."""
 
-    def __init__(self, number: int, line: Line, who: str, address: str) -> None:
+    def __init__(self, number: int, line: Channel, who: str, address: str) -> None:
         self.number, self.line, self.who, self.address = number, line, who, address
         self.rank = -1
         self.phase = "new"
@@ -182,7 +182,7 @@ class Membership(Server):
 
     # -- workers come and go -----------------------------------------------------------
 
-    def welcome(self, line: Line, first: Message) -> None:
+    def welcome(self, line: Channel, first: Message) -> None:
         """Takes a worker in and serves it."""
         number = int(first["worker"])
         worker = _Worker(number, line, str(first["who"]), str(first["address"]))
@@ -417,7 +417,7 @@ class Membership(Server):
         with self.lock:
             self._fail(why)
 
-    def silent(self, line: Line) -> None:
+    def silent(self, line: Channel) -> None:
         """Has a worker killed that is not heard: it may be stopped, and wake up."""
         with self.lock:
             self.expelled += [n for n, w in self._workers.items() if w.line is line]

@@ -1,17 +1,11 @@
 """Trees of arrays as bytes, for messages.
 
-No pickle: the text says of each leaf what it is, then come the elements. The structure
-of the tree does not travel; both ends run the same program and have it.
-
-Layout: a mark, the length of a JSON text, the text, the elements of each leaf in C
-order, and the CRC-32 of all that comes before.
+The bytes are a message of `messages.codec`. The structure of the tree does not travel;
+both ends run the same program and have it.
 """
 
 from __future__ import annotations
 
-import json
-import struct
-import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -19,10 +13,10 @@ import numpy as np
 
 from fxflow import random
 from fxflow.core.arrays import Array, dtypes, not_an_array
-from fxflow.errors import ArgumentError
+from fxflow.distributed.messages import codec
+from fxflow.errors import ArgumentError, MessageError
 
-_MARK = b"fxv1"
-_HEAD = struct.Struct("!4sQ")
+_LIMITS = codec.Limits(text=1 << 28, arrays=1 << 20, size=1 << 40)
 
 
 class HostLeaf(NamedTuple):
@@ -77,39 +71,31 @@ def encode(leaves: Iterable[HostLeaf], **extra: Any) -> bytes:
 
     Args:
       leaves: the leaves.
-      **extra: what JSON can say, kept beside them.
+      **extra: what JSON can hold, kept beside them.
     """
-    parts, described = [], []
-    for leaf in leaves:
-        data = np.ascontiguousarray(leaf.data).reshape(leaf.data.shape)
-        described.append([data.dtype.name, list(data.shape), leaf.key])
-        parts.append(data.tobytes())
-    text = json.dumps({**extra, "leaves": described}).encode()
-    body = b"".join([_HEAD.pack(_MARK, len(text)), text, *parts])
-    return body + struct.pack("!I", zlib.crc32(body))
+    leaves = list(leaves)
+    message = codec.Message(
+        "control",
+        fields={"keys": [leaf.key for leaf in leaves], "extra": extra},
+        arrays={str(i): leaf.data for i, leaf in enumerate(leaves)},
+    )
+    return b"".join(codec.encode(message, limits=_LIMITS))
 
 
-def decode(payload: bytes | bytearray) -> tuple[list[HostLeaf], dict[str, Any]]:
-    """Returns the leaves and the rest of what `encode` wrote.
+def decode(payload: bytes | bytearray | memoryview) -> tuple[list[HostLeaf], Any]:
+    """Returns the leaves, and the dictionary of the rest, of what `encode` wrote.
 
     Raises:
       ValueError: the bytes are not that, or not all of it.
     """
-    view = memoryview(payload)
-    if len(view) < _HEAD.size + 4 or bytes(view[:4]) != _MARK:
-        raise ValueError("these bytes are not a tree of arrays")
-    if zlib.crc32(view[:-4]) != struct.unpack("!I", view[-4:])[0]:
-        raise ValueError("these bytes are damaged or cut off")
-    _, length = _HEAD.unpack(view[: _HEAD.size])
-    start = _HEAD.size + length
-    text = json.loads(bytes(view[_HEAD.size : start]))
-    leaves = []
-    for name, shape, key in text.pop("leaves"):
-        dtype = dtypes.dtype(name)
-        count = int(np.prod(shape, dtype=np.int64))
-        end = start + count * dtype.itemsize
-        # A copy, so that it is aligned and does not keep all the others.
-        data = np.frombuffer(view[start:end], np.uint8).copy().view(dtype)
-        leaves.append(HostLeaf(data.reshape(shape), key))
-        start = end
-    return leaves, text
+    try:
+        incoming = codec.Incoming(_LIMITS)
+        found = list(incoming.feed(payload))
+    except MessageError as error:
+        raise ValueError(f"these bytes are not a tree of arrays: {error}") from None
+    if len(found) != 1 or not incoming.idle:
+        raise ValueError("these bytes are cut off, or more than a tree of arrays")
+    fields, arrays = found[0].fields, found[0].arrays
+    for array in arrays.values():
+        array.flags.writeable = True  # the memory is this message's own
+    return list(map(HostLeaf, arrays.values(), fields["keys"])), fields["extra"]

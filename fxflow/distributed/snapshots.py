@@ -19,7 +19,7 @@ import numpy as np
 from fxflow.core.arrays import Array
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.admission import admitted, require_token
-from fxflow.distributed.messages.channel import Line, Message, dial
+from fxflow.distributed.messages.channel import Channel, Message, dial
 from fxflow.distributed.serialization import HostLeaf, decode, encode, to_host
 from fxflow.errors import DistributedError
 
@@ -171,7 +171,7 @@ class StateServer:
             ).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        line = Line(connection)
+        line = Channel(connection)
         try:
             if not line.readable(10):
                 return

@@ -20,7 +20,8 @@ from fxflow.distributed import admission
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator
 from fxflow.distributed.membership import Membership
-from fxflow.distributed.messages.channel import Line, dial, proof
+from fxflow.distributed.messages import codec
+from fxflow.distributed.messages.channel import Channel, dial, proof
 from fxflow.distributed.snapshots import StateServer
 from fxflow.errors import DistributedError
 
@@ -69,11 +70,17 @@ def closed(connection: socket.socket) -> bytes:
     return found
 
 
-def frame(text: bytes, body: int) -> bytes:
-    return struct.pack("!4sIQ", b"fxf1", len(text), body) + text
+def frame(text: bytes) -> bytes:
+    """A message to a coordinator, of which only the header must be right."""
+    number = codec.KINDS.index("control") + 1
+    head = struct.pack("!4sBBQQQI", b"fxfm", codec.VERSION, number, 0, 0, 0, len(text))
+    return head + text
 
 
-JOIN = json.dumps({"op": "join", "process": 0, "processes": 2, "token": ""}).encode()
+def join(body: int) -> bytes:
+    """A request to join that announces bytes."""
+    fields = {"op": "join", "process": 0, "processes": 2, "token": ""}
+    return json.dumps([fields, [["payload", "uint8", [body]]]]).encode()
 
 
 @pytest.mark.parametrize(
@@ -81,11 +88,11 @@ JOIN = json.dumps({"op": "join", "process": 0, "processes": 2, "token": ""}).enc
     [
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         bytes(1000),
-        frame(JOIN, 2 << 30),
-        frame(b"", 0),
-        frame(b"[" * 100_000, 0),
+        frame(join(2 << 30)),
+        frame(b""),
+        frame(b"[" * 100_000),
         proof(SECRET)[:4] + os.urandom(1000),
-        proof("")[:36] + frame(JOIN, 2 << 30),
+        proof("")[:36] + frame(join(2 << 30)),
     ],
     ids=["http", "zeros", "announced", "empty", "nested", "guessed", "no secret"],
 )
@@ -188,7 +195,7 @@ def test_accept_goes_on_after_errors() -> None:
     end = time.monotonic() + 30
     while not come and time.monotonic() < end:
         time.sleep(0.01)
-    assert Line(come[0]).receive() == ({"op": "hello"}, b"")
+    assert Channel(come[0]).receive() == ({"op": "hello"}, b"")
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
     thread.join(30)
@@ -200,7 +207,7 @@ def test_accept_goes_on_after_errors() -> None:
 def test_who_knows_the_secret_is_bounded_too() -> None:
     server = Coordinator("127.0.0.1:0", 2, token=SECRET)
     try:
-        for said in (frame(JOIN, 1), frame(b"[" * 100_000, 0), frame(b"[]", 0)):
+        for said in (frame(join(1)), frame(b"[" * 100_000), frame(b"[]")):
             line = dial(f"127.0.0.1:{server.port}", 10, SECRET)
             line.socket.sendall(said)
             line.socket.settimeout(30)

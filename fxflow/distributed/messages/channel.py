@@ -1,35 +1,38 @@
-"""Messages over TCP: a small dictionary as JSON, and bytes.
+"""Messages over a connected socket: a dictionary that JSON can hold, and bytes.
 
-No pickle: what arrives is data, never code. A connection begins with a proof that
-its maker knows the run's secret (`admission` reads it). Frames follow: a mark, the two
-lengths, the JSON and the bytes. The first frame says what the connection is for.
+`Channel` is for threads, `AsyncChannel` for an event loop. Over TCP a connection begins
+with a proof that its maker knows the run's secret (`admission` reads it), and the first
+message says what the connection is for.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
-import json
 import queue
 import secrets
 import select
 import socket
-import struct
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fxflow.distributed.addresses import Address, external_address, is_loopback
-from fxflow.errors import DistributedError
+from fxflow.distributed.messages import codec
+from fxflow.errors import DistributedError, MessageError
 
 Message = dict[str, Any]
 
-_MARK = b"fxf1"
-_FRAME = struct.Struct("!4sIQ")
-_MOST_JSON = 64 << 20
-_MOST_BYTES = 1 << 40
-#: Seconds in which the rest of a message must go on coming.
+#: A description of all pieces of a large state takes megabytes.
+_LIMITS = codec.Limits(text=64 << 20, size=1 << 40)
+#: Seconds without a byte after which half a message counts as lost.
 _STALLED = 60.0
+#: Larger messages are sent without being joined first.
+_JOINED = 1 << 16
 
 
 def new_token() -> str:
@@ -42,7 +45,36 @@ def proof(token: str) -> bytes:
     return b"fxf2" + hashlib.sha256(b"fxflow token " + token.encode()).digest()
 
 
-class Line:
+def pack(message: Message, payload: Any = b"") -> list[bytes | memoryview]:
+    """Returns the bytes of a message, in parts.
+
+    Args:
+      message: what JSON can hold.
+      payload: bytes beside it.
+
+    Raises:
+      MessageError: JSON cannot hold it, or it is too large.
+    """
+    body = np.frombuffer(payload, np.uint8) if len(payload) else None
+    arrays = {} if body is None else {"payload": body}
+    return codec.encode(
+        codec.Message("control", fields=message, arrays=arrays), limits=_LIMITS
+    )
+
+
+def unpack(message: codec.Message) -> tuple[Message, memoryview]:
+    """Returns the dictionary and the bytes that `pack` was called with.
+
+    Raises:
+      MessageError: it is another kind of message.
+    """
+    if message.kind != "control" or message.arrays.keys() - {"payload"}:
+        raise MessageError("kind", f"got a message {message.kind!r}")
+    payload = message.arrays.get("payload")
+    return message.fields, memoryview(b"") if payload is None else payload.data
+
+
+class Channel:
     """One end of a connection that carries messages.
 
     Sending is safe from several threads; receiving belongs to one.
@@ -54,7 +86,8 @@ class Line:
 
     def __init__(self, connection: socket.socket, own_host: str = "") -> None:
         self._own_host = own_host
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = connection
         self._lock = threading.Lock()
         self._outbox: queue.SimpleQueue[tuple[Message, Any] | None] | None = None
@@ -62,21 +95,23 @@ class Line:
     def send(self, message: Message, payload: Any = b"") -> None:
         """Sends one message; waits while the other end does not read.
 
+        Args:
+          message: what JSON can hold.
+          payload: bytes beside it.
+
         Raises:
           OSError: the connection is broken.
+          MessageError: JSON cannot hold the message, or it is too large.
         """
-        text = json.dumps(message).encode()
-        body = memoryview(payload).cast("B")
-        head = _FRAME.pack(_MARK, len(text), body.nbytes) + text
+        parts: list[Any] = pack(message, payload)
+        if sum(map(len, parts)) < _JOINED:
+            parts = [b"".join(parts)]
         with self._lock:
-            if body.nbytes < 1 << 16:
-                self.socket.sendall(head + bytes(body))
-            else:
-                self.socket.sendall(head)
-                self.socket.sendall(body)
+            for part in parts:
+                self.socket.sendall(part)
 
     def post(self, message: Message, payload: Any = b"") -> None:
-        """Sends from a thread of this line: never waits, never fails."""
+        """Sends from a thread of this channel: never waits, never fails."""
         if self._outbox is None:
             self._outbox = queue.SimpleQueue()
             threading.Thread(
@@ -93,45 +128,33 @@ class Line:
                 self.close()
                 return
 
-    def receive(self, most: int = _MOST_BYTES) -> tuple[Message, bytearray]:
+    def receive(self, most: int = _LIMITS.size) -> tuple[Message, memoryview]:
         """Returns the next message and its bytes; waits for it.
 
-        Once it has begun to come it must not stop for a minute.
+        A message that has begun must not stop for a minute.
 
         Args:
-          most: how many bytes there may be.
+          most: how many bytes it may have beside the dictionary.
 
         Raises:
-          EOFError: the other end is gone.
-          ValueError: what came is not a message.
+          EOFError: the other end closed the connection, or stopped within a message.
+          MessageError: the bytes are not a message.
         """
-        start = self._read(1, None)
-        head = start + self._read(_FRAME.size - 1)
-        mark, text, body = _FRAME.unpack(head)
-        if mark != _MARK or text > _MOST_JSON or body > most:
-            raise ValueError("what came is not a message of fxflow")
-        try:
-            message = json.loads(bytes(self._read(text)))
-        except RecursionError:
-            raise ValueError("a message is nested too deeply") from None
-        if not isinstance(message, dict):
-            raise ValueError("a message must be an object")
-        return message, self._read(body)
-
-    def _read(self, count: int, pause: float | None = _STALLED) -> bytearray:
-        data = bytearray(count)
-        view = memoryview(data)
-        while view:
+        incoming = codec.Incoming(_LIMITS._replace(size=most))
+        pause = None
+        while True:
             if pause is not None and not self.readable(pause):
                 raise EOFError(f"the rest of a message did not come in {pause:g} s")
             try:
-                got = self.socket.recv_into(view)
+                count = self.socket.recv_into(incoming.missing)
             except OSError as error:
                 raise EOFError(str(error)) from None
-            if not got:
+            if not count:
                 raise EOFError("the connection was closed")
-            view = view[got:]
-        return data
+            message = incoming.advance(count)
+            if message is not None:
+                return unpack(message)
+            pause = _STALLED
 
     def readable(self, seconds: float) -> bool:
         """Returns whether something has come, waiting at most so long.
@@ -163,7 +186,70 @@ class Line:
         return self._own_host or str(self.socket.getsockname()[0])
 
 
-def dial(address: str, seconds: float, token: str, what: str = "coordinator") -> Line:
+class AsyncChannel(asyncio.Protocol):
+    """One end of a connection that carries messages, in an event loop.
+
+    Args:
+      on_message: called with each message.
+
+    Attributes:
+      over: done when the other end has closed the connection, or sent what is not a
+        message.
+    """
+
+    def __init__(self, on_message: Callable[[Message], None]) -> None:
+        self.over = asyncio.get_running_loop().create_future()
+        self._on_message = on_message
+        self._incoming = codec.Incoming(_LIMITS._replace(size=0))
+        self._transport: Any = None
+
+    async def open(self, connection: socket.socket) -> None:
+        """Begins.
+
+        Args:
+          connection: to the other end; it is closed with this.
+        """
+        connection.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.create_connection(lambda: self, sock=connection)
+
+    def send(self, message: Message) -> None:
+        """Sends a message; drops it if the other end has closed the connection.
+
+        Args:
+          message: what JSON can hold.
+
+        Raises:
+          MessageError: JSON cannot hold the message, or it is too large.
+        """
+        self._transport.writelines(pack(message))
+
+    def close(self) -> None:
+        """Ends the connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: Any) -> None:
+        """Called by the event loop."""
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the event loop."""
+        try:
+            for message in self._incoming.feed(data):
+                self._on_message(unpack(message)[0])
+        except ValueError:
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the event loop."""
+        if not self.over.done():
+            self.over.set_result(None)
+
+
+def dial(
+    address: str, seconds: float, token: str, what: str = "coordinator"
+) -> Channel:
     """Connects, retrying until the port is open.
 
     Args:
@@ -191,7 +277,7 @@ def dial(address: str, seconds: float, token: str, what: str = "coordinator") ->
             own = connection.getsockname()[0]
             # A machine may know its own name as 127.0.1.1 (Debian); the others do not.
             apart = is_loopback(own) and not is_loopback(host)
-            return Line(connection, external_address() if apart else "")
+            return Channel(connection, external_address() if apart else "")
         except OSError as error:
             if time.monotonic() + pause >= end:
                 raise DistributedError(

@@ -1,16 +1,19 @@
-"""Messages of the asynchronous plane, as frames and back. No I/O, and never pickle.
+"""The format of messages: frames or bytes, and back. No I/O, and never pickle.
 
-A message has a kind from a fixed table, three numbers that most of them need (worker,
-sequence number, epoch of the view), fields that JSON can say, and arrays. As frames:
+A message has a kind from a fixed table, three numbers (worker, sequence number, epoch
+of the view; 0 where they mean nothing), fields of JSON, and arrays. As frames:
 
 - frame 0: mark, version, kind, the three numbers, the length of a text; then the text,
   JSON: ``[fields, [[name, dtype, shape], ...]]``; empty if there are neither;
-- the other frames: the elements of all arrays, in C order, one after another, cut where
-  the sender liked. `encode` cuts large arrays into chunks without copying them, and
-  joins small ones.
+- the other frames: the elements of all arrays, in C order, one after another. The
+  sender chooses where to cut. `encode` cuts large arrays into chunks without copying
+  them, and joins small ones.
 
-What comes from a socket may be anything. `decode` looks at all of the description
-before it allocates, and raises `MessageError` or returns a message: nothing else.
+A stream carries the same bytes one after another: the header and the description say
+where a message ends.
+
+A socket may deliver anything. `decode` and `Incoming` check the whole description
+before they allocate, and raise `MessageError` or return a message: nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -29,7 +32,7 @@ from fxflow.devices.buffers import aligned_empty
 from fxflow.errors import MessageError
 
 #: Version of the format. Peers of another one are refused by name, not misread.
-VERSION = 2
+VERSION = 3
 
 #: What messages there are. Their numbers are their places: only ever append.
 KINDS = (
@@ -72,6 +75,7 @@ KINDS = (
     "trace_ok",
     "enlist",
     "enlisted",
+    "control",
 )
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.
@@ -79,7 +83,7 @@ CHUNK = 2 << 20
 #: Arrays up to this size travel together with their neighbours.
 SMALL = 32 << 10
 
-_MARK = b"fxps"
+_MARK = b"fxfm"
 _HEAD = struct.Struct("!4sBBQQQI")
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
 _DTYPES = {dtype.name: dtype for dtype in dtypes.ALL}
@@ -252,11 +256,152 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
     if not frames:
         raise MessageError("mark", "a message has at least one frame; got none")
     first, body = frames[0], frames[1:]
+    head = _read_head(first, limits)
+    if len(first) != _HEAD.size + head.text:
+        raise MessageError(
+            "text",
+            f"frame 0 has {len(first)} bytes, its header says {_HEAD.size + head.text}",
+        )
+    fields, plan = _read_text(bytes(first[_HEAD.size :]), limits)
+    given = 0
+    for frame in body:
+        if not len(frame):
+            raise MessageError("size", "a frame of elements is empty")
+        given += len(frame)
+    _check_size(given, limits)
+    if (wanted := sum(part.nbytes for part in plan)) != given:
+        raise MessageError(
+            "size",
+            f"the arrays take {wanted} bytes, the frames of elements have {given}",
+        )
+    return Message(*head[:4], fields, _arrays(plan, body))
+
+
+class Incoming:
+    """The messages of a stream, from pieces of any size.
+
+    Args:
+      limits: how large a message may be.
+
+    Attributes:
+      missing: memory for the bytes that come next, never empty. A carrier may read into
+        it, and call `advance`.
+      idle: whether no message has begun that is not all there.
+
+    Example:
+      >>> data = b"".join(encode(Message("ping")) + encode(Message("pong")))
+      >>> incoming = Incoming()
+      >>> [message.kind for message in incoming.feed(data)]
+      ['ping', 'pong']
+    """
+
+    missing: memoryview
+    idle: bool
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parts = _parts(self._limits)
+        self.missing = next(self._parts)
+        self.idle = True
+
+    def advance(self, count: int) -> Message | None:
+        """Notes that bytes of `missing` were filled.
+
+        Args:
+          count: how many, from its beginning; at most all.
+
+        Returns:
+          The message that ends with them; None: none does.
+
+        Raises:
+          MessageError: they are not part of a message, or of one that is too large.
+        """
+        self.idle = False
+        self.missing = self.missing[count:]
+        if self.missing:
+            return None
+        try:
+            self.missing = next(self._parts)
+        except StopIteration as end:
+            self._begin()
+            message: Message = end.value
+            return message
+        return None
+
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Message]:
+        """Yields the messages that end in the bytes that follow.
+
+        Raises:
+          MessageError: they are not part of a message, or of one that is too large.
+        """
+        rest = memoryview(data)
+        while rest:
+            if self.idle and (whole := _small(rest, self._limits)):
+                message, count = whole
+                yield message
+                rest = rest[count:]
+                continue
+            count = min(len(rest), len(self.missing))
+            self.missing[:count] = rest[:count]
+            rest = rest[count:]
+            if (ended := self.advance(count)) is not None:
+                yield ended
+
+
+def _small(data: memoryview, limits: Limits) -> tuple[Message, int] | None:
+    """Returns the message with which bytes begin, and its length.
+
+    None if it is not all there, or has arrays: most messages are small, and this takes
+    half as long as putting parts together.
+    """
+    if len(data) < _HEAD.size:
+        return None
+    head = _read_head(data, limits)
+    end = _HEAD.size + head.text
+    if len(data) < end:
+        return None
+    fields, plan = _read_text(bytes(data[_HEAD.size : end]), limits)
+    return None if plan else (Message(*head[:4], fields), end)
+
+
+def _parts(limits: Limits) -> Generator[memoryview, None, Message]:
+    """Yields memory for each part of a message, to be filled; returns the message."""
+    first = bytearray(_HEAD.size)
+    yield memoryview(first)
+    head = _read_head(first, limits)
+    text = bytearray(head.text)
+    if text:
+        yield memoryview(text)
+    fields, plan = _read_text(bytes(text), limits)
+    _check_size(sum(part.nbytes for part in plan), limits)
+    arrays = {}
+    for part in plan:
+        flat = aligned_empty((part.nbytes,), np.uint8)
+        if part.nbytes:
+            yield flat.data
+        arrays[part.name] = _finished(flat.view(part.dtype), part)
+    return Message(*head[:4], fields, arrays)
+
+
+class _Head(NamedTuple):
+    """What a header says; `text` is the length of the text."""
+
+    kind: str
+    worker: int
+    sequence: int
+    epoch: int
+    text: int
+
+
+def _read_head(first: bytes | bytearray | memoryview, limits: Limits) -> _Head:
     if len(first) < _HEAD.size or bytes(first[: len(_MARK)]) != _MARK:
         raise MessageError(
             "mark",
             f"{len(first)} bytes that do not begin with {_MARK!r} and a header: they "
-            "are no message of a parameter server of fxflow",
+            "are not a message of fxflow",
         )
     _, version, number, worker, sequence, epoch, length = _HEAD.unpack_from(first)
     if version != VERSION:
@@ -268,26 +413,14 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
     if not 0 < number <= len(KINDS):
         raise MessageError("kind", f"there is no message number {number}: {_kinds()}")
     _check_text(length, limits)
-    if len(first) != _HEAD.size + length:
-        raise MessageError(
-            "text",
-            f"frame 0 has {len(first)} bytes, its header says {_HEAD.size + length}",
-        )
-    fields, described = _parse(bytes(first[_HEAD.size :])) if length else ({}, [])
-    given = 0
-    for frame in body:
-        if not len(frame):
-            raise MessageError("size", "a frame of elements is empty")
-        given += len(frame)
-    _check_size(given, limits)
-    plan = _plan(described, limits)
-    if (wanted := sum(part.nbytes for part in plan)) != given:
-        raise MessageError(
-            "size",
-            f"the arrays take {wanted} bytes, the frames of elements have {given}",
-        )
-    kind = KINDS[number - 1]
-    return Message(kind, worker, sequence, epoch, fields, _arrays(plan, body))
+    return _Head(KINDS[number - 1], worker, sequence, epoch, length)
+
+
+def _read_text(text: bytes, limits: Limits) -> tuple[dict[str, Any], list[_Part]]:
+    if not text:
+        return {}, []
+    fields, described = _parse(text)
+    return fields, _plan(described, limits)
 
 
 class _Part(NamedTuple):
@@ -413,7 +546,8 @@ def _count(shape: Any) -> int | None:
 def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, Array]:
     arrays = {}
     index, offset = 0, 0  # what is taken next
-    for name, dtype, shape, nbytes in plan:
+    for part in plan:
+        name, dtype, _, nbytes = part
         left = len(body[index]) - offset if nbytes else 0
         if nbytes > left:
             flat = aligned_empty((nbytes,), np.uint8)
@@ -438,12 +572,17 @@ def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, 
                 index, offset = index + 1, 0
         else:
             array = np.empty(0, dtype)
-        if dtype is dtypes.bool_ and nbytes and array.view(np.uint8).max() > 1:
-            raise MessageError("arrays", f"array {name!r:.80}: a boolean is 0 or 1")
-        array = array.reshape(shape)
-        array.flags.writeable = False
-        arrays[name] = array
+        arrays[name] = _finished(array, part)
     return arrays
+
+
+def _finished(array: Array, part: _Part) -> Array:
+    """Returns an array of a message from its elements, once they are there."""
+    if part.dtype is dtypes.bool_ and part.nbytes and array.view(np.uint8).max() > 1:
+        raise MessageError("arrays", f"array {part.name!r:.80}: a boolean is 0 or 1")
+    array = array.reshape(part.shape)
+    array.flags.writeable = False
+    return array
 
 
 # -- limits ----------------------------------------------------------------------------

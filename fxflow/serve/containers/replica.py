@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.distributed.messages.channel import AsyncChannel, Message
 from fxflow.distributed.remote import led
 from fxflow.errors import ServeError
 from fxflow.serve.containers.backoff import Backoff
-from fxflow.serve.containers.channel import Connection, Message
 from fxflow.serve.containers.placement import Placement, move, placement_of
 from fxflow.serve.containers.regions import Region, aligned, read_outputs
 from fxflow.serve.containers.streams import Stream
@@ -119,7 +119,7 @@ class Replica:
         self._process: subprocess.Popen[bytes] | None = None
         self._regions: list[Region] = []
         self._streams: dict[int, Stream] = {}
-        self._connection: Connection | None = None
+        self._connection: AsyncChannel | None = None
         self._answer: asyncio.Future[Message] | None = None
         self._calls = 0
         self._closing = False
@@ -220,7 +220,7 @@ class Replica:
             else:
                 first.set_result(message)
 
-        self._connection = Connection(tell)
+        self._connection = AsyncChannel(tell)
         await self._connection.open(ours)
         move(self._process.pid, self._placement)
         watch = asyncio.create_task(self._watch(self._process))

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.distributed.messages.channel import Message
 from fxflow.errors import ServeError
-from fxflow.serve.containers.channel import Message
 from fxflow.serve.containers.models import Model
 from fxflow.serve.containers.regions import (
     Region,

@@ -20,8 +20,8 @@ import time
 import traceback
 from typing import Any
 
+from fxflow.distributed.messages.channel import AsyncChannel, Channel
 from fxflow.errors import ExportError, ServeError
-from fxflow.serve.containers.channel import Connection, Inbox, pack
 from fxflow.serve.containers.loading import load_model
 from fxflow.serve.containers.models import Model
 from fxflow.serve.containers.regions import (
@@ -73,8 +73,8 @@ def main(argv: list[str]) -> int:
 
 
 def _serve(control: socket.socket, regions: list[Region]) -> int:
-    inbox = Inbox(control)
-    order = inbox.get()
+    channel = Channel(control)
+    order, _ = channel.receive()
     with asyncio.Runner() as runner:
         try:
             most = order.pop("max_batch")
@@ -84,25 +84,25 @@ def _serve(control: socket.socket, regions: list[Region]) -> int:
             # Ours say in words what is wrong; of others one wants to see where.
             if not isinstance(error, ServeError | ExportError):
                 traceback.print_exc()
-            control.sendall(pack({"failed": words_of(error)}))
+            channel.send({"failed": words_of(error)})
             return 1
         settle()
-        control.sendall(pack({"ready": signature.to_json()}))
+        channel.send({"ready": signature.to_json()})
         if signature.streamed:
             runner.run(_stream(model, regions, control))
             return 0
     while True:
-        call = inbox.get()
+        call, _ = channel.receive()
         try:
             answer = run_call(model, regions[0], call)
         except Exception as error:
             answer = {"error": call["call"], "message": words_of(error)}
-        control.sendall(pack(answer))
+        channel.send(answer)
 
 
 async def _stream(model: Model, regions: list[Region], control: socket.socket) -> None:
     """Runs generators until the server is gone."""
-    connection = Connection(lambda message: streams.tell(message))
+    connection = AsyncChannel(lambda message: streams.tell(message))
     streams = Streams(model, regions, connection.send)
     await connection.open(control)
     await connection.over

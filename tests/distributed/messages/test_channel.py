@@ -1,29 +1,34 @@
+import asyncio
 import socket
-import struct
 import threading
 import time
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from fxflow.distributed.messages import channel
+from fxflow.distributed.messages import channel, codec
 from fxflow.distributed.messages.channel import (
-    Line,
+    AsyncChannel,
+    Channel,
     dial,
     new_token,
 )
-from fxflow.errors import DistributedError
+from fxflow.errors import DistributedError, MessageError
 
 
 @pytest.fixture
-def pair() -> tuple[Line, Line]:
+def pair() -> tuple[Channel, Channel]:
     listener = socket.create_server(("127.0.0.1", 0))
     left = socket.create_connection(listener.getsockname())
     right, _ = listener.accept()
     listener.close()
-    return Line(left), Line(right)
+    return Channel(left), Channel(right)
 
 
-def test_messages(pair: tuple[Line, Line]) -> None:
+def test_messages(pair: tuple[Channel, Channel]) -> None:
     left, right = pair
     big = bytes(range(256)) * 4096
     sender = threading.Thread(
@@ -47,16 +52,83 @@ def test_messages(pair: tuple[Line, Line]) -> None:
     right.close()
 
 
-def test_what_is_no_message(pair: tuple[Line, Line]) -> None:
+WRONG = {
+    "http": b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n",
+    "deep": codec._HEAD.pack(codec._MARK, codec.VERSION, 39, 0, 0, 0, 99) + b"[" * 99,
+    "list": codec._HEAD.pack(codec._MARK, codec.VERSION, 39, 0, 0, 0, 2) + b"[]",
+    "kind": b"".join(codec.encode(codec.Message("ping"))),
+    "array": b"".join(
+        codec.encode(codec.Message("control", arrays={"x": np.ones(2, np.int8)}))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_bytes_end_a_connection(pair: tuple[Channel, Channel], name: str) -> None:
     left, right = pair
-    left.socket.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    with pytest.raises(ValueError, match="not a message of fxflow"):
+    left.socket.sendall(WRONG[name])
+    with pytest.raises(MessageError):
         right.receive()
     left.close()
     right.close()
 
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            connection = AsyncChannel(print)
+            await connection.open(theirs)
+            ours.sendall(WRONG[name])
+            await asyncio.wait_for(connection.over, 10)
 
-def test_posting_to_nobody_does_not_fail(pair: tuple[Line, Line]) -> None:
+    asyncio.run(main())
+
+
+@given(st.lists(st.binary(min_size=1, max_size=80), min_size=1, max_size=3), st.data())
+@settings(max_examples=50, deadline=None)
+def test_random_bytes_are_refused(pieces: list[bytes], data: st.DataObject) -> None:
+    """Whatever a peer sends is a message, or a `MessageError`, or an end."""
+    whole = bytearray(b"".join([*codec.encode(codec.Message("control")), *pieces]))
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(whole) - 1))
+        whole[at] = data.draw(st.integers(0, 255))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(whole)
+        ours.shutdown(socket.SHUT_WR)
+        reader = Channel(theirs)
+        try:
+            while True:
+                message, payload = reader.receive(most=1 << 20)
+                assert isinstance(message, dict) and isinstance(payload, memoryview)
+        except (EOFError, MessageError):
+            pass
+
+
+def test_a_channel_in_an_event_loop() -> None:
+    sent: list[dict[str, Any]] = [{}, {"call": 1, "text": "é" * 1000}, {"x": [1, None]}]
+
+    async def main() -> None:
+        found: list[Any] = []
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            connection, other = AsyncChannel(found.append), Channel(ours)
+            await connection.open(theirs)
+            for message in sent:
+                other.send(message)
+            while len(found) < len(sent):
+                await asyncio.sleep(0)
+            assert found == sent and not connection.over.done()
+            connection.send({"a": 1})
+            assert other.receive() == ({"a": 1}, b"")
+            ours.close()
+            await asyncio.wait_for(connection.over, 10)
+            connection.send({"a": 1})  # the other end is closed: dropped
+            connection.close()
+
+    asyncio.run(main())
+
+
+def test_posting_to_nobody_does_not_fail(pair: tuple[Channel, Channel]) -> None:
     left, right = pair
     right.close()
     for _ in range(50):
@@ -112,22 +184,12 @@ def test_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_rest_of_a_message_must_come(
-    pair: tuple[Line, Line], monkeypatch: pytest.MonkeyPatch
+    pair: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Line._read, "__defaults__", (0.1,))
+    monkeypatch.setattr(channel, "_STALLED", 0.1)
     left, right = pair
-    left.socket.sendall(b"fxf1")
+    left.socket.sendall(codec._MARK)
     with pytest.raises(EOFError, match="the rest of a message"):
-        right.receive()
-    left.close()
-    right.close()
-
-
-def test_nested_too_deeply(pair: tuple[Line, Line]) -> None:
-    left, right = pair
-    text = b"[" * 100_000
-    left.socket.sendall(struct.pack("!4sIQ", b"fxf1", len(text), 0) + text)
-    with pytest.raises(ValueError, match="nested too deeply"):
         right.receive()
     left.close()
     right.close()

@@ -13,6 +13,7 @@ from fxflow.distributed.messages import codec
 from fxflow.distributed.messages.codec import (
     KINDS,
     SMALL,
+    Incoming,
     Limits,
     Message,
     decode,
@@ -27,7 +28,7 @@ SHAPES = [(), (0,), (3, 5), (2, 0, 3), (1,), (1, 1, 1, 1, 1, 1, 1, 2)]
 def head(text: bytes = b"", **changed: Any) -> bytes:
     """A header that is right but for what is changed."""
     numbers = {
-        "mark": b"fxps",
+        "mark": codec._MARK,
         "version": codec.VERSION,
         "kind": 1,
         "worker": 0,
@@ -101,6 +102,31 @@ def test_small_arrays_travel_together() -> None:
     few = encode(message, chunk=1000)
     assert max(len(frame) for frame in few[1:]) <= 1000
     assert_same(decode(few), message)
+
+
+@pytest.mark.parametrize("size", [1, 3, 700, 1 << 20])
+def test_streams_come_in_pieces_of_any_size(size: int) -> None:
+    arrays = {"w": np.arange(300, dtype=np.int16), "e": np.ones((0, 2), np.int8)}
+    sent = [
+        Message("ping"),
+        Message("push", 1, 2, 3, {"text": "é" * 1000}, arrays),
+        Message("control", fields={"x": [1, None]}),
+    ]
+    data = b"".join(frame for message in sent for frame in encode(message))
+    incoming, found = Incoming(), []
+    for at in range(0, len(data), size):
+        found += incoming.feed(data[at : at + size])
+    for got, message in zip(found, sent, strict=True):
+        assert_same(got, message)
+    assert found[1].arrays["w"].ctypes.data % 64 == 0
+
+
+def test_streams_allocate_nothing_before_the_description_is_checked() -> None:
+    first, *_ = encode(Message("push", arrays={"w": np.ones(100, np.int8)}))
+    with pytest.raises(MessageError, match="at most 99 are allowed"):
+        list(Incoming(Limits(size=99)).feed(first))
+    with pytest.raises(MessageError, match="at most 8 are allowed"):
+        list(Incoming(Limits(text=8)).feed(head(length=9)))
 
 
 @given(st.data())
@@ -261,12 +287,31 @@ VALID = encode(
 
 
 def attempt(frames: list[Any]) -> None:
+    attempt_stream(b"".join(frames))
     try:
         message = decode(frames)
     except MessageError:
         return
     # What was taken can be said again, and is the same.
     assert_same(decode(encode(message)), message)
+
+
+def attempt_stream(data: bytes) -> None:
+    """A stream of any bytes gives messages or a `MessageError`, however it is cut."""
+    expected = heard(data, 1 << 20)
+    for size in (1, 50):
+        assert heard(data, size) == expected
+
+
+def heard(data: bytes, size: int) -> tuple[list[list[bytes]], str]:
+    """Returns the messages of a stream in pieces of a size, and why it ended."""
+    incoming, found, why = Incoming(), [], ""
+    try:
+        for at in range(0, len(data), size):
+            found += incoming.feed(data[at : at + size])
+    except MessageError as error:
+        why = error.reason
+    return [[bytes(frame) for frame in encode(message)] for message in found], why
 
 
 @given(st.lists(st.binary(max_size=80), max_size=4), st.booleans())

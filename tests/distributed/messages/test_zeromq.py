@@ -284,7 +284,7 @@ def test_malformed_messages(hubs: Callable[..., Hub]) -> None:
         good, body = codec.encode(Message("push", arrays={"w": np.ones(3)}))
         for frames in (
             [b""],
-            [b"fxps"],
+            [codec._MARK],
             [b"GET / HTTP/1.1"],
             [good],
             [good, bytes(body) + b"x"],

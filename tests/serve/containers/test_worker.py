@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fxflow.distributed.messages.channel import Channel
 from fxflow.errors import ServeError
-from fxflow.serve.containers.channel import Inbox, pack
 from fxflow.serve.containers.loading import load_model
 from fxflow.serve.containers.regions import Region
 from fxflow.serve.containers.replica import Source
@@ -62,12 +62,13 @@ def test_it_ends_with_the_server_whatever_the_model_does(streamed: bool) -> None
     try:
         with ours:
             with theirs:
-                ours.sendall(pack(source.order()))
-            assert "ready" in Inbox(ours).get()
+                channel = Channel(ours)
+                channel.send(source.order())
+            assert "ready" in channel.receive()[0]
             data = np.array(rows, np.float32).tobytes()
             region.view(len(data))[:] = data
             call["tensors"] = [["FP32", [1, len(rows)], 0, len(data)]]
-            ours.sendall(pack(call))
+            channel.send(call)
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(0.2)
         assert process.wait(30) == 0
