@@ -164,7 +164,7 @@ class _Remote:
     async def drain(self) -> None:
         self.ready = False  # the replicas end by themselves
 
-    def figures(self) -> dict[str, float]:
+    def stats(self) -> dict[str, float]:
         return {}  # Ray counts its replicas and their queues itself
 
     async def submit(

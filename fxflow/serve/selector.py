@@ -295,7 +295,7 @@ class Selector:
             "shared": self._sharing.up if self._sharing else None,
         }
 
-    def figures(self) -> dict[tuple[str, str], float]:
+    def stats(self) -> dict[tuple[str, str], float]:
         """Returns what it is doing, for metrics.
 
         Returns:

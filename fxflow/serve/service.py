@@ -320,7 +320,7 @@ class Service:
         """The versions that requests may name."""
         return (self.config.version,)
 
-    def figures(self) -> dict[str, float]:
+    def stats(self) -> dict[str, float]:
         """Returns what the service is doing, for metrics.
 
         Returns:

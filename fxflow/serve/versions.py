@@ -234,7 +234,7 @@ class Versions:
             "late": sum(late for _, late in rollout.seen),
         }
 
-    def figures(self) -> dict[tuple[str, str], float]:
+    def stats(self) -> dict[tuple[str, str], float]:
         """Returns how far the candidate is, for metrics.
 
         Returns:

@@ -6,8 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fxflow.serve.command import _parser, config_of
 
 from .checkout import DEPLOY, ROOT, check_program
@@ -96,7 +94,6 @@ def test_pods_are_as_many_as_queues_need() -> None:
     from fxflow.serve.metrics import Metrics
     from fxflow.serve.repository import Repository
 
-    pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
     scaler, deployment = of("HorizontalPodAutoscaler")["spec"], of("Deployment")
     assert scaler["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
     assert "replicas" not in deployment["spec"]  # else applying would undo scaling

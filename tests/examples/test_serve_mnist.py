@@ -15,7 +15,7 @@ import pytest
 from fxflow import random
 from tests.serve.browser import Browser
 
-for name in ("tqdm", "uvicorn", "starlette", "prometheus_client"):
+for name in ("tqdm", "uvicorn", "starlette"):
     pytest.importorskip(name, reason="pip install 'fxflow[examples,serve]'")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

@@ -10,7 +10,7 @@ import pytest
 
 from fxflow import random
 
-for name in ("tqdm", "uvicorn", "starlette", "prometheus_client"):
+for name in ("tqdm", "uvicorn", "starlette"):
     pytest.importorskip(name, reason="pip install 'fxflow[examples,serve]'")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WORDS = ["", "good", "bad", "film"]

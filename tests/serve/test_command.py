@@ -67,7 +67,7 @@ def test_mistakes(
 def test_certificates_that_are_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("uvicorn", "starlette", "prometheus_client"):
+    for name in ("uvicorn", "starlette"):
         pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     arguments = ["m:f", f"--tls-cert={cert}", f"--tls-key={key}"]
@@ -80,7 +80,7 @@ def test_certificates_that_are_none(
 
 @pytest.mark.parametrize("option", ["--port", "--grpc-port"])
 def test_a_port_that_is_taken(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("uvicorn", "starlette", "prometheus_client", "grpc"):
+    for name in ("uvicorn", "starlette", "grpc"):
         pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -98,7 +98,7 @@ def test_a_port_that_is_taken(option: str, capsys: pytest.CaptureFixture[str]) -
 def test_hosts_that_are_not_here(
     host: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("uvicorn", "starlette", "prometheus_client"):
+    for name in ("uvicorn", "starlette"):
         pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
     assert main([MODEL, "--port=0", f"--host={host}"]) == 1
     assert f"cannot listen at {host}:0: " in (said := capsys.readouterr().err)
@@ -161,7 +161,6 @@ def running(*arguments: str) -> Iterator[Running]:
 def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
     pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
-    pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
     pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
     source = tmp_path / "served_scaled.py"
     source.write_text(

@@ -161,7 +161,7 @@ def other_address() -> str:
 
 @pytest.mark.slow
 def test_a_server_with_keys_and_tls(tmp_path: Path) -> None:
-    for module in ("uvicorn", "starlette", "prometheus_client", "grpc"):
+    for module in ("uvicorn", "starlette", "grpc"):
         pytest.importorskip(module, reason="pip install 'fxflow[serve]'")
     key, cert = certificate(tmp_path)
     (tmp_path / "keys").write_text("alice 0123456789abcdef\n")

@@ -480,9 +480,9 @@ def test_memory_is_bounded() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         for k in range(100):
             await ask(selector, k, context=str(k))
-        figures = selector.figures()
-        assert figures["contexts", "known"] <= 5 and figures["contexts", "journal"] == 7
-        assert sum(v for (n, _), v in figures.items() if n == "weight") == 1.0
+        stats = selector.stats()
+        assert stats["contexts", "known"] <= 5 and stats["contexts", "journal"] == 7
+        assert sum(v for (n, _), v in stats.items() if n == "weight") == 1.0
 
     using(body, contexts=5, journal=7)
 

@@ -102,7 +102,7 @@ def test_requests_wait_for_a_process_that_is_started_again() -> None:
             assert service.refusal() is None
             answers = await asyncio.gather(*(ask(service, 10) for _ in range(3)))
             assert [answer.rows for answer in answers] == [3] * 3
-            assert service.figures()["starts"] == 1 + deaths
+            assert service.stats()["starts"] == 1 + deaths
         # What a start took does not count as slowness of the model.
         with pytest.raises(ServeError, match="signal 9"):
             await ask(service, 2)
@@ -124,7 +124,7 @@ def test_deadlines() -> None:
             assert caught.value.status == status
         assert loop.time() - begun < 0.8
         # The process is killed for it, and the next one serves.
-        while service.figures()["starts"] < 2 or not service.ready:
+        while service.stats()["starts"] < 2 or not service.ready:
             await asyncio.sleep(0.01)
         await ask(service, 10)
 
@@ -162,7 +162,7 @@ def test_a_model_slower_than_its_objective_is_batched_all_the_same() -> None:
             await asyncio.gather(
                 *(ask(service, 5) for _ in range(8)), return_exceptions=True
             )
-        assert service.figures()["batch_limit"] >= 4
+        assert service.stats()["batch_limit"] >= 4
         assert max(meter.batches) >= 3
 
     using(body, slo=0.04, deadline=0.6)
@@ -186,7 +186,7 @@ def test_draining_answers_what_there_is() -> None:
 
 def test_a_replica_dies_the_other_serves() -> None:
     async def body(service: Service, meter: Counting) -> None:
-        while service.figures()["replicas_ready"] < 2:
+        while service.stats()["replicas_ready"] < 2:
             await asyncio.sleep(0.01)
         os.kill(service.pids()[0], signal.SIGKILL)
         answers = await asyncio.gather(
@@ -210,8 +210,8 @@ def test_known_answers() -> None:
             await ask(service, 1)
         with pytest.raises(ServeError):  # an error is no answer
             await ask(service, 1)
-        figures = service.figures()
-        assert (figures["cache_hits"], figures["cache_misses"]) == (1, 4)
+        stats = service.stats()
+        assert (stats["cache_hits"], stats["cache_misses"]) == (1, 4)
 
     using(body, cache=100_000)
 
@@ -267,19 +267,19 @@ def test_streams() -> None:
         waits = asyncio.create_task(first_of(counting(service, 1)))
         await asyncio.sleep(0)  # now it has asked
         await asyncio.sleep(0.05)
-        assert not waits.done() and service.figures()["streams"] == 2
+        assert not waits.done() and service.stats()["streams"] == 2
         await endless[0].aclose()
         answer = await waits
         assert answer.queued > 0.04
         assert answer.outputs["closed"][0] == before + 1  # the generator knows it
         # So it does if who waits for a result is cancelled.
         task = asyncio.create_task(anext(counting(service, 1, 0, 30.0)))  # type: ignore[arg-type]
-        while service.figures()["streams"] < 2:
+        while service.stats()["streams"] < 2:
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while service.figures()["streams"] > 1:
+        while service.stats()["streams"] > 1:
             await asyncio.sleep(0.01)
         await endless[1].aclose()
 
@@ -291,7 +291,7 @@ def test_streams() -> None:
         with pytest.raises(ServeError, match=r"took more than 0\.2 s"):
             await numbers(counting(service, 1_000_000))
         service.config = replace(service.config, duration=60.0)
-        assert service.figures()["starts"] == 1
+        assert service.stats()["starts"] == 1
 
         # A crash costs the open streams, and words tell it.
         found: list[float] = []
@@ -323,7 +323,7 @@ def test_a_generator_that_does_not_stop_is_killed() -> None:
             await numbers(counting(service, 1, 0, 30.0, timeout=0.2))
         with pytest.raises(ServeError, match="did not end a stream within 1 s"):
             await numbers(other)
-        while service.figures()["starts"] < 2 or not service.ready:
+        while service.stats()["starts"] < 2 or not service.ready:
             await asyncio.sleep(0.01)
         assert await numbers(counting(service, 2)) == [10, 11]
 

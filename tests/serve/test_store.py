@@ -158,9 +158,9 @@ def test_redis_that_is_away_or_slow_costs_no_request() -> None:
             # What was learned meanwhile is known elsewhere.
             await ask(other, context="gone 3")
             assert other.describe("gone 3")["models"]["b"]["losses"] == 1
-            figures = one.figures()
-            assert figures["store", "up"] == 1 and figures["store", "failures"] >= 2
-            assert figures["store", "dropped"] == 0
+            stats = one.stats()
+            assert stats["store", "up"] == 1 and stats["store", "failures"] >= 2
+            assert stats["store", "dropped"] == 0
 
         async def back(one: Selector) -> None:
             assert one._sharing is not None

@@ -302,7 +302,7 @@ def test_versions_by_name() -> None:
         with pytest.raises(ServeError, match="there is '1', '2'") as caught:
             versions.pinned("3")
         assert caught.value.status == 404
-        assert versions.figures() == {("share", "new"): 0.5, ("rolled_back", "new"): 0}
+        assert versions.stats() == {("share", "new"): 0.5, ("rolled_back", "new"): 0}
         new.signature = signature("f32[batch]")
         with pytest.raises(ServeError, match="'old' and 'new' differ in outputs"):
             versions.check()

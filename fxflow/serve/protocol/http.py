@@ -622,7 +622,7 @@ class _Others(_Bodies):
 
     async def status(self, request: Exchange) -> Reply:
         return _json(
-            status.figures(self._repository, self._front.metrics, __version__),
+            status.stats(self._repository, self._front.metrics, __version__),
             headers={"Cache-Control": "no-store"},
         )
 

@@ -26,7 +26,7 @@ HEADERS = {
 _WEIGHTS = ("weight", "share")
 
 
-def figures(repository: Repository, metrics: Metrics, version: str) -> dict[str, Any]:
+def stats(repository: Repository, metrics: Metrics, version: str) -> dict[str, Any]:
     """Returns what the page shows.
 
     Args:
@@ -35,7 +35,7 @@ def figures(repository: Repository, metrics: Metrics, version: str) -> dict[str,
       version: of the server.
 
     Returns:
-      Values that JSON has: of each model its state, configuration, figures, and the
+      Values that JSON has: of each model its state, configuration, stats, and the
       histograms of `Metrics.histograms`.
     """
     counted = metrics.histograms()
@@ -44,7 +44,7 @@ def figures(repository: Repository, metrics: Metrics, version: str) -> dict[str,
     for entry in repository.index():
         name = entry["name"]
         if name in repository.groups:
-            told = repository.groups[name].figures()
+            told = repository.groups[name].stats()
             weights = {m: w for (kind, m), w in told.items() if kind in _WEIGHTS}
             more = counted.get(name, {"statuses": {}})
             models.append({**entry, "weights": weights, **more})
@@ -59,7 +59,7 @@ def figures(repository: Repository, metrics: Metrics, version: str) -> dict[str,
                 "max_batch": config.source.max_batch,
                 "replicas": config.replicas,
                 "cache": config.cache,
-                "figures": service.figures() if service else {},
+                "stats": service.stats() if service else {},
                 **counted.get(name, {"statuses": {}}),
             }
         )

@@ -128,7 +128,7 @@ def _duration(count: float, seconds: float = 0.0) -> dict[str, int]:
 
 def _statistics(tally: Tally, service: Any) -> dict[str, Any]:
     nothing = _duration(0)
-    figures = service.figures() if isinstance(service, Service) else {}
+    stats = service.stats() if isinstance(service, Service) else {}
     return {
         "last_inference": round(tally.last * 1e3),
         "inference_count": tally.rows,
@@ -140,8 +140,8 @@ def _statistics(tally: Tally, service: Any) -> dict[str, Any]:
             "compute_input": nothing,
             "compute_infer": _duration(tally.requests, tally.computed),
             "compute_output": nothing,
-            "cache_hit": _duration(figures.get("cache_hits", 0)),
-            "cache_miss": _duration(figures.get("cache_misses", 0)),
+            "cache_hit": _duration(stats.get("cache_hits", 0)),
+            "cache_miss": _duration(stats.get("cache_misses", 0)),
         },
         "batch_stats": [
             {

@@ -45,7 +45,7 @@ def test_replicas_run_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> No
         service = Service(config)
         await service.start()
         try:
-            while service.figures()["replicas_ready"] < 3:
+            while service.stats()["replicas_ready"] < 3:
                 await asyncio.sleep(0.01)
             found = [os.sched_getaffinity(pid) for pid in service.pids()]
             # The third is where the first is.

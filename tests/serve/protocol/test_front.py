@@ -15,8 +15,6 @@ from fxflow.serve.protocol.front import Front, Report, key_checker, retry_after
 from fxflow.serve.repository import Repository
 from fxflow.serve.service import ModelConfig
 
-pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
-
 KEY = "0123456789abcdef"
 
 

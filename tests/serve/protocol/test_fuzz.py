@@ -19,7 +19,7 @@ from fxflow.serve.protocol.messages import SERVICE, classes
 from tests.serve.protocol.fuzzing import grpc_message, http_request
 from tests.serve.test_command import Running, running
 
-for _module in ("uvicorn", "starlette", "prometheus_client"):
+for _module in ("uvicorn", "starlette"):
     pytest.importorskip(_module, reason="pip install 'fxflow[serve]'")
 grpc = pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
 

@@ -35,7 +35,6 @@ from ..browser import Browser
 from ..clients import triton
 
 pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
-pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
 
 KEY = "0123456789abcdef"
@@ -443,7 +442,7 @@ def test_pages_and_metrics(serving: Serving) -> None:
     paths = ask(serving, "GET", "/openapi.json").json["paths"]
     assert "/predict/linear" in paths
     text = ask(serving, "GET", "/metrics").body.decode()
-    assert 'fxflow_serve_replicas_ready{model="linear"} 1.0' in text
+    assert 'fxflow_serve_replicas_ready{model="linear"} 1' in text
     ask(serving, "GET", "/v2/models/invented")
     assert "invented" not in ask(serving, "GET", "/metrics").body.decode()
 
@@ -455,7 +454,7 @@ def test_the_status_page(serving: Serving) -> None:
     ask(serving, "POST", "/predict/linear", [[1, 2, 3]])
     found = {m["name"]: m for m in ask(serving, "GET", "/status.json").json["models"]}
     linear = found["linear"]
-    assert linear["state"] == "READY" and linear["figures"]["replicas_ready"] == 1
+    assert linear["state"] == "READY" and linear["stats"]["replicas_ready"] == 1
     assert sum(linear["statuses"].values()) == sum(n for _, n in linear["seconds"])
     # The page is for all; the numbers are for those with a key.
     assert ask(serving, "GET", "/status", door="keyed").status == 200

@@ -23,7 +23,6 @@ from fxflow.serve.service import ModelConfig
 
 from ..clients import triton
 
-pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
 pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")
 grpc = pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from fxflow.serve.containers.replica import Source
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol import status
 from fxflow.serve.repository import Repository
 from fxflow.serve.service import ModelConfig
 
-pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
 
-
-def test_figures() -> None:
+def test_stats_of_the_status_page() -> None:
     config = ModelConfig("m", Source("a:b", max_batch=8), slo=0.02)
     metrics = Metrics()
     for seconds in (0.003, 0.0035, 0.04, 60):
         metrics.request("m", 200, seconds)
     metrics.request("m", 503, 0.001)
     metrics.batch("m", 8, 0.002, 2, 0.001)
-    found = status.figures(Repository([config]), metrics, "1.2")
+    found = status.stats(Repository([config]), metrics, "1.2")
     (model,) = found["models"]
     assert (found["version"], model["name"], model["state"]) == (
         "1.2",
@@ -33,7 +29,7 @@ def test_figures() -> None:
     counts = {bound: count for bound, count in model["seconds"] if count}
     assert counts == {0.001: 1, 0.005: 2, 0.05: 1, None: 1}
     assert {b: c for b, c in model["rows"] if c} == {8: 1}
-    assert (model["slo"], model["max_batch"], model["figures"]) == (0.02, 8, {})
+    assert (model["slo"], model["max_batch"], model["stats"]) == (0.02, 8, {})
 
 
 def test_the_page_loads_nothing_from_elsewhere() -> None:

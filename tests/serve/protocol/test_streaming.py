@@ -42,7 +42,6 @@ from ..test_command import running
 from .test_http import SPANS, TRACER
 
 pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
-pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
 pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")
 grpc = pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")

@@ -24,7 +24,6 @@ from fxflow.serve.service import ModelConfig
 from ..clients import triton
 
 pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
-pytest.importorskip("prometheus_client", reason="pip install 'fxflow[serve]'")
 pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
 
