@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever the process is killed."""
+"""Atomic writes: a file is complete or absent, whenever the process is killed."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import itertools
 import os
 import re
 
-#: What a file is called while it is written, which killed processes leave behind.
+#: The name of a file while it is written; killed processes leave such files.
 TEMPORARY = re.compile(r"write-\d+-\d+-[0-9a-f]{8}\.tmp")
 _numbers = itertools.count()
 
 
 def write(
     path: str | os.PathLike[str],
-    *parts: bytes,
+    *parts: bytes | memoryview,
     mode: int = 0o666,
     durable: bool = False,
 ) -> None:
-    """Writes a file, in place of what was there.
+    """Writes a file atomically, in place of an existing one.
 
     Args:
       path: of the file.
       parts: its bytes, one after another.
-      mode: who may do what with it, less the process's mask.
-      durable: whether it survives a power cut once this returns.
+      mode: the permissions, less the process's umask.
+      durable: whether the file survives a power cut once this returns.
 
     Raises:
-      OSError: the file system refuses; what was there is there still.
+      OSError: the file system refuses; an existing file is unchanged.
     """
     folder = os.path.dirname(os.path.abspath(path))
     name = f"write-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}.tmp"
@@ -45,14 +45,14 @@ def write(
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         if isinstance(error, OSError) and error.filename is None:
-            error.filename = os.fspath(path)  # write and fsync do not say it
+            error.filename = os.fspath(path)  # write and fsync do not name it
         raise
     if durable:
         sync(folder)
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Makes what is in a file, or the names in a folder, survive a power cut."""
+    """Makes the content of a file, or the names in a folder, survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

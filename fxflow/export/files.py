@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow._version import __version__
-from fxflow.core import tree
+from fxflow.core import safetensors, tree
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.arrays.convert import as_array
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, ExportError
-from fxflow.export import records, tensors
+from fxflow.export import records
 from fxflow.export.compiled import Ready, ready
 from fxflow.export.compiled import compiled as compile_program
 from fxflow.export.exported import FILE_MARK, Exported, deserialize
@@ -157,7 +157,7 @@ def save(
     if exported.in_names:
         described["in_names"] = list(exported.in_names)
     if params is not None:
-        parts = list[Buffer](tensors.encode(_named_arrays(exported, params)))
+        parts = list[Buffer](safetensors.encode(_named_arrays(exported, params)))
         if beside is None:
             contents.append(("params", parts))
         else:
@@ -224,7 +224,7 @@ def _laid_out(
 
 
 def _aligned(at: int) -> int:
-    return -(-at // tensors.ALIGNMENT) * tensors.ALIGNMENT
+    return -(-at // safetensors.ALIGNMENT) * safetensors.ALIGNMENT
 
 
 # -- loading ---------------------------------------------------------------------------
@@ -279,7 +279,13 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
         found = data[part.start : part.start + part.size]
     elif "beside" in described:
         found = _beside(described["beside"], path, verify)
-    params = None if found is None else _params(exported, tensors.decode(found))
+    params = None
+    if found is not None:
+        try:
+            arrays = safetensors.decode(found)
+        except ValueError as error:
+            raise ExportError(f"{path}: parameters: {error}") from None
+        params = _params(exported, arrays)
     machine = None
     if compiled and "compiled" in parts:
         part = parts["compiled"]
@@ -316,7 +322,7 @@ def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _P
         for part in parts:
             start, size = int(part.start), int(part.size)
             # In order, without overlap, and nothing but zeros between them.
-            if start < end or size < 0 or start - end >= tensors.ALIGNMENT:
+            if start < end or size < 0 or start - end >= safetensors.ALIGNMENT:
                 raise ValueError(f"{part.name} is in the wrong place")
             if any(data[end:start]) or start + size > len(data):
                 raise ValueError(f"{part.name} is cut off or not where it was")

@@ -51,7 +51,7 @@ def test_parameters_beside_it(exported, tmp_path):
     path, other = tmp_path / "model.fx", tmp_path / "model.safetensors"
     export.save(path, exported, params=PARAMS, beside=other.name)
     np.testing.assert_allclose(export.load(path).call(X), predict(PARAMS, X), rtol=1e-5)
-    package = pytest.importorskip("safetensors.numpy", reason="fxflow[checkpoint]")
+    package = pytest.importorskip("safetensors.numpy", reason="pip install safetensors")
     assert sorted(package.load_file(other)) == ["b", "layers.0.w", "layers.1.w"]
     whole = other.read_bytes()
     other.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
@@ -172,7 +172,7 @@ def test_descriptions_that_make_no_sense(exported, tmp_path):
     path.write_bytes(laid_out({"beside": 3}, program))
     with pytest.raises(ExportError, match="names no file"):
         export.load(path)
-    other = files.tensors.encode({"w": np.ones(2)})
+    other = files.safetensors.encode({"w": np.ones(2)})
     path.write_bytes(laid_out({}, program, ("params", other)))
     with pytest.raises(ExportError, match="not those of the program"):
         export.load(path)

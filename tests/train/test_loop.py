@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -24,11 +23,6 @@ from fxflow.train import data, loop
 from fxflow.train.checkpoint import Checkpointer
 from fxflow.train.loop import Progress
 from tests.processes import in_two_processes
-
-needs_safetensors = pytest.mark.skipif(
-    importlib.util.find_spec("safetensors") is None,
-    reason="pip install 'fxflow[checkpoint]'",
-)
 
 State = dict[str, Any]
 
@@ -203,7 +197,6 @@ def test_skip_keeps_the_state() -> None:
     assert float(outcome.state) == 12
 
 
-@needs_safetensors
 def test_roll_back(tmp_path: Path) -> None:
     batches = [np.float32(n) for n in (1, 2, np.nan, 4, 8)]
 
@@ -264,7 +257,6 @@ def test_skip_a_state_that_is_not_finite() -> None:
     assert best.tolist() == [np.inf, 1]
 
 
-@needs_safetensors
 def test_roll_back_from_a_state_that_is_not_finite(tmp_path: Path) -> None:
     saved = []
 
@@ -327,7 +319,6 @@ def test_leaves_on_devices_that_no_program_has_together() -> None:
 # -- resumed ---------------------------------------------------------------------------
 
 
-@needs_safetensors
 @pytest.mark.parametrize("cut", [1, 4, 5, 13, 14, 15, 27])
 def test_a_run_in_two_parts(tmp_path: Path, cut: int) -> None:
     whole = loop.run(step, first_state(), batches(), epochs=2)
@@ -364,7 +355,6 @@ def test_a_run_in_two_parts(tmp_path: Path, cut: int) -> None:
     assert bits(outcome.state) == bits(whole.state) and outcome.step == 28
 
 
-@needs_safetensors
 def test_hooks_remember(tmp_path: Path) -> None:
     values = [3.0, 2.0, 2.5, 2.6, 1.0]
 
@@ -418,7 +408,6 @@ def counted(folder: Path, steps: int, *hooks: Any) -> list[int]:
     return [hook.count for hook in hooks if isinstance(hook, Counting)]
 
 
-@needs_safetensors
 def test_other_hooks_when_resumed(tmp_path: Path) -> None:
     show = lambda progress: None
     assert counted(tmp_path, 2, Counting("a"), Counting("b")) == [2, 2]
@@ -438,7 +427,6 @@ def test_other_hooks_when_resumed(tmp_path: Path) -> None:
     ]
 
 
-@needs_safetensors
 def test_hooks_of_older_checkpoints(tmp_path: Path) -> None:
     said = {"epoch": 0, "hooks": [None, 5, None, 6]}
     said["positions"] = [json.dumps({"read": 1, "inner": None})]
@@ -454,7 +442,6 @@ def test_an_outcome_is_a_tuple() -> None:
     assert (state, steps, reason) == (3, 2, "finished")
 
 
-@needs_safetensors
 def test_a_hook_saves_what_is_best(tmp_path: Path) -> None:
     def evaluate(progress: Progress[Any]) -> None:
         progress.save({"accuracy": [0.1, 0.9, 0.5, 0.4][progress.step - 1]})
@@ -473,7 +460,6 @@ def test_a_hook_saves_what_is_best(tmp_path: Path) -> None:
 # -- signals ---------------------------------------------------------------------------
 
 
-@needs_safetensors
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_ends(tmp_path: Path, number: int) -> None:
     before = signal.getsignal(number)
@@ -563,7 +549,6 @@ def killed(folder: Path, rng: np.random.Generator) -> str:
     raise AssertionError("it never ended")
 
 
-@needs_safetensors
 @pytest.mark.slow
 def test_killed_at_random_steps(tmp_path: Path) -> None:
     whole = loop.run(step, first_state(), batches(), epochs=3)

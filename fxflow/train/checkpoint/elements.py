@@ -8,8 +8,6 @@ a checkpoint can be restored onto other devices.
 from __future__ import annotations
 
 import abc
-import json
-import math
 import secrets
 import threading
 from collections.abc import Sequence
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.core import safetensors
 from fxflow.core.arrays import Array, dtypes
 from fxflow.devices import files
 from fxflow.devices.shardings import NamedSharding
@@ -41,10 +40,11 @@ Index = tuple[slice, ...]
 #: Parts of one array: where, and their elements.
 Parts = list[tuple[Index, NDArray]]
 
-#: What safetensors calls as NumPy does; the others are written as bytes.
-_SAFETENSORS = {
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64", "complex64",
+#: What zarr calls as NumPy does; the others are written as bytes.
+_ZARR = {
+    "bool", "int4", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32",
+    "float64", "complex64", "complex128",
 }  # fmt: skip
 
 
@@ -181,11 +181,6 @@ def write_safetensors(
     Returns:
       The file's name, and the checksum of each array.
     """
-    tensors: dict[str, NDArray] = {}
-    for entry, array in zip(entries, arrays, strict=True):
-        if array is not None:
-            named = str(array.dtype) in _SAFETENSORS
-            tensors[entry.name] = array if named else _as_bytes(array)
     checksums: list[int | None] = []
 
     def check() -> None:
@@ -193,23 +188,20 @@ def write_safetensors(
             whole = None if array is None else crc32(_as_bytes(array).data)
             checksums.append(whole)
 
-    # zlib and the system's write both let other threads run.
+    # zlib and the system's write both release the GIL.
     thread = threading.Thread(target=check)
     thread.start()
-    folder.path.mkdir(parents=True, exist_ok=True)
-    name = f"arrays-{secrets.token_hex(4)}.safetensors"
     try:
-        _safetensors().numpy.save_file(tensors, folder.path / name)
-        files.sync(folder.path / name)
-    except BaseException as error:
-        (folder.path / name).unlink(missing_ok=True)
-        # It wraps the system's errors.
-        if isinstance(error, _safetensors().SafetensorError):
-            raise OSError(f"{folder}/{name}: {error}") from error
-        raise
+        folder.path.mkdir(parents=True, exist_ok=True)
+        name = f"arrays-{secrets.token_hex(4)}.safetensors"
+        named = {
+            entry.name: array
+            for entry, array in zip(entries, arrays, strict=True)
+            if array is not None
+        }
+        files.write(folder.path / name, *safetensors.encode(named), durable=True)
     finally:
         thread.join()
-    files.sync(folder.path)
     return name, checksums
 
 
@@ -219,87 +211,59 @@ def _as_bytes(array: NDArray) -> NDArray:
     return flat.reshape(*array.shape, 1).view(np.uint8)
 
 
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError:
-        raise ImportError(
-            "checkpoints need safetensors: pip install 'fxflow[checkpoint]'"
-        ) from None
-    return safetensors
-
-
 class _Safetensors(Reader):
     def __init__(self, folder: Local, name: str) -> None:
         self._where = folder.path / name
-        self._file: Any = None
-        self._mapped: tuple[dict[str, Any], NDArray] | None = None
-        # One array is checked while the next one is read: zlib lets go of the GIL.
+        self._arrays: dict[str, NDArray] | None = None
+        # One array is checked while the next is read: zlib releases the GIL.
         self._pool = ThreadPoolExecutor(1, "fxflow checkpoint")
         self._checks: dict[int, tuple[Entry, Future[int]]] = {}
 
-    def _open(self) -> Any:
-        if self._file is None:
+    def _in_file(self, entry: Entry) -> NDArray:
+        """Returns the array of an entry as a view of the file."""
+        if self._arrays is None:
             try:
-                opened = _safetensors().safe_open(self._where, framework="numpy")
-                self._file = opened.__enter__()
+                self._arrays = safetensors.decode(np.memmap(self._where, mode="r"))
             except FileNotFoundError:
                 raise DamagedCheckpointError(
                     f"{self._where}: there is no such file"
                 ) from None
-            except _safetensors().SafetensorError as error:
+            except ValueError as error:
                 raise DamagedCheckpointError(
                     f"{self._where} is damaged: {error}"
                 ) from None
-        return self._file
+        if entry.name not in self._arrays:
+            raise DamagedCheckpointError(f"{self._where}: {entry.name} is not there")
+        array = self._arrays[entry.name]
+        if array.dtype != entry.stored and array.shape[-1:] == (entry.stored.itemsize,):
+            # Older checkpoints have dtypes that safetensors lacks as plain bytes.
+            array = array.view(entry.stored)[..., 0]
+        if array.dtype != entry.stored or array.shape != entry.shape:
+            raise DamagedCheckpointError(
+                f"{self._where}: {entry.name} is damaged: its shape is {array.shape}, "
+                f"not {entry.shape}"
+            )
+        return array
 
     def read(self, number: int, entry: Entry, index: Index) -> NDArray:
-        file, dtype = self._open(), entry.stored
-        expected = entry.shape if entry.dtype in _SAFETENSORS else None
-        try:
-            if number in self._checks and index:
-                stored = file.get_slice(entry.name)[index]
-            else:
-                stored = file.get_tensor(entry.name)
-                if expected is not None and stored.shape != expected:
-                    raise self._misfit(entry, stored.shape)
+        stored = self._in_file(entry)
+        if index:
+            part = np.array(stored[index])
+            if number not in self._checks:
                 self._check(number, entry, stored)
-                whole = stored if expected is not None else stored.view(dtype)[..., 0]
-                part: NDArray = whole[index]
-                return part
-        except _safetensors().SafetensorError as error:
-            raise DamagedCheckpointError(
-                f"{self._where}: {entry.name} is not there or damaged: {error}"
-            ) from None
-        found: NDArray = stored
-        return found if expected is not None else found.view(dtype)[..., 0]
+        else:
+            part = np.array(stored)
+            self._check(number, entry, part)
+        return part
 
     def mapped(self, number: int, entry: Entry) -> NDArray:
-        self._open()  # which checks the header
-        if self._mapped is None:
-            file = np.memmap(self._where, np.uint8, "r")
-            begin = 8 + int.from_bytes(file[:8].tobytes(), "little")
-            self._mapped = json.loads(file[8:begin].tobytes()), file[begin:]
-        header, data = self._mapped
-        if entry.name not in header:
-            raise DamagedCheckpointError(f"{self._where}: {entry.name} is not there")
-        first, last = header[entry.name]["data_offsets"]
-        dtype = entry.stored
-        if last - first != dtype.itemsize * math.prod(entry.shape):
-            raise self._misfit(entry, tuple(header[entry.name]["shape"]))
-        found: NDArray = data[first:last].view(dtype).reshape(entry.shape)
+        found = self._in_file(entry)
         self._check(number, entry, found)
         return found
 
     def _check(self, number: int, entry: Entry, stored: NDArray) -> None:
         check = self._pool.submit(crc32, _as_bytes(stored).data)
         self._checks[number] = entry, check
-
-    def _misfit(self, entry: Entry, shape: tuple[int, ...]) -> DamagedCheckpointError:
-        return DamagedCheckpointError(
-            f"{self._where}: {entry.name} is damaged: its shape is {shape}, not "
-            f"{entry.shape}"
-        )
 
     def finish(self) -> None:
         for entry, check in self._checks.values():
@@ -311,9 +275,6 @@ class _Safetensors(Reader):
 
     def close(self) -> None:
         self._pool.shutdown()
-        if self._file is not None:
-            self._file.__exit__(None, None, None)
-            self._file = None
 
 
 # -- arrays of several processes -------------------------------------------------------
@@ -331,8 +292,7 @@ def _zarr(storage: Storage, files: str, number: int, entry: Entry) -> dict[str, 
 
 def _stored(dtype: Any) -> tuple[str, bool]:
     """Returns what zarr calls a dtype, and whether it is written as bytes."""
-    known = _SAFETENSORS | {"complex128", "int4", "float8_e4m3fn", "float8_e5m2"}
-    return (str(dtype), False) if str(dtype) in known else ("uint8", True)
+    return (str(dtype), False) if str(dtype) in _ZARR else ("uint8", True)
 
 
 def write_zarr(

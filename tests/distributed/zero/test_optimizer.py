@@ -200,7 +200,6 @@ def test_64_bits_stay_when_the_state_moves() -> None:
 
 def test_state_is_saved_and_restored(tmp_path: Path) -> None:
     """A run is stopped and goes on to the same bits; then on other devices."""
-    pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
     sharded = sharded_optimizer(loss, optim.adam(1e-2), mesh=mesh(4), exchange="int8")
     through = loop.run(sharded.step, sharded.init(PARAMS), [BATCH] * 4).state
     with Checkpointer(tmp_path / "run", every=2) as checkpoints:

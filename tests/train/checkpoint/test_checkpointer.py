@@ -20,8 +20,6 @@ from fxflow.errors import ArgumentError, CheckpointError
 from fxflow.train.checkpoint import Checkpointer, saving
 from fxflow.train.checkpoint.storage import storage_of
 
-pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
-
 
 def at(step: int) -> dict[str, Any]:
     return {"w": np.full(4, step, np.int32), "step": step}

@@ -24,7 +24,8 @@ pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
 def test_big_endian_elements_of_older_checkpoints(tmp_path: Path) -> None:
     host = np.array([1, 2**20], ">i4")
     entries = [Entry("state", ">i4", (2,))]
-    name, (checksum,) = write_safetensors(Local(tmp_path), entries, [host])
+    in_bytes = host.view(np.uint8).reshape(2, 4)
+    name, (checksum,) = write_safetensors(Local(tmp_path), entries, [in_bytes])
     entry = dataclasses.replace(entries[0], checksum=checksum)
     said = Description(name, 0, (entry,)).encode()
     (tmp_path / "tree.json").write_bytes(said)

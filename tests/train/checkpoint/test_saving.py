@@ -27,8 +27,6 @@ from fxflow.train import checkpoint
 from fxflow.train.checkpoint.storage import Local
 from tests.train.checkpoint.states import assert_same, plain, state
 
-pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
-
 
 def places(tmp_path: Path) -> list[Any]:
     """A folder, and a store of TensorStore's: the two ways arrays are written."""
@@ -362,11 +360,10 @@ def test_other_versions_and_other_files(tmp_path: Path) -> None:
 
 
 def test_other_programs_read_the_file(tmp_path: Path) -> None:
-    from safetensors.numpy import load_file
-
+    package = pytest.importorskip("safetensors.numpy", reason="pip install safetensors")
     checkpoint.save(tmp_path, {"layers": [{"w": fnp.ones((2, 3))}]})
     (path,) = tmp_path.glob("*.safetensors")
-    assert load_file(path)["layers/0/w"].shape == (2, 3)
+    assert package.load_file(path)["layers/0/w"].shape == (2, 3)
     assert tree.leaves(json.loads((tmp_path / "tree.json").read_text())["leaves"])
 
 

@@ -1,9 +1,9 @@
-"""Arrays in the safetensors format: written whole, read where they lie in the file.
+"""Arrays in the safetensors format: written whole, read as views of the file.
 
-The format is a length, a JSON text that gives for each name a dtype, a shape and a
-place, and the elements. Written and read here without the package of that name, which
-copies what it reads; its files and these are the same. A dtype that the format does not
-have is written as bytes, with its name among the metadata.
+The format is a length, a JSON text that gives for each name a dtype, a shape and an
+offset, and the elements. The package of that name copies what it reads and is not
+needed; its files and these are the same. An array of a dtype that the format does not
+have is written as bytes, with the name of the dtype in the metadata.
 
 Source: the format's README.
 """
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.errors import ExportError
 
 NDArray = np.ndarray[Any, Any]
 
@@ -42,13 +41,15 @@ _NAMES = {
     "float8_e5m2": "F8_E5M2",
 }
 _DTYPES = {short: name for name, short in _NAMES.items()}
+# By their names, whatever `config.explicit_x64_dtypes` says.
+_KNOWN = {dtype.name: dtype for dtype in dtypes.ALL}
 _METADATA = "__metadata__"
-#: Of each array: what the runtime wants to use memory as it is.
+#: Of each array, so that the runtime can use its memory without a copy.
 ALIGNMENT = 64
 
 
 def encode(arrays: Mapping[str, NDArray]) -> list[bytes | memoryview]:
-    """Returns a file of arrays, in parts to be written one after another.
+    """Returns the parts of a file of arrays, to be written one after another.
 
     Args:
       arrays: by name.
@@ -57,8 +58,8 @@ def encode(arrays: Mapping[str, NDArray]) -> list[bytes | memoryview]:
     other: dict[str, str] = {}
     parts: list[bytes | memoryview] = []
     at = 0
-    # The format allows no gaps: what is largest comes first, so that sizes that are
-    # multiples of the alignment keep it for all after them.
+    # The format allows no gaps: arrays whose sizes are multiples of the alignment come
+    # first, so that they are aligned.
     order = sorted(arrays, key=lambda name: (arrays[name].nbytes % ALIGNMENT > 0, name))
     for name in order:
         array = np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape)
@@ -83,47 +84,48 @@ def encode(arrays: Mapping[str, NDArray]) -> list[bytes | memoryview]:
     return [struct.pack("<Q", len(text)) + text, *parts]
 
 
-def decode(data: memoryview) -> dict[str, NDArray]:
+def decode(data: Any) -> dict[str, NDArray]:
     """Returns the arrays of a file by name; they are views of its bytes.
 
     Args:
-      data: the file.
+      data: the file: an object with the buffer protocol, or `numpy.memmap` of bytes, of
+        which the arrays are then, too.
 
     Raises:
-      ExportError: it is none, or damaged.
+      ValueError: it is not such a file, or damaged.
     """
-    if len(data) < 8:
-        raise ExportError("the parameters are cut off")
-    (length,) = struct.unpack("<Q", data[:8])
-    if length > len(data) - 8:
-        raise ExportError("the parameters are cut off")
+    file = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    length = int.from_bytes(file[:8].tobytes(), "little")
+    if len(file) < 8 or length > len(file) - 8:
+        raise ValueError("the arrays are cut off")
     try:
-        header = json.loads(bytes(data[8 : 8 + length]))
+        header = json.loads(file[8 : 8 + length].tobytes())
         other = header.pop(_METADATA, {})
-        body = data[8 + length :]
+        body = file[8 + length :]
         return {
             name: _array(name, entry, body, other) for name, entry in header.items()
         }
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        if isinstance(error, ExportError):
-            raise
-        raise ExportError(f"the parameters are damaged: {error}") from None
+    except (
+        json.JSONDecodeError,
+        UnicodeDecodeError,
+        *(TypeError, KeyError, AttributeError, RecursionError),
+    ) as error:
+        raise ValueError(f"the header is damaged: {error}") from None
 
 
-def _array(name: str, entry: Any, body: memoryview, other: Any) -> NDArray:
+def _array(name: str, entry: Any, body: NDArray, other: Any) -> NDArray:
     begin, end = entry["data_offsets"]
     shape = entry["shape"]
     kind = other.get(name) or _DTYPES.get(entry["dtype"])
-    if kind is None:
-        raise ExportError(
-            f"the parameter {name!r} is of the unknown {entry['dtype']!r}"
-        )
-    dtype = dtypes.dtype(kind)
+    dtype = _KNOWN.get(str(kind))
+    if dtype is None:
+        raise ValueError(f"array {name!r} is of the unknown {entry['dtype']!r}")
     numbers = (*shape, begin, end)
     if not all(type(n) is int and n >= 0 for n in numbers) or end > len(body):
-        raise ExportError(f"the parameter {name!r} does not lie in the file")
+        raise ValueError(f"array {name!r} does not lie in the file")
     if name in other:
         shape = shape[:-1]
     if math.prod(shape) * dtype.itemsize != end - begin:
-        raise ExportError(f"the parameter {name!r} has not the size of its shape")
-    return np.frombuffer(body[begin:end], dtype).reshape(shape)
+        raise ValueError(f"array {name!r} does not have the size of its shape")
+    found: NDArray = body[begin:end].view(dtype)
+    return found.reshape(shape)
