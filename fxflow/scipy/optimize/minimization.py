@@ -142,7 +142,8 @@ def minimize(
     searches = given.get("line_search_maxiter", given.get("maxls", 30))
     most = given.get("maxiter")
     most = 200 * n if most is None else most
-    calls = min(given.get(name) or math.inf for name in ("maxfun", "maxgrad"))
+    bounds = [given.get(name) for name in ("maxfun", "maxgrad")]
+    calls = min([math.inf, *(bound for bound in bounds if bound is not None)])
     order = given.get("norm", math.inf)
     update: Any = _BFGS(n) if kind == "bfgs" else _LBFGS(n, given.get("maxcor", 10))
 
@@ -182,7 +183,8 @@ def minimize(
         )
 
     value, slope = both(x)
-    status = fnp.where(is_small(slope), 0, fnp.where(most <= 0, 1, -1))
+    spent = most <= 0 or calls <= 1
+    status = fnp.where(is_small(slope), 0, 1 if spent else -1)
     status = fnp.where(fnp.isfinite(value), status, 2).astype(dtypes.int32)
     count = lax.full((), 1, dtypes.int32)
     zero = lax.full((), 0, dtypes.int32)

@@ -7,6 +7,7 @@ derivative solves the same system again, the transposed one in reverse mode.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +39,9 @@ _docs = shared("""
       ArgumentError: `A` or `M` is neither a matrix nor a function.
       ShapeError: the shapes do not go together.
       TreeError: `A` returns another structure.
+
+    Special cases:
+      nan if `b` or the residual is not finite.
 """)
 
 
@@ -165,11 +169,9 @@ def _solved(
         b = tree.map(
             lambda v, w: promote_inexact(name, v, fnp.zeros((), w.dtype))[0], b, image
         )
-    if x0 is None:
-        x0 = tree.map(lambda v: lax.full_like(v, 0), b)
-    else:
+    if x0 is not None:
         x0 = tree.map(lambda v, w: convert(promote_inexact(name, v)[0], w.dtype), x0, b)
-    for v, w in zip(tree.leaves(x0), tree.leaves(b), strict=True):
+    for v, w in zip(tree.leaves(x0), tree.leaves(b), strict=x0 is not None):
         if v.shape != w.shape:
             raise ShapeError(
                 f"{name}: x0 and b must have the same shapes, got {typeof(v)} and "
@@ -180,8 +182,18 @@ def _solved(
         maxiter = 10 * sum(v.size for v in tree.leaves(b))
 
     def solve(matvec: Any, b: Any) -> Any:
-        bound = lax.max(_square(b) * tol**2, lax.full_like(_square(b), atol**2))
-        return method(matvec, b, x0, bound, maxiter, precondition)
+        # A step to the solution from x0, in units in which squares are in range.
+        r = b if x0 is None else _minus(b, matvec(x0))
+        unit = _unit(r)
+        b, r = (_times(1 / unit, v) for v in (b, r))
+        square = _square(b)
+        least = fnp.square(atol / convert(unit, square.dtype))
+        bound = lax.max(square * tol**2, convert(least, square.dtype))
+        x, rest = method(matvec, b, r, bound, maxiter, precondition)
+        # A residual that is not finite would seem small enough.
+        unit = fnp.where(fnp.isfinite(rest), unit, math.nan)
+        x = _times(unit, x)
+        return x if x0 is None else tree.map(operator.add, x0, x)
 
     # A preconditioner of the map is taken for one of the transposed map too.
     return lax.custom_linear_solve(
@@ -214,9 +226,26 @@ def _square(x: Any) -> Any:
     return fnp.real(_dot(x, x))
 
 
+def _unit(x: Any) -> Any:
+    """Returns a power of two near the largest element, with which products are exact."""
+    sizes = [fnp.max(fnp.abs(v), initial=0) for v in tree.leaves(x)]
+    dtype = fnp.result_type(*sizes) if sizes else dtypes.default_float()
+    least = lax.full((), 8 * float(fnp.finfo(dtype).tiny), dtype)
+    size = functools.reduce(fnp.maximum, [convert(v, dtype) for v in sizes], least)
+    return fnp.ldexp(fnp.ones_like(size), fnp.frexp(size)[1] - 2)
+
+
+def _times(scale: Any, x: Any) -> Any:
+    return tree.map(lambda v: convert(scale, v.dtype) * v, x)
+
+
 def _plus(x: Any, scale: Any, y: Any) -> Any:
     """Returns x + scale y."""
     return tree.map(lambda v, w: v + convert(scale, v.dtype) * w, x, y)
+
+
+def _zeros(x: Any) -> Any:
+    return tree.map(fnp.zeros_like, x)
 
 
 def _minus(x: Any, y: Any) -> Any:
@@ -228,8 +257,10 @@ def _quotient(x: Any, y: Any) -> Any:
     return fnp.where(y == 0, 0 * x, x / fnp.where(y == 0, 1, y))
 
 
-def _cg(A: Any, b: Any, x: Any, bound: Any, maxiter: int, M: Any) -> Any:
-    r = _minus(b, A(x))
+# Each returns the solution of A x = r and the square of the residual's norm.
+
+
+def _cg(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
     z = M(r)
 
     def more(state: Any) -> Any:
@@ -245,12 +276,12 @@ def _cg(A: Any, b: Any, x: Any, bound: Any, maxiter: int, M: Any) -> Any:
         now = _dot(r, z)
         return x, r, _plus(z, _quotient(now, gamma), p), now, k + 1
 
-    return lax.while_loop(more, step, (x, r, z, _dot(r, z), 0))[0]
+    x, r, *_ = lax.while_loop(more, step, (_zeros(r), r, z, _dot(r, z), 0))
+    return x, _square(r)
 
 
-def _bicgstab(A: Any, b: Any, x: Any, bound: Any, maxiter: int, M: Any) -> Any:
-    r = shadow = _minus(b, A(x))
-    rho = _dot(r, r)
+def _bicgstab(A: Any, b: Any, r: Any, bound: Any, maxiter: int, M: Any) -> Any:
+    shadow, rho = r, _dot(r, r)
 
     def more(state: Any) -> Any:
         _, r, _, rho, k = state
@@ -271,11 +302,12 @@ def _bicgstab(A: Any, b: Any, x: Any, bound: Any, maxiter: int, M: Any) -> Any:
         beta = _quotient(now, rho) * _quotient(alpha, omega)
         return x, r, _plus(r, beta, _plus(p, -omega, v)), now, k + 1
 
-    return lax.while_loop(more, step, (x, r, r, rho, 0))[0]
+    x, r, *_ = lax.while_loop(more, step, (_zeros(r), r, r, rho, 0))
+    return x, _square(r)
 
 
 def _gmres(
-    A: Any, b: Any, x: Any, bound: Any, maxiter: int, M: Any, *, restart: int
+    A: Any, b: Any, start: Any, bound: Any, maxiter: int, M: Any, *, restart: int
 ) -> Any:
     leaves, treedef = tree.flatten(b)
     shapes = [v.shape for v in leaves]
@@ -301,7 +333,7 @@ def _gmres(
         return treedef.unflatten(parts)
 
     def residual(x: Any) -> Any:
-        return ravel(M(_minus(b, A(x))))
+        return ravel(M(_minus(start, A(x))))
 
     def orthonormal(V: Any, w: Any) -> Any:
         # Twice is enough (Giraud, Langou and Rozložník 2005).
@@ -343,9 +375,11 @@ def _gmres(
         _, r, k = state
         return (fnp.real(fnp.vdot(r, r)) > bound) & (k < maxiter)
 
+    x = _zeros(b)
     if not n:
-        return x
-    return lax.while_loop(more, cycle, (x, residual(x), 0))[0]
+        return x, bound
+    x, r, _ = lax.while_loop(more, cycle, (x, ravel(M(start)), 0))
+    return x, fnp.real(fnp.vdot(r, r))
 
 
 _public(globals(), __all__)

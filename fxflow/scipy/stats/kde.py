@@ -10,7 +10,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.numpy.linalg import cholesky
 from fxflow.scipy.linalg.solving import cho_solve, solve_triangular
 from fxflow.scipy.special.exponential_sums import logsumexp
@@ -27,7 +27,8 @@ class gaussian_kde:
     It is a pytree, so it passes through `jit`, `grad` and `vmap`.
 
     Args:
-      dataset: real array-like[d, n], or [n]: n elements of d numbers.
+      dataset: real array-like[d, n], or [n]: n elements of d numbers; of 16 bits they
+        are taken as float32.
       bw_method: how wide the kernels are, relative to the sample: a number, "scott"
         (the default), "silverman", or a function of the estimate that returns a number.
       weights: non-negative real array-like[n]; None is equal ones.
@@ -64,6 +65,8 @@ class gaussian_kde:
         weights: ArrayLike | None = None,
     ) -> None:
         (x,) = promote_inexact(_NAME, dataset)
+        if dtypes.bits(x.aval.dtype) < 32:
+            x = convert(x, dtypes.float32)
         x = fnp.atleast_2d(x)
         if x.aval.ndim != 2 or x.aval.shape[1] < 2 or dtypes.is_complex(x.aval.dtype):
             raise ArgumentError(

@@ -70,6 +70,9 @@ def test_ends() -> None:
     assert float(few.fun) < float(rosenbrock(start))
     few = minimize(rosenbrock, start, method="L-BFGS", options={"maxfun": 5})
     assert int(few.status) == 1
+    for name in ("maxfun", "maxgrad", "maxiter"):
+        none = minimize(rosenbrock, start, method="L-BFGS", options={name: 0})
+        assert (int(none.status), int(none.nit), int(none.nfev)) == (1, 0, 1)
     lost = minimize(lambda x: fnp.log(x).sum(), -np.ones(2), method="BFGS")
     assert int(lost.status) == 2
     once = {"line_search_maxiter": 1}

@@ -82,3 +82,24 @@ def test_mistakes() -> None:
         linalg.gmres(SYMMETRIC, B, B[:3])
     with pytest.raises(ArgumentError):
         linalg.gmres(SYMMETRIC, B, solve_method="fast")
+
+
+@pytest.mark.parametrize("solve", [linalg.cg, linalg.bicgstab, linalg.gmres])
+def test_right_sides_whose_squares_leave_the_range(solve: Any) -> None:
+    a, b = np.array([[4.0, 1], [1, 3]], np.float32), np.array([1.0, 2], np.float32)
+    want = np.linalg.solve(a, b)
+    for scale in (1e-30, 1e-25, 1e25, 1e37):
+        x0 = want * np.float32(scale) * np.float32(0.5)
+        for x in (solve(a, b * scale)[0], solve(a, b * scale, x0)[0]):
+            np.testing.assert_allclose(x / scale, want, 1e-4)
+
+
+@pytest.mark.parametrize("solve", [linalg.cg, linalg.bicgstab, linalg.gmres])
+def test_what_is_not_finite_gives_nan(solve: Any) -> None:
+    a = np.array([[4.0, 1], [1, 3]], np.float32)
+    run = fxflow.jit(lambda b: solve(a, b)[0])
+    for value in (np.nan, np.inf, -np.inf):
+        assert np.isnan(run(np.array([1, value], np.float32))).any()
+    # Other right sides of a batch keep their solutions.
+    both = fxflow.vmap(run)(np.array([[1, np.nan], [1, 2]], np.float32))
+    np.testing.assert_allclose(both[1], np.linalg.solve(a, [1, 2]), 1e-4)

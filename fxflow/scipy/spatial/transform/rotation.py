@@ -15,7 +15,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.numpy._operands import ArrayLike, DTypeLike, promote_inexact
+from fxflow.numpy._operands import ArrayLike, DTypeLike, convert, promote_inexact
 from fxflow.scipy.spatial.transform import _quaternions as quaternions
 
 
@@ -337,7 +337,7 @@ class Rotation:
                 f"Rotation.mean: expected {q.shape[0]} weights, got shape {w.shape}"
             )
         vectors = fnp.linalg.eigh((w * q.T) @ q)[1]
-        return Rotation(vectors[:, -1])
+        return Rotation(convert(vectors[:, -1], q.dtype))
 
     def __mul__(self, other: Rotation) -> Rotation:
         """Returns `other` first, then this."""
