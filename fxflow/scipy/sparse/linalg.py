@@ -227,7 +227,7 @@ def _square(x: Any) -> Any:
 
 
 def _unit(x: Any) -> Any:
-    """Returns a power of two near the largest element, with which products are exact."""
+    """Returns a power of two near the largest element: products with it are exact."""
     sizes = [fnp.max(fnp.abs(v), initial=0) for v in tree.leaves(x)]
     dtype = fnp.result_type(*sizes) if sizes else dtypes.default_float()
     least = lax.full((), 8 * float(fnp.finfo(dtype).tiny), dtype)
