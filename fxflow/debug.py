@@ -65,8 +65,8 @@ def print(
       **kwargs: arrays by name.
 
     Raises:
-      ArgumentError: an argument is no array, the format does not fit, or `ordered` and
-        `partitioned` are both asked for.
+      ArgumentError: an argument is not an array, the format does not fit, or `ordered`
+        and `partitioned` are both asked for.
 
     Example:
       >>> fxflow.jit(lambda x: print("x is {x}", x=x))(1.0)
@@ -152,7 +152,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
       **kwargs: options of `visualize_sharding`.
 
     Raises:
-      ArgumentError: it is no array, or has more than 2 axes.
+      ArgumentError: it is not an array, or has more than 2 axes.
       ConcretizationError: it is traced.
 
     Example:
@@ -185,7 +185,7 @@ def print_saved_residuals(f: Any, *args: Any, **kwargs: Any) -> None:
       **kwargs: likewise, by name. They are differentiated, too.
 
     Raises:
-      ArgumentError: an argument or result is no array.
+      ArgumentError: an argument or result is not an array.
 
     Example:
       >>> print_saved_residuals(lambda x: x * 3.0, 1.0)

@@ -100,7 +100,7 @@ def scalar_type_of(x: Any) -> type:
       `bool`, `int`, `float` or `complex`.
 
     Raises:
-      DtypeError: they are no numbers.
+      DtypeError: they are not numbers.
 
     Example:
       >>> scalar_type_of("bfloat16"), scalar_type_of(3)
@@ -112,7 +112,7 @@ def scalar_type_of(x: Any) -> type:
     kind = None if found == float0 else _kind(found)
     if kind is None:
         raise DtypeError(
-            f"scalar_type_of: {_dtypes.short_name(found)} is no dtype of numbers"
+            f"scalar_type_of: {_dtypes.short_name(found)} is not a dtype of numbers"
         )
     return kind
 

@@ -291,7 +291,7 @@ class ExportError(FxflowError, ValueError):
 
 
 class MessageError(FxflowError, ValueError):
-    """What came is no message of a parameter server, or no message can say it.
+    """What came is not a message of a parameter server, or no message can say it.
 
     Explained in `docs/guides/errors.md#messageerror`.
 

@@ -28,7 +28,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
       type back to pytrees of these shapes and dtypes. Both may be differentiated.
 
     Raises:
-      ArgumentError: a leaf is no array.
+      ArgumentError: a leaf is not an array.
       DtypeError: the dtypes do not combine; or (of the function) the vector has another
         dtype than the one made.
       ShapeError: (of the function) the vector has another length.

@@ -47,7 +47,7 @@ _docs = shared("""
     Raises:
       ArgumentError: `num_segments` is negative, `bucket_size` not positive, or there is
         no such mode.
-      DtypeError: `segment_ids` are no integers.
+      DtypeError: `segment_ids` are not integers.
       ShapeError: `segment_ids` are not one number for each row.
 
     Source: `jax.ops.{name}`.

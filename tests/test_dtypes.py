@@ -64,5 +64,5 @@ def test_scalar_types(x: object, kind: type) -> None:
 
 def test_no_numbers() -> None:
     for x in (KEY, fxflow.float0, fxflow.random.key(0)):
-        with pytest.raises(DtypeError, match="is no dtype of numbers"):
+        with pytest.raises(DtypeError, match="is not a dtype of numbers"):
             dtypes.scalar_type_of(x)

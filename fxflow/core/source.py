@@ -92,8 +92,8 @@ def describe(source: Source | None) -> str:
 def wraps(function: Any) -> Callable[[F], F]:
     """Returns a decorator like `functools.wraps`, for any callable object.
 
-    An object's `__name__` may be no string, and its annotations no dict: such are left
-    out.
+    An object's `__name__` may be not a string, and its annotations no dict: such are
+    left out.
     """
     kinds = {"__name__": str, "__qualname__": str, "__annotations__": dict}
     given = [

@@ -191,7 +191,7 @@ def placement(device: Device) -> Placement:
     """Returns the placement on `device`."""
     try:
         known = _placements.get(device)
-    except TypeError:  # it cannot be hashed, and is no device
+    except TypeError:  # it cannot be hashed, and is not a device
         known = None
     if known is None:
         if not isinstance(device, Device):

@@ -286,7 +286,7 @@ def _payload(entry: bytes, key: bytes) -> bytes | None:
 
 
 def store(key: bytes, payload: bytes) -> None:
-    """Keeps `payload` under `key`; failing to is no error."""
+    """Keeps `payload` under `key`; failing to is not an error."""
     state = _current()
     size = _HEADER.size + len(payload)
     limit = config.cache_max_bytes

@@ -464,13 +464,13 @@ def resolve(device: Device | str) -> Device:
         among: list[Device] = [d for d in owner.devices() if d.process_index == task]
     elif device.startswith("/"):
         raise PlacementError(
-            f"{device!r} is no device name: write "
+            f"{device!r} is not a device name: write "
             "'/job:worker/task:<process>/device:<platform>:<number>'"
         )
     else:
         kind, _, number = device.partition(":")
         if number and not number.isdigit():
-            raise PlacementError(f"{device!r} is no device name: write 'cpu:1'")
+            raise PlacementError(f"{device!r} is not a device name: write 'cpu:1'")
         index = int(number or 0)
         among = list(client(kind).local_devices())
     if index >= len(among):

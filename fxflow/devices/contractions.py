@@ -525,7 +525,7 @@ rows:
   %coffset = mul i64 %i, %n
   %cplace = add i64 %coffset, %first
   %c = getelementptr float, ptr %c0, i64 %cplace
-  ; What is no whole panel of the result is stored beside it, and copied.
+  ; What is not a whole panel of the result is stored beside it, and copied.
   %to = select i1 %whole, ptr %c, ptr %edge
   %rest = sub i64 %m, %i
   %full = icmp sge i64 %rest, {tile.rows}

@@ -63,7 +63,7 @@ def pycapsule(funcptr: Any) -> Any:
       The capsule. The library must stay loaded.
 
     Raises:
-      ArgumentError: `funcptr` is no function of `ctypes`.
+      ArgumentError: `funcptr` is not a function of `ctypes`.
     """
     # `cast` takes a string, too, and the runtime calls what it is given.
     is_function = isinstance(funcptr, _Function)
@@ -91,8 +91,8 @@ def register_ffi_target(
       **kwargs: passed on to jaxlib, such as `traits=`.
 
     Raises:
-      ArgumentError: `fn` is no function, or another one has the name on this platform;
-        a name cannot be given anew in one process.
+      ArgumentError: `fn` is not a function, or another one has the name on this
+        platform; a name cannot be given anew in one process.
 
     Example:
       >>> import ctypes

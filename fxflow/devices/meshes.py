@@ -82,7 +82,7 @@ class PartitionSpec(tuple[Any, ...]):
         """Makes a spec; lists become tuples, tuples of one name that name.
 
         Raises:
-          PlacementError: `unreduced` or `reduced` is no set, or one axis is named in
+          PlacementError: `unreduced` or `reduced` is not a set, or one axis is named in
             two ways.
         """
         fixed: list[Any] = []
@@ -436,7 +436,7 @@ class Mesh(AbstractMesh):
         part = np.ix_(*(np.arange(r[0], r[-1] + 1) for r in ranges))
         if not here[part].all():
             raise PlacementError(
-                f"the devices of this process are no part of {self} with straight "
+                f"the devices of this process are not part of {self} with straight "
                 "edges: order the devices by process"
             )
         return Mesh(self.devices[part], self.axis_names, axis_types=self.axis_types)
@@ -678,7 +678,7 @@ def set_mesh(mesh: Mesh | None) -> Any:
       A context manager that puts the previous mesh back; without `with` the mesh stays.
 
     Raises:
-      PlacementError: it is no mesh.
+      PlacementError: it is not a mesh.
 
     Example:
       >>> with set_mesh(make_mesh((1,), ("x",))) as mesh:

@@ -1,8 +1,8 @@
 """The guard over copies between host and devices: which are logged or refused.
 
 A copy is *explicit* if `device_put` or `device_get` was asked for it. On the CPU, host
-memory is device memory: what leaves is no copy, and what enters counts as one, so that
-a program can be tried out where there is no accelerator.
+memory is device memory: what leaves is not a copy, and what enters counts as one, so
+that a program can be tried out where there is no accelerator.
 """
 
 from __future__ import annotations

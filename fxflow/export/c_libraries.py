@@ -99,7 +99,7 @@ def c_library(
     Source: IREE (`iree-compile`, static libraries).
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ArgumentError(f"c_library: {name!r} is no name in C")
+        raise ArgumentError(f"c_library: {name!r} is not a name in C")
     if target == "vulkan":
         raise ArgumentError("c_library: a GPU needs a runtime: use iree for 'vulkan'")
     program = checked_program(exported, "c_library", target, quantize)

@@ -1,4 +1,4 @@
-"""What a program may call that is no StableHLO, and which checks a user switched off.
+"""What a program may call that is not StableHLO, and which checks a user switched off.
 
 A custom call names a function of the runtime, and only some of them mean the same in
 other versions: those of the linear-algebra libraries, and the markers of the compiler.

@@ -185,7 +185,7 @@ def deserialize(
     Raises:
       ExportError: they hold none, they are damaged, of another version, or name a
         container that is not registered here.
-      ArgumentError: they are no bytes.
+      ArgumentError: they are not bytes.
 
     Example:
       >>> exported = fxflow.export.export(fxflow.jit(fnp.sin))(fnp.ones(3))

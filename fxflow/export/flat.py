@@ -240,7 +240,7 @@ class Table:
         """Returns a string, empty if it is absent.
 
         Raises:
-          ExportError: it is no UTF-8.
+          ExportError: it is not UTF-8.
         """
         return _text(self.bytes(slot))
 

@@ -49,7 +49,7 @@ def quantize(params: Any) -> Any:
       half a step of each channel's scale.
 
     Raises:
-      ArgumentError: a leaf is no array.
+      ArgumentError: a leaf is not an array.
       DtypeError: a weight is complex.
 
     Example:
@@ -66,7 +66,7 @@ def quantize(params: Any) -> Any:
 
     def one(leaf: Any) -> Any:
         if not is_arraylike(leaf):
-            raise ArgumentError(f"quantize: {type(leaf).__name__} is no array")
+            raise ArgumentError(f"quantize: {type(leaf).__name__} is not an array")
         array = as_array(leaf)
         dtype = array.dtype
         if dtypes.is_complex(dtype) and array.ndim >= 2:

@@ -40,7 +40,7 @@ def parse_shape(texts: Sequence[str], scope: Scope = NO_SCOPE) -> Shape:
       scope: that the names are of.
 
     Raises:
-      ExportError: one is no size.
+      ExportError: one is not a size.
     """
     return tuple(_length(text, scope) for text in texts)
 

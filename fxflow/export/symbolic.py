@@ -85,7 +85,7 @@ class SymbolicScope(Scope):
             return parsed(part, self)
         except NotASizeError as error:
             raise ArgumentError(
-                f"symbolic_shape: in the constraint {text!r}, {error} is no size"
+                f"symbolic_shape: in the constraint {text!r}, {error} is not a size"
             ) from None
 
     def _rewrite(self, zero: Size) -> None:
@@ -232,8 +232,8 @@ def _dimension(text: str, spec: str, scope: Scope, known: Any) -> Any:
         size = parsed(text, scope)
     except NotASizeError as error:
         raise ArgumentError(
-            f"symbolic_shape: in {spec!r}, {error} is no size: write names, integers, "
-            "+ - * ^, floordiv, mod, max, min"
+            f"symbolic_shape: in {spec!r}, {error} is not a size: write names, "
+            "integers, + - * ^, floordiv, mod, max, min"
         ) from None
     if isinstance(size, int) and size < 0:
         raise ShapeError(f"symbolic_shape: the length {text} in {spec!r} is negative")

@@ -2,7 +2,7 @@
 
 Tuples, lists, dictionaries with strings for keys and None are the format's own. Any
 other class is written under a name that its owner gives it, with the bytes its owner
-makes of what is no array in it; nothing is pickled.
+makes of what is not an array in it; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def register_pytree_node_serialization(
       The class, so that this can decorate it.
 
     Raises:
-      ArgumentError: the class or the name is taken, or the class is no pytree.
+      ArgumentError: the class or the name is taken, or the class is not a pytree.
 
     Example:
       >>> @fxflow.tree.register_pytree_node_class
@@ -99,7 +99,7 @@ def register_pytree_node_serialization(
             from_parts(registry, (nodetype, None), [])
         except RuntimeError:
             raise ArgumentError(
-                f"{what}: {nodetype.__name__} is no pytree: register it first with "
+                f"{what}: {nodetype.__name__} is not a pytree: register it first with "
                 "fxflow.tree.register_pytree_node"
             ) from None
     container = _Container(
@@ -125,7 +125,7 @@ def register_namedtuple_serialization(nodetype: C, *, serialized_name: str) -> C
       The class, so that this can decorate it.
 
     Raises:
-      ArgumentError: it is no namedtuple, or the class or the name is taken.
+      ArgumentError: it is not a namedtuple, or the class or the name is taken.
 
     Example:
       >>> import collections
@@ -166,7 +166,7 @@ def _ordered_keys(keys: Sequence[Any]) -> bytes:
 def _ordered_from(data: bytes) -> tuple[str, ...]:
     keys = json.loads(data)
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise ValueError("its keys are no strings")
+        raise ValueError("its keys are not strings")
     return tuple(keys)
 
 
@@ -185,7 +185,7 @@ def to_table(treedef: PyTreeDef) -> Fields:
     """Returns a structure as a table of the format.
 
     Raises:
-      ExportError: a container has no name, or a key of a dictionary is no string.
+      ExportError: a container has no name, or a key of a dictionary is not a string.
     """
     data = treedef.node_data()
     if data is None:

@@ -26,7 +26,7 @@ def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:
       values: any iterable of integers.
 
     Raises:
-      ArgumentError: it is no sequence of integers.
+      ArgumentError: it is not a sequence of integers.
     """
     if isinstance(values, Array) and not isinstance(values, Tracer) and values.ndim:
         values = values.tolist()  # its items would be traced
@@ -138,7 +138,7 @@ def distinct_axes(
 
     Raises:
       AxisError: there is no such axis, or one comes twice.
-      ArgumentError: it is no sequence of integers.
+      ArgumentError: it is not a sequence of integers.
     """
     given = int_tuple(name, what, axes)
     found = tuple([canonical_axis(name, a, ndim, what) for a in given])
@@ -178,7 +178,7 @@ def canonical_shape(name: str, shape: Any, what: str = "shape") -> Shape:
       what: the argument's name.
 
     Raises:
-      ArgumentError: it is no sequence of integers.
+      ArgumentError: it is not a sequence of integers.
       ShapeError: a length is negative.
     """
     lengths = int_tuple(name, what, shape)

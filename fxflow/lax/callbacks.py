@@ -448,8 +448,8 @@ def pure_callback(
       Arrays in the structure of `result_shape_dtypes`.
 
     Raises:
-      ArgumentError: an argument is no array, `vmap_method` is unknown, or `sharding` is
-        not of one device of the program.
+      ArgumentError: an argument is not an array, `vmap_method` is unknown, or
+        `sharding` is not of one device of the program.
       ValueError: the function returned something other than declared.
       NotDifferentiableError: it is differentiated.
 
@@ -513,7 +513,7 @@ def io_callback(
       Arrays in the structure of `result_shape_dtypes`.
 
     Raises:
-      ArgumentError: an argument is no array, or an ordered call is vectorized.
+      ArgumentError: an argument is not an array, or an ordered call is vectorized.
       ValueError: the function returned something other than declared.
 
     Example:
@@ -557,8 +557,8 @@ def debug_callback(
       **kwargs: likewise.
 
     Raises:
-      ArgumentError: an argument is no array, or `ordered` and `partitioned` are both
-        asked for.
+      ArgumentError: an argument is not an array, or `ordered` and `partitioned` are
+        both asked for.
     """
     if ordered and partitioned:
         raise ArgumentError(

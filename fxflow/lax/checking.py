@@ -180,7 +180,7 @@ def check(pred: Any, msg: str, *args: Any, debug: bool = False, **kwargs: Any) -
 
     Raises:
       CheckError: the condition is concrete and does not hold.
-      ArgumentError: `pred` is no bool, or an argument no array.
+      ArgumentError: `pred` is not a bool, or an argument is not an array.
       ShapeError: `pred` has axes.
 
     Example:
@@ -220,7 +220,7 @@ def debug_check(pred: Any, msg: str, *args: Any, **kwargs: Any) -> None:
       **kwargs: see `check`.
 
     Raises:
-      ArgumentError: `pred` is no bool, or an argument no array.
+      ArgumentError: `pred` is not a bool, or an argument is not an array.
       ShapeError: `pred` has axes.
 
     Example:

@@ -485,7 +485,7 @@ def ppermute(x: T, axis_name: Any, perm: Sequence[tuple[int, int]]) -> T:
     Args:
       x: array or pytree of arrays, any dtype, keys too.
       axis_name: a name or a tuple of names.
-      perm: pairs `(source, target)`; an index that is no target gets zeros.
+      perm: pairs `(source, target)`; an index that is not a target gets zeros.
 
     Returns:
       The same structure.
@@ -539,7 +539,7 @@ def pshuffle(x: T, axis_name: Any, perm: Sequence[int]) -> T:
 
     Raises:
       NameError: no such axis is in scope.
-      ArgumentError: `perm` is no permutation.
+      ArgumentError: `perm` is not a permutation.
 
     Example:
       >>> turn = lambda x: pshuffle(x, "i", [2, 0, 1])

@@ -34,7 +34,7 @@ def saturated(x: Any, dtype: Any) -> Any:
     wide = np.asarray(x).astype(np.float64) if x.dtype.itemsize < 8 else np.asarray(x)
     low, high = int(info.min), int(info.max)
     whole = np.trunc(np.nan_to_num(wide, nan=0.0, posinf=2.0**65, neginf=-(2.0**65)))
-    # The largest 64-bit integers are no floats: compare first, convert what is inside.
+    # The largest 64-bit integers are not floats: compare first, convert what is inside.
     over, under = whole >= float(high), whole <= float(low)
     native = np.uint64 if low == 0 else np.int64
     inside = np.where(over | under, 0.0, whole).astype(native)

@@ -302,7 +302,7 @@ class CustomLinear(MultipleResults):
 
     Params:
       backward: the user's backward pass (see `custom_rules`).
-      num_residuals: how many operands are no tangents.
+      num_residuals: how many operands are not tangents.
       active: which arguments of the function have a tangent.
       outs: types of the tangents of all the function's results.
       name: of the function.

@@ -265,7 +265,7 @@ def checked_operands(
     """Returns the leaves of operands and initial values, and their structure.
 
     Raises:
-      ArgumentError: the structures differ, or a leaf is no array.
+      ArgumentError: the structures differ, or a leaf is not an array.
       ShapeError: operands differ in shape, or an initial value is not 0-d.
       DtypeError: an initial value has not the dtype of its operand.
     """

@@ -381,7 +381,7 @@ def dot(
       An array with the remaining axis of each: [], [m], [n] or [m, n].
 
     Raises:
-      ShapeError: an operand is no vector or matrix, or lengths differ.
+      ShapeError: an operand is not a vector or matrix, or lengths differ.
       DtypeError: dtypes differ.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 

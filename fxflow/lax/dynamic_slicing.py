@@ -50,7 +50,7 @@ from fxflow.lax.slicing import index_in_dim
 
 
 def check_integers(name: str, starts: Sequence[Aval]) -> None:
-    """Raises `DtypeError` if a start index is no 0-d integer."""
+    """Raises `DtypeError` if a start index is not a 0-d integer."""
     if any(start.ndim or not dtypes.is_integer(start.dtype) for start in starts):
         raise DtypeError(
             f"{name}: start indices must be 0-d integers, got "

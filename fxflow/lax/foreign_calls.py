@@ -231,7 +231,7 @@ def attributes_text(attributes: Mapping[str, Any]) -> str:
     """Returns the attributes of a call as a dictionary in MLIR's text.
 
     Raises:
-      ArgumentError: see `attribute_text`; or a name is no string.
+      ArgumentError: see `attribute_text`; or a name is not a string.
     """
     items = []
     for name, value in sorted(attributes.items()):
@@ -288,8 +288,8 @@ def ffi_call(
       array, or a list of arrays for a sequence of `result_shape_dtypes`.
 
     Raises:
-      ArgumentError: an option does not fit; an operand is no array; an attribute is no
-        constant.
+      ArgumentError: an option does not fit; an operand is not an array; an attribute is
+        no constant.
       CompileError: no function of that name is registered for the platform.
 
     Example:

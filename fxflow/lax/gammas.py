@@ -261,7 +261,7 @@ def _alternating(s: Any) -> Any:
 
 
 def _inner_zeta(s: Any, q: Any) -> Any:
-    """Returns ζ(s, q) for s > 1 and q that is no pole, for negative q of integer s.
+    """Returns ζ(s, q) for s > 1 and q that is not a pole, for negative q of integer s.
 
     With q = f - n, 0 < f < 1, the n terms of negative base are those of a difference
     of two functions of positive q.
@@ -382,7 +382,7 @@ def polygamma(m: Any, x: Any, /) -> Array:
       NotDifferentiableError: a derivative with respect to `m` is asked for.
 
     Special cases:
-      m = 0 is the digamma function; nan where m is no natural number.
+      m = 0 is the digamma function; nan where m is not a natural number.
 
     Example:
       >>> polygamma(1.0, 1.0)

@@ -35,7 +35,7 @@ def stop_gradient(x: T) -> T:
     """Returns its argument, which derivatives take for a constant.
 
     Args:
-      x: array or pytree of arrays; leaves that are no arrays stay as they are.
+      x: array or pytree of arrays; leaves that are not arrays stay as they are.
 
     Returns:
       The same values. The tangent and the cotangent of the result are zero.

@@ -277,7 +277,7 @@ def _guarded(
     Args:
       inner: for 0 < a < inf and 0 < x < inf, in 32 or 64 bits.
       at_zero: its value at x = 0.
-      at_infinity: its value at x = inf or, if that is no derivative, at a = 0.
+      at_infinity: its value at x = inf or, if that is not a derivative, at a = 0.
     """
 
     def function(a: Any, x: Any) -> Any:

@@ -74,7 +74,7 @@ def precv(
       perm: as sent.
 
     Returns:
-      Arrays of the given types; zeros at indices that are no target.
+      Arrays of the given types; zeros at indices that are not a target.
 
     Raises:
       ArgumentError: the token is of something else.

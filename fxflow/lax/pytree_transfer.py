@@ -72,7 +72,7 @@ def device_put(
       and outside of jitted functions to its devices.
 
     Raises:
-      ArgumentError: a leaf is no array, or `device` is no device.
+      ArgumentError: a leaf is not an array, or `device` is not a device.
       PlacementError: the array cannot be divided as the sharding asks.
 
     Example:
@@ -185,7 +185,7 @@ def block_until_ready(x: T) -> T:
     """Waits until every array in a pytree is computed.
 
     Args:
-      x: pytree; leaves that are no arrays are ignored.
+      x: pytree; leaves that are not arrays are ignored.
 
     Returns:
       The pytree.

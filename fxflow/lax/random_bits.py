@@ -187,7 +187,7 @@ class RandomWrap(Discrete):
     """
 
     name = "random_wrap"
-    nondifferentiable = "keys are no numbers"
+    nondifferentiable = "keys are not numbers"
     is_view = True
     layout: Callable[..., Any] = layouts.keys
 
@@ -226,7 +226,7 @@ class RandomUnwrap(Discrete):
     """The data of typed keys. dtypes: key to u32. StableHLO: nothing."""
 
     name = "random_unwrap"
-    nondifferentiable = "keys are no numbers"
+    nondifferentiable = "keys are not numbers"
     is_view = True
     layout: Callable[..., Any] = layouts.keys
 

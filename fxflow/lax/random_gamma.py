@@ -203,7 +203,7 @@ def random_gamma(key: Any, a: Any, /, *, log_space: bool = False) -> Array:
       An array of the type of `a`; differentiable with respect to `a`.
 
     Raises:
-      DtypeError: `a` is no float array.
+      DtypeError: `a` is not a float array.
 
     Example:
       >>> from fxflow.lax.random_bits import random_seed

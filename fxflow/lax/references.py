@@ -96,7 +96,7 @@ class _Part(RefOperation):
         """Returns the type of the part.
 
         Raises:
-          ArgumentError: the first operand is no reference.
+          ArgumentError: the first operand is not a reference.
           OutOfRangeError, ArgumentError: the index does not fit.
         """
         if type(ref) is not AbstractRef:
@@ -248,7 +248,7 @@ def new_ref(init: Any, *, memory_space: Any = None, kind: str | None = None) -> 
       `ref[...] = value`.
 
     Raises:
-      ArgumentError: `init` is no array, or another memory is asked for.
+      ArgumentError: `init` is not an array, or another memory is asked for.
 
     Example:
       >>> count = new_ref(0)
@@ -296,7 +296,7 @@ def freeze(ref: Ref) -> Array:
       The contents.
 
     Raises:
-      ArgumentError: `ref` is no reference.
+      ArgumentError: `ref` is not a reference.
     """
     require_ref(ref, "freeze")
     return ref[...]
@@ -310,7 +310,7 @@ def free_ref(ref: Ref) -> None:
       ref: the reference.
 
     Raises:
-      ArgumentError: `ref` is no reference.
+      ArgumentError: `ref` is not a reference.
     """
     require_ref(ref, "free_ref")
     references.free(ref)
@@ -328,7 +328,7 @@ def get(ref: Ref | RefView, idx: Any = None) -> Array:
       The part.
 
     Raises:
-      ArgumentError: `ref` is no reference.
+      ArgumentError: `ref` is not a reference.
       OutOfRangeError: an integer is out of range.
     """
     require_ref(ref, "get")
@@ -345,7 +345,7 @@ def set(ref: Ref | RefView, idx: Any, value: Any) -> None:
       value: of the reference's dtype (a Python number takes it); broadcasts.
 
     Raises:
-      ArgumentError: `ref` is no reference, or `value` is being differentiated or
+      ArgumentError: `ref` is not a reference, or `value` is being differentiated or
         vectorized and the reference is not.
       DtypeError, ShapeError: `value` does not fit.
       OutOfRangeError: an integer is out of range.

@@ -109,7 +109,7 @@ def reshape(
 
     Raises:
       ShapeError: the number of elements differs.
-      AxisError: `dimensions` is no permutation of the axes.
+      AxisError: `dimensions` is not a permutation of the axes.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:

@@ -52,7 +52,7 @@ def array(name: str, what: str, x: Any, kind: str) -> Any:
     """Returns an argument that is an array of floats, integers or bools.
 
     Raises:
-      ArgumentError: it is no array.
+      ArgumentError: it is not an array.
       DtypeError: it is of another kind.
     """
     if not is_arraylike(x):
@@ -78,7 +78,7 @@ def floats(name: str, what: str, x: Any, *axes: str) -> Any:
       *axes: what its last axes are.
 
     Raises:
-      ArgumentError: it is no array.
+      ArgumentError: it is not an array.
       DtypeError: it has no floats.
       ShapeError: it has fewer axes.
     """
@@ -94,7 +94,7 @@ def shaped(name: str, what: str, x: Any, shape: Sequence[int], kind: str) -> Any
     """Returns an argument that is an array of one kind and shape.
 
     Raises:
-      ArgumentError: it is no array.
+      ArgumentError: it is not an array.
       DtypeError: it is of another kind.
       ShapeError: it has another shape.
     """
@@ -118,7 +118,7 @@ def weights(name: str, params: Any, /, what: str = "params", **axes: str) -> lis
         alike is as long.
 
     Raises:
-      ArgumentError: it is no dict of these arrays.
+      ArgumentError: it is not a dict of these arrays.
       DtypeError: a weight has no floats.
       ShapeError: a weight has other axes.
     """
@@ -143,6 +143,6 @@ def weights(name: str, params: Any, /, what: str = "params", **axes: str) -> lis
 
 
 def rank(params: Any, key: str, otherwise: int) -> int:
-    """Returns how many axes a weight has; `otherwise` if it is no array."""
+    """Returns how many axes a weight has; `otherwise` if it is not an array."""
     found = params.get(key) if isinstance(params, Mapping) else None
     return typeof(found).ndim if is_arraylike(found) else otherwise

@@ -48,8 +48,9 @@ _docs = shared("""
       `unique`, :math:`1 - (1 - p)^t` times, t being how many draws it took.
 
     Raises:
-      ArgumentError: `key` is no key, or there are fewer classes than are to be drawn.
-      DtypeError: the labels are no integers.
+      ArgumentError: `key` is not a key, or there are fewer classes than are to be
+        drawn.
+      DtypeError: the labels are not integers.
       ShapeError: the labels have no axis.
 """)
 
@@ -118,7 +119,7 @@ def _unique(
         first = first.at[drawn].min(places)
         is_new = fnp.equal(first[drawn], places)
         rank = fnp.add(found, fnp.cumsum(is_new, dtype="int32"))
-        # What is no new class, or one too many, is written behind the end: nowhere.
+        # What is not a new class, or one too many, is written behind the end: nowhere.
         slots = fnp.where(is_new, fnp.subtract(rank, 1), count)
         ids = ids.at[slots].set(drawn, mode="drop")
         last = fnp.logical_and(is_new, fnp.equal(rank, count))
@@ -219,7 +220,7 @@ def unigram_candidates(
         `weights.at[labels].add(1)`.
 
     Raises:
-      DtypeError: the labels are no integers, or the weights no floats.
+      DtypeError: the labels are not integers, or the weights are not floats.
 
     Special cases:
       If `unique`, and fewer classes than `count` have a weight, it does not end. For a

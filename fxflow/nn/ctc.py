@@ -41,7 +41,8 @@ def ctc_loss(
       those of 16 bits.
 
     Raises:
-      ArgumentError: an argument is no array, or there is no such class as the blank.
+      ArgumentError: an argument is not an array, or there is no such class as the
+        blank.
       DtypeError: an argument is of another kind.
       ShapeError: shapes do not fit.
 
@@ -86,7 +87,8 @@ def ctc_loss_with_forward_probs(
       last row of the first array holds the ways that end with label `n` as well.)
 
     Raises:
-      ArgumentError: an argument is no array, or there is no such class as the blank.
+      ArgumentError: an argument is not an array, or there is no such class as the
+        blank.
       DtypeError: an argument is of another kind.
       ShapeError: shapes do not fit.
 

@@ -38,7 +38,7 @@ def dropout(
       Array of the shape and dtype of `x`.
 
     Raises:
-      ArgumentError: `key` is no key, or a rate that is known is not from 0 to 1.
+      ArgumentError: `key` is not a key, or a rate that is known is not from 0 to 1.
       AxisError: there is no such axis.
       DtypeError: `x` or the rate has no floats.
 

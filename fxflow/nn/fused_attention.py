@@ -48,7 +48,7 @@ def check(query: Any) -> None:
 
     Raises:
       DtypeError: neither float16 nor bfloat16.
-      ArgumentError: features that are no multiple of 8, or more than 256.
+      ArgumentError: features that are not a multiple of 8, or more than 256.
     """
     aval = typeof(query)
     if aval.dtype not in (dtypes.float16, dtypes.bfloat16):

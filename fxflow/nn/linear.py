@@ -28,7 +28,7 @@ _init_docs = shared("""
       dtype: of the weights; None means the default float.
 
     Raises:
-      ArgumentError: a length is no positive integer, or `key` is no key.
+      ArgumentError: a length is not a positive integer, or `key` is not a key.
 """)
 
 _layer_docs = shared("""
@@ -36,7 +36,7 @@ _layer_docs = shared("""
       params: weights, as `{name}_init` makes them.
 
     Raises:
-      ArgumentError: the params are no dict of the weights, or `x` is no array.
+      ArgumentError: the params are not a dict of the weights, or `x` is not an array.
       DtypeError: an argument has no floats.
       ShapeError: shapes do not fit.
 """)
@@ -257,8 +257,9 @@ def embedding(
       float[..., features].
 
     Raises:
-      ArgumentError: the params are no dict of the table, or the ids are no array.
-      DtypeError: the ids are no integers.
+      ArgumentError: the params are not a dict of the table, or the ids are not an
+        array.
+      DtypeError: the ids are not integers.
 
     Special cases:
       An id outside of the table gives nan. Negative ones count from the end.

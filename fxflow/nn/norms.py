@@ -29,7 +29,7 @@ _init_docs = shared("""
       A dict of `scale`, ones, and `bias`, zeros.
 
     Raises:
-      ArgumentError: a length is no positive integer.
+      ArgumentError: a length is not a positive integer.
 """)
 
 _layer_docs = shared("""
@@ -41,7 +41,7 @@ _layer_docs = shared("""
       Array of the shape of `x`, of the dtype that it and the weights promote to.
 
     Raises:
-      ArgumentError: the params are no dict of the weights, or `x` is no array.
+      ArgumentError: the params are not a dict of the weights, or `x` is not an array.
       DtypeError: an argument has no floats.
       ShapeError: shapes do not fit.
 """)
@@ -294,7 +294,7 @@ def batch_norm_state(features: int, *, dtype: DTypeLike | None = None) -> Params
       A dict of `mean`, zeros, and `var`, ones.
 
     Raises:
-      ArgumentError: the length is no positive integer.
+      ArgumentError: the length is not a positive integer.
 
     Example:
       >>> nn.batch_norm_state(16)["var"].shape
@@ -339,8 +339,9 @@ def batch_norm(
       of the dtype that it and the weights promote to.
 
     Raises:
-      ArgumentError: params or state are no dicts of these arrays, or `x` is no array.
-      DtypeError: an argument has no floats, or the mask no bools.
+      ArgumentError: params or state are not dicts of these arrays, or `x` is not an
+        array.
+      DtypeError: an argument has no floats, or the mask is not bool.
       ShapeError: shapes do not fit.
 
     Special cases:

@@ -29,7 +29,7 @@ _pool_docs = shared("""
         None means 1.
 
     Raises:
-      ArgumentError: windows, strides, dilation are no positive integers, as many as
+      ArgumentError: windows, strides, dilation are not positive integers, as many as
         spatial axes, or the padding is another.
       ShapeError: `x` has too few axes.
 """)

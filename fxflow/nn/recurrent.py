@@ -338,7 +338,7 @@ _init_docs = shared("""
       dtype: of the weights; None means the default float.
 
     Raises:
-      ArgumentError: a length is no positive integer, or `key` is no key.
+      ArgumentError: a length is not a positive integer, or `key` is not a key.
 """)
 
 _cell_docs = shared("""
@@ -347,7 +347,7 @@ _cell_docs = shared("""
       x: float[..., inputs].
 
     Raises:
-      ArgumentError: the params are no dict of the weights, or `x` is no array.
+      ArgumentError: the params are not a dict of the weights, or `x` is not an array.
       DtypeError: an argument has no floats.
       ShapeError: shapes do not fit.
 """)
@@ -373,7 +373,7 @@ _layer_docs = shared("""
 
     Raises:
       ArgumentError: params or state are not built as described.
-      DtypeError: an argument has no floats, or the mask no bools.
+      DtypeError: an argument has no floats, or the mask is not bool.
       ShapeError: shapes do not fit.
 """)
 

@@ -43,13 +43,13 @@ _docs = shared("""
       float[...], the loss of each example.
 
     Raises:
-      ArgumentError: the params are no dict of the weights, or another argument is no
+      ArgumentError: the params are not a dict of the weights, or another argument is no
         array.
-      DtypeError: an argument has no floats, or the labels no integers.
+      DtypeError: an argument has no floats, or the labels are not integers.
       ShapeError: shapes do not fit.
 
     Special cases:
-      A label that is no class gives nan.
+      A label that is not a class gives nan.
 """)
 
 

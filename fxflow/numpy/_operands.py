@@ -111,8 +111,8 @@ def array_of(value: Any, name: str, dtype: Any = None) -> Array:
     if isinstance(value, list | tuple):
         # The items may be traced by now: they are not what the user wrote.
         raise ArgumentError(
-            f"{name}: got a {type(value).__name__} of {len(value)} items, which is no "
-            "array: convert it with fnp.asarray"
+            f"{name}: got a {type(value).__name__} of {len(value)} items, which is not "
+            "an array: convert it with fnp.asarray"
         )
     if dtype is not None and dtypes.is_wide(dtypes.dtype(dtype)):
         return _wide_array(value, name)
@@ -191,7 +191,7 @@ def promote_dtypes(name: str, *args: Any) -> list[Array]:
       Arrays and tracers; Python numbers are 0-d constants.
 
     Raises:
-      ArgumentError: an operand is no array.
+      ArgumentError: an operand is not an array.
       DtypeError: the dtypes do not combine.
       OverflowError: an integer does not fit the common dtype.
     """
@@ -209,7 +209,7 @@ def promote_inexact(name: str, *args: Any) -> list[Array]:
       *args: array-likes.
 
     Raises:
-      ArgumentError: an operand is no array.
+      ArgumentError: an operand is not an array.
       DtypeError: the dtypes do not combine or are not numbers.
     """
     return _promoted(name, args, dtypes.to_inexact)
@@ -338,7 +338,7 @@ def promote(name: str, *args: Any) -> list[Array]:
       *args: array-likes.
 
     Raises:
-      ArgumentError: an operand is no array.
+      ArgumentError: an operand is not an array.
       DtypeError: the dtypes do not combine.
       ShapeError: the shapes do not broadcast together.
     """
@@ -353,7 +353,7 @@ def promote_floats(name: str, *args: Any) -> list[Array]:
       *args: array-likes.
 
     Raises:
-      ArgumentError: an operand is no array.
+      ArgumentError: an operand is not an array.
       DtypeError: the dtypes do not combine or are not numbers.
       ShapeError: the shapes do not broadcast together.
     """

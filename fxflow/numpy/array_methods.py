@@ -168,7 +168,7 @@ def _view(self: Array, dtype: Any = None) -> Array:
     wanted = self.dtype if dtype is None else dtypes.of_bits(dtype)
     old = self.aval
     if dtypes.is_bool(wanted) or dtypes.is_bool(old.dtype):
-        # A byte that is neither 0 nor 1 is no bool.
+        # A byte that is neither 0 nor 1 is not a bool.
         if wanted == old.dtype:
             return self
         if dtypes.is_bool(old.dtype) and dtypes.bits(wanted) == 8:

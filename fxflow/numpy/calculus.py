@@ -109,7 +109,7 @@ def ediff1d(
       Array with one axis.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
 
     Example:
       >>> ediff1d(np.array([1, 4, 9]), to_end=np.array([0]))

@@ -348,7 +348,7 @@ def sharding_of(name: str, device: Any, out_sharding: Any) -> Any:
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh.
 
     Raises:
-      ArgumentError: both are given, or `out_sharding` is no sharding.
+      ArgumentError: both are given, or `out_sharding` is not a sharding.
       PlacementError: there is no current mesh.
     """
     if device is not None:

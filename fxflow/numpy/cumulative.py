@@ -51,7 +51,7 @@ _running_docs = shared("""
 
     Raises:
       AxisError: the axis is out of range.
-      ArgumentError: `a` is no array, or `out` is given.
+      ArgumentError: `a` is not an array, or `out` is given.
 
     Source: `numpy.{name}`.
 """)

@@ -59,7 +59,7 @@ def bincount(
 
     Raises:
       ConcretizationError: `x` is traced, and `length` is not given.
-      DtypeError: `x` are no integers.
+      DtypeError: `x` are not integers.
       ShapeError: `x` does not have one axis.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 

@@ -48,7 +48,7 @@ def read(index: Any, name: str = "index") -> tuple[tuple[Any, ...], list[Any]]:
       replaced by the indices where it is true.
 
     Raises:
-      ArgumentError: an item is no index.
+      ArgumentError: an item is not an index.
       BooleanIndexError: a mask is traced.
     """
     if isinstance(index, list):
@@ -117,10 +117,10 @@ def _bound(value: Any) -> Any:
 def _no_index(item: Any, name: str) -> ArgumentError:
     shown = repr(item)
     return ArgumentError(
-        f"{name}: a list is no index: use x[fnp.array({shown})] to pick elements, "
+        f"{name}: a list is not an index: use x[fnp.array({shown})] to pick elements, "
         "or a tuple x[i, j] to index axes"
         if len(shown) < 60
-        else f"{name}: a list is no index: make it an array with fnp.array"
+        else f"{name}: a list is not an index: make it an array with fnp.array"
     )
 
 

@@ -40,7 +40,7 @@ def getitem(x: Any, index: Any) -> Array:
 
     Raises:
       OutOfRangeError: (an IndexError) an integer is out of range, or too many indices.
-      ArgumentError: an item is no index.
+      ArgumentError: an item is not an index.
       BooleanIndexError: a mask is traced.
     """
     try:

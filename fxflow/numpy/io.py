@@ -46,7 +46,7 @@ def frombuffer(
       buffer: bytes, or anything with the buffer protocol; it is copied.
 
     Raises:
-      ValueError: the bytes are no whole number of elements, or too few.
+      ValueError: the bytes are not a whole number of elements, or too few.
     """
     return _given(np.frombuffer(buffer, dtypes.stored(dtype), count, offset), dtype)
 

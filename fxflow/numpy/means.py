@@ -160,7 +160,7 @@ def _degrees(name: str, ddof: Any) -> Any:
     """Returns what is subtracted from a count as a Python number, unless it is traced.
 
     Raises:
-      ArgumentError: it is no real number.
+      ArgumentError: it is not a real number.
     """
     if isinstance(ddof, Array | np.ndarray | np.generic) and not isinstance(
         ddof, Tracer

@@ -26,7 +26,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
       Array[m, n].
 
     Raises:
-      ArgumentError: an operand is no array, or `out` is given.
+      ArgumentError: an operand is not an array, or `out` is given.
 
     Example:
       >>> outer(np.array([1, 2]), np.array([3, 4]))
@@ -57,7 +57,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
       Array whose axes have the products of the lengths of the axes of both.
 
     Raises:
-      ArgumentError: an operand is no array.
+      ArgumentError: an operand is not an array.
 
     Example:
       >>> kron(np.array([1, 10]), np.array([1, 2, 3]))

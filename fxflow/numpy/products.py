@@ -40,7 +40,7 @@ _product_docs = shared("""
     Raises:
       ...
       ShapeError: the lengths of the summed axes differ.
-      ArgumentError: an operand is no array.
+      ArgumentError: an operand is not an array.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Source: `numpy.{name}`.

@@ -340,7 +340,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> _Quantile:
         method=_METHOD,
         weights=_WEIGHTS + _LAYOUT,
         returns="Float array of shape `q.shape` and the axes that are left.",
-        mistake="there is no such method, it takes no weights, or `a` is no array",
+        mistake="there is no such method, it takes no weights, or `a` is not an array",
     )
     left_out = ", nan left out" if skip_nan else ""
     nothing = "Of nothing but nan: nan." if skip_nan else "nan if any element is nan."
@@ -385,7 +385,7 @@ def _declared_median(name: str, *, values: str) -> _Median:
         method="",
         weights="",
         returns="Float array without the reduced axes.",
-        mistake="`a` is no array",
+        mistake="`a` is not an array",
     )
     left_out = ", nan left out" if skip_nan else ""
     nothing = "Of nothing but nan: nan." if skip_nan else "nan if any element is nan."

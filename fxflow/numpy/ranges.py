@@ -110,7 +110,7 @@ def arange(
             length = max(0, math.ceil((last - first) / by))
     except (ValueError, OverflowError, TypeError):  # nan, infinite, complex
         raise ArgumentError(
-            f"arange: from {first} to {last} by {by} is no finite number of steps"
+            f"arange: from {first} to {last} by {by} is not a finite number of steps"
         ) from None
     out = _counted(chosen, first, by, length)
     return out if device is None else to_device(out, device)

@@ -98,7 +98,7 @@ reduction_docs = shared("""
     Raises:
       AxisError: an axis is out of range or named twice.
       ...
-      ArgumentError: `a` is no array, or `out` is given.
+      ArgumentError: `a` is not an array, or `out` is given.
 
     Source: `numpy.{name}`.
 """)
@@ -466,7 +466,7 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
       Default integer array without the reduced axes.
 
     Raises:
-      ArgumentError: `a` is no array.
+      ArgumentError: `a` is not an array.
 
     Example:
       >>> count_nonzero(np.array([0, 3, 0, -1]))

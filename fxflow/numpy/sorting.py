@@ -135,7 +135,7 @@ def sort_complex(a: ArrayLike) -> Array:
       Complex array of the shape of `a`, ordered by real, then imaginary part.
 
     Raises:
-      ArgumentError: `a` is no array.
+      ArgumentError: `a` is not an array.
 
     Example:
       >>> sort_complex(np.array([2, 1]))

@@ -66,7 +66,7 @@ def cov(
       Float or complex array[v, v]; 0-d for one variable.
 
     Raises:
-      DtypeError: `fweights` are no integers.
+      DtypeError: `fweights` are not integers.
 
     Special cases:
       inf or nan of too few observations: it is divided by 0.

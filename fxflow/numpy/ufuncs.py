@@ -310,7 +310,7 @@ def _refused(symbol: str, other: Any) -> Any:
     """Raises for what is Python's own; lets Python ask any other operand."""
     if isinstance(other, list | tuple):
         raise ArgumentError(
-            f"{symbol}: a {type(other).__name__} is no array: convert it with "
+            f"{symbol}: a {type(other).__name__} is not an array: convert it with "
             "fnp.asarray"
         )
     if symbol not in ("==", "!=") and type(other).__module__ == "builtins":

@@ -29,7 +29,7 @@ def hungarian_algorithm(cost_matrix: ArrayLike) -> tuple[Array, Array]:
 
     Raises:
       DtypeError: the costs are complex.
-      ShapeError: they are no matrix.
+      ShapeError: they are not a matrix.
 
     Special cases:
       Among assignments of the same cost any may be found. With costs that are not

@@ -126,7 +126,7 @@ def matrix_inverse_pth_root(
       identity, at its worst element.
 
     Raises:
-      ArgumentError: p is no int, or less than 1.
+      ArgumentError: p is not an int, or less than 1.
       ShapeError: the matrix is not square.
 
     Special cases:

@@ -36,7 +36,7 @@ def nnls(
       float[n], or float[n, k].
 
     Raises:
-      ShapeError: A is no matrix, or b does not have its rows.
+      ShapeError: A is not a matrix, or b does not have its rows.
 
     Special cases:
       Zeros for A or without steps.

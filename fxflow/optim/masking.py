@@ -77,7 +77,7 @@ def masked(
       A transformation; the state of what is masked out takes no memory.
 
     Raises:
-      TreeError: the mask is no prefix of the parameters.
+      TreeError: the mask is not a prefix of the parameters.
 
     Example:
       >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}
@@ -135,7 +135,7 @@ def multi_transform(
 
     Raises:
       ArgumentError: a label has no transformation.
-      TreeError: the labels are no prefix of the parameters.
+      TreeError: the labels are not a prefix of the parameters.
 
     Example:
       >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}

@@ -99,7 +99,7 @@ def reshape_batch_axis(tree_: Any, microbatch_size: int, axis: int = 0) -> Any:
 
     Raises:
       ArgumentError: `microbatch_size` is no integer of 1 or more.
-      ShapeError: a leaf has no such axis, or its length is no multiple of the size.
+      ShapeError: a leaf has no such axis, or its length is not a multiple of the size.
 
     Example:
       >>> optim.microbatching.reshape_batch_axis(fnp.arange(6), 2).tolist()
@@ -150,7 +150,7 @@ def microbatch(
     Raises:
       ArgumentError: the size is below 1, an argument is not there, `in_axes` has
         another length, or more real microbatches are asked for than there are.
-      ShapeError: (in use) rows are no multiple of the size, or arguments differ in
+      ShapeError: (in use) rows are not a multiple of the size, or arguments differ in
         their number.
 
     Special cases:

@@ -140,8 +140,8 @@ def make_perturbed_fun(
       A function of a random key and an input.
 
     Raises:
-      ArgumentError: `fun` is no function, or `num_samples` is below 1.
-      DtypeError: (in use) an input is no float array.
+      ArgumentError: `fun` is not a function, or `num_samples` is below 1.
+      DtypeError: (in use) an input is not a float array.
 
     Special cases:
       Derivatives by what f closes over are those of the mean.

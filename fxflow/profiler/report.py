@@ -244,7 +244,7 @@ def report(
       A report, to be printed; `rows()` has the numbers.
 
     Raises:
-      ArgumentError: `runs` is not positive, or `f` is no function or has static
+      ArgumentError: `runs` is not positive, or `f` is not a function or has static
         arguments.
       RuntimeError: a profile is being recorded: there is one at a time.
 

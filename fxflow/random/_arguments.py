@@ -29,7 +29,7 @@ def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
       key: what the user gave.
 
     Raises:
-      ArgumentError: it is no key.
+      ArgumentError: it is not a key.
     """
     if not is_arraylike(key):
         raise ArgumentError(
@@ -52,7 +52,7 @@ def one_key(name: str, key: Any) -> tuple[Any, bool]:
     """Returns one typed key, and whether it came as plain data.
 
     Raises:
-      ArgumentError: it is no key.
+      ArgumentError: it is not a key.
       ShapeError: it is several keys.
     """
     typed, raw = typed_keys(name, key)
@@ -69,7 +69,7 @@ def key_data_of(name: str, key: Any) -> Any:
     """Returns the data u32[2] of one key; the key itself, if it is not Threefry's.
 
     Raises:
-      ArgumentError: it is no key.
+      ArgumentError: it is not a key.
       ShapeError: it is several keys.
     """
     typed, _ = one_key(name, key)
@@ -152,7 +152,7 @@ def parameter(name: str, value: Any, dtype: Any) -> Any:
     """Returns a real parameter in a float dtype; a Python number as a constant.
 
     Raises:
-      ArgumentError: it is no array (a list, for instance).
+      ArgumentError: it is not an array (a list, for instance).
       DtypeError: it is complex, or a key.
     """
     if type(value) in (bool, int, float):
@@ -177,8 +177,8 @@ def arguments(name: str, key: Any, shape: Any, dtype: Any, *parameters: Any) -> 
       The key data, the shape, the dtype, and the parameters in that dtype.
 
     Raises:
-      ArgumentError: `key` is no key, or a parameter no array.
-      DtypeError: `dtype` is no float dtype, or a parameter not real.
+      ArgumentError: `key` is not a key, or a parameter is not an array.
+      DtypeError: `dtype` is not a float dtype, or a parameter not real.
       ShapeError: the parameters do not broadcast to the shape.
     """
     chosen = float_dtype(name, dtype)
@@ -191,7 +191,7 @@ def real_aval(name: str, value: Any) -> Aval:
     """Returns the type of a real parameter.
 
     Raises:
-      ArgumentError: it is no array (a list, for instance).
+      ArgumentError: it is not an array (a list, for instance).
       DtypeError: it is complex, or a key.
     """
     if not is_arraylike(value):

@@ -34,8 +34,8 @@ _docs = shared("""
       An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
+      ArgumentError: `key` is not a key.
+      DtypeError: `dtype` is not a float dtype.
       ...
       PlacementError: the result cannot be laid out like that.
 """)

@@ -148,7 +148,7 @@ def randint(
       An array of that shape and dtype. Where `maxval <= minval` it holds `minval`.
 
     Raises:
-      ArgumentError: `key` is no key.
+      ArgumentError: `key` is not a key.
       DtypeError: `dtype` is no integer dtype.
       ShapeError: the bounds do not broadcast to `shape`.
       PlacementError: the result cannot be laid out like that.

@@ -47,8 +47,8 @@ def bernoulli(
       A bool array of that shape.
 
     Raises:
-      ArgumentError: `key` is no key, or the mode is another.
-      DtypeError: `p` is no float.
+      ArgumentError: `key` is not a key, or the mode is another.
+      DtypeError: `p` is not a float.
       ShapeError: `p` does not broadcast to `shape`.
       PlacementError: the result cannot be laid out like that.
 
@@ -180,9 +180,9 @@ def categorical(
       Indices of categories, of the default integer dtype.
 
     Raises:
-      ArgumentError: `key` is no key, or the mode is another.
+      ArgumentError: `key` is not a key, or the mode is another.
       AxisError: there is no such axis.
-      DtypeError: the logits are no floats.
+      DtypeError: the logits are not floats.
       ShapeError: `shape` does not fit, or asks for more distinct categories than exist.
       PlacementError: the result cannot be laid out like that.
 

@@ -164,7 +164,7 @@ def dirichlet(
 
     Special cases:
       A parameter 0 gives the part 0, inf all to the parts of infinite parameters; nan
-      where all parameters are 0, which is no distribution.
+      where all parameters are 0, which is not a distribution.
 
     Source: gamma numbers divided by their sum, from their logarithms.
     """

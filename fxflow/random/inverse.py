@@ -58,7 +58,7 @@ def gumbel(
         categories of probability below 2⁻²³.
 
     Raises:
-      ArgumentError: `key` is no key, or the mode is another.
+      ArgumentError: `key` is not a key, or the mode is another.
 
     Example:
       >>> random.gumbel(random.key(0), (3,)).shape

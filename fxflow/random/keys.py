@@ -93,7 +93,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
       Keys of shape `(num,)` or `num`; data u32[..., 2] if `key` came as data.
 
     Raises:
-      ArgumentError: `key` is no key, or `num` no integers.
+      ArgumentError: `key` is not a key, or `num` no integers.
       ShapeError: `key` is several keys.
 
     Example:
@@ -121,7 +121,7 @@ def fold_in(key: Any, data: Any) -> Array:
       One key; data u32[2] if `key` came as data.
 
     Raises:
-      ArgumentError: `key` is no key.
+      ArgumentError: `key` is not a key.
       DtypeError: `data` is no integer.
       ShapeError: `key` is several keys, or `data` is not 0-d.
 
@@ -146,7 +146,7 @@ def key_data(keys: Any) -> Array:
       u32[*keys.shape, 2].
 
     Raises:
-      ArgumentError: they are no keys.
+      ArgumentError: they are not keys.
 
     Example:
       >>> random.key_data(random.key(7))
@@ -189,7 +189,7 @@ def key_impl(keys: Any) -> str:
       Its name.
 
     Raises:
-      ArgumentError: they are no keys.
+      ArgumentError: they are not keys.
 
     Example:
       >>> random.key_impl(random.key(0))
@@ -209,7 +209,7 @@ def clone(key: Any) -> Array:
       `key`.
 
     Raises:
-      ArgumentError: they are no keys.
+      ArgumentError: they are not keys.
 
     Example:
       >>> k = random.key(0)

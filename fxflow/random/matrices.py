@@ -42,7 +42,7 @@ def multivariate_normal(
       An array of shape `(*shape, n)` and that dtype.
 
     Raises:
-      ArgumentError: `key` is no key, or the method is another.
+      ArgumentError: `key` is not a key, or the method is another.
       ShapeError: `mean` and `cov` do not go together, or with `shape`.
 
     Example:

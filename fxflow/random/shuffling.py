@@ -112,7 +112,7 @@ def permutation(
       An array of the type of `x`.
 
     Raises:
-      ArgumentError: `key` is no key, or `x` is no array and no integer.
+      ArgumentError: `key` is not a key, or `x` is neither an array nor an integer.
       AxisError: there is no such axis.
       PlacementError: the result cannot be laid out like that.
 
@@ -185,7 +185,7 @@ def choice(
       An array of shape `shape`, which stands in the place of `axis` of `a`.
 
     Raises:
-      ArgumentError: `key` is no key, or `a` is no array and no integer.
+      ArgumentError: `key` is not a key, or `a` is neither an array nor an integer.
       AxisError: there is no such axis.
       ShapeError: there is nothing to draw from, `p` has another shape, or more distinct
         slices are asked for than exist.

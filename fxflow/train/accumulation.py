@@ -37,7 +37,7 @@ def accumulate_gradients(
       `has_aux` `((mean loss, means of what it gives besides), mean gradients)`.
 
     Raises:
-      ShapeError: when called, `n` is no multiple of `microbatches`.
+      ShapeError: when called, `n` is not a multiple of `microbatches`.
 
     Example:
       >>> loss = lambda w, x: fnp.mean((w - x) ** 2)

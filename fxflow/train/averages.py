@@ -58,7 +58,7 @@ def _is_float(leaf: Any) -> bool:
 
 
 def _zeros(params: Params) -> AverageState:
-    # Leaves that are no floats (counters) are not averaged: the last one is kept.
+    # Leaves that are not floats (counters) are not averaged: the last one is kept.
     sums = tree.map(lambda x: fnp.zeros_like(widened(x)) if _is_float(x) else x, params)
     return AverageState(sums, fnp.int32(0))
 

@@ -223,7 +223,7 @@ def accuracy(
 
     Raises:
       ShapeError: the shapes do not fit.
-      DtypeError: the labels are no integers.
+      DtypeError: the labels are not integers.
 
     Example:
       >>> logits = fnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
@@ -251,7 +251,7 @@ def top_k_accuracy(
 
     Raises:
       ShapeError: the shapes do not fit.
-      DtypeError: the labels are no integers.
+      DtypeError: the labels are not integers.
       ArgumentError: `k` is not between 1 and the number of classes.
 
     Example:
@@ -280,7 +280,7 @@ class Confusion(Metric):
 
     Attributes:
       matrix: [labels, predictions], sums of weights.
-      outside: the weight of examples whose label or prediction is no class.
+      outside: the weight of examples whose label or prediction is not a class.
     """
 
     matrix: Array
@@ -346,7 +346,7 @@ def confusion(
 
     Raises:
       ShapeError: the shapes differ.
-      DtypeError: the predictions or labels are no integers.
+      DtypeError: the predictions or labels are not integers.
 
     Example:
       >>> table = train.metrics.confusion(fnp.array([0, 1, 1]), fnp.array([0, 0, 1]), 2)

@@ -125,7 +125,7 @@ def _dtype(text: str) -> Any:
     except TypeError:
         dtype = None
     if dtype is None or not dtypes.is_floating(dtype):
-        raise ArgumentError(f"policy: {text!r} is no floating-point dtype")
+        raise ArgumentError(f"policy: {text!r} is not a floating-point dtype")
     return dtype
 
 

@@ -81,7 +81,7 @@ def summary(params: Any, *, depth: int | None = None) -> Summary:
       A `Summary`.
 
     Raises:
-      ArgumentError: a leaf is no array.
+      ArgumentError: a leaf is not an array.
 
     Example:
       >>> params = {"w": fnp.zeros((784, 10)), "b": fnp.zeros(10)}

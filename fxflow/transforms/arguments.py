@@ -141,7 +141,7 @@ def as_names(value: Any, what: str) -> tuple[str, ...]:
     """Returns names as a tuple.
 
     Raises:
-      ArgumentError: `value` is no string or sequence of strings.
+      ArgumentError: `value` is not a string or sequence of strings.
     """
     if value is None:
         return ()
@@ -273,7 +273,7 @@ class FlatFunction:
         """Returns the leaves of the result, then those of `aux`.
 
         Raises:
-          ArgumentError: a leaf is no array, or there is no pair although `has_aux`.
+          ArgumentError: a leaf is not an array, or there is no pair although `has_aux`.
         """
         given = self.in_tree.unflatten(leaves)
         args, kwargs = given if self.keywords else (given, {})
@@ -304,7 +304,7 @@ class FlatFunction:
                 )
         if self.has_aux:
             extra, self.aux_tree = tree.flatten(aux)
-            # What is no array goes around the transformation, as it is.
+            # What is not an array goes around the transformation, as it is.
             self.others = [None if is_arraylike(x) else (x,) for x in extra]
             flat = [*flat, *(x for x in extra if is_arraylike(x))]
         return flat

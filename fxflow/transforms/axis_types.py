@@ -51,7 +51,7 @@ def reshard(xs: T, out_shardings: Any) -> T:
       The same arrays.
 
     Raises:
-      ArgumentError: a leaf is no array, or `out_shardings` is something else.
+      ArgumentError: a leaf is not an array, or `out_shardings` is something else.
       PlacementError: an axis cannot be divided evenly, or the mesh has no such axis.
 
     Example:
@@ -223,7 +223,7 @@ def _names(axes: Any, mesh: Mesh, what: str) -> tuple[Any, ...]:
     for name in names:
         if name not in mesh.axis_names:
             raise ArgumentError(
-                f"{what}: axes has {name!r}, which is no axis of {mesh}"
+                f"{what}: axes has {name!r}, which is not an axis of {mesh}"
             )
     return tuple(names)
 

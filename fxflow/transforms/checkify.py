@@ -204,7 +204,7 @@ def check_error(error: Error) -> None:
 
     Raises:
       CheckError: a check failed.
-      ArgumentError: it is no `Error`.
+      ArgumentError: it is not an `Error`.
 
     Example:
       >>> error, y = checkify(fnp.sin)(0.0)

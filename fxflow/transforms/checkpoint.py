@@ -83,14 +83,14 @@ def checkpoint(
       policy: which intermediate values may be kept (see `checkpoint_policies`), and
         which of them in host memory; a function of a primitive, the types of its
         operands and its parameters. None keeps none.
-      static_argnums: positions of arguments that are no arrays.
+      static_argnums: positions of arguments that are not arrays.
       static_argnames: the same by name.
 
     Returns:
       A function with the arguments and results of `fun`.
 
     Raises:
-      ArgumentError: `fun` is not callable, or an argument is no array.
+      ArgumentError: `fun` is not callable, or an argument is not an array.
 
     Example:
       >>> f = checkpoint(lambda x: lax.sin(lax.sin(x)))
@@ -183,7 +183,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
       `x`, unchanged.
 
     Raises:
-      ArgumentError: `name` is no string, or a leaf is no array.
+      ArgumentError: `name` is not a string, or a leaf is not an array.
 
     Example:
       >>> float(checkpoint_name(1.5, "activations"))
@@ -397,7 +397,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
       offload_dst: kind of the memory to keep them in, such as "pinned_host".
 
     Raises:
-      ArgumentError: a kind is no string.
+      ArgumentError: a kind is not a string.
     """
     kind = "offload_dot_with_no_batch_dims"
     _require_memories(kind, offload_src, offload_dst)

@@ -3,7 +3,7 @@
 A copy is an operation `copy` (or a fusion that ends in one) of the type of an argument,
 whose operand is that argument or what was made of it in place: by writing slices, by
 scattering, by the rounds of a loop. New values of the same type, as arithmetic makes
-them, are no copies. A copy costs a pass over the array's memory; one of a donated
+them, are not copies. A copy costs a pass over the array's memory; one of a donated
 argument is a copy that donation was to save.
 """
 

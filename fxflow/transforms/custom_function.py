@@ -146,7 +146,7 @@ class CustomFunction(Bindable[P, R]):
         """Calls the function.
 
         Raises:
-          ArgumentError: it has no rule, or an argument is no array.
+          ArgumentError: it has no rule, or an argument is not an array.
         """
         passes = self._passes()
         if any(function is None for function in passes):
@@ -241,7 +241,7 @@ class CustomFunction(Bindable[P, R]):
         """Returns what is known of a call, its leaves, and the traced function.
 
         Raises:
-          ArgumentError: a leaf is no array.
+          ArgumentError: a leaf is not an array.
         """
         what = f"{self.kind}: nondiff_argnums"
         found = normalize_indices(self._fixed, len(args), what, self.name)
@@ -369,7 +369,7 @@ def checked_values(
     """Returns values of a rule.
 
     Raises:
-      ArgumentError: one is no array.
+      ArgumentError: one is not an array.
       ShapeError, DtypeError: one has not the type it must have.
     """
     for value, aval in zip(values, avals, strict=True):

@@ -39,7 +39,7 @@ class custom_jvp(CustomFunction[P, R]):
 
     Args:
       fun: function of arrays or pytrees of them.
-      nondiff_argnums: positions of arguments that are no arrays to differentiate by
+      nondiff_argnums: positions of arguments that are not arrays to differentiate by
         (functions, options); the rule gets them first.
       nondiff_argnames: the same by name.
 

@@ -54,7 +54,7 @@ class custom_vjp(CustomFunction[P, R]):
 
     Args:
       fun: function of arrays or pytrees of them.
-      nondiff_argnums: positions of arguments that are no arrays to differentiate by
+      nondiff_argnums: positions of arguments that are not arrays to differentiate by
         (functions, options); the backward pass gets them first.
       nondiff_argnames: the same by name.
 

@@ -41,7 +41,8 @@ def fwd_and_bwd(
       these arguments. Residuals are a pytree.
 
     Raises:
-      ArgumentError: `argnums` is out of range, or an argument or result is no array.
+      ArgumentError: `argnums` is out of range, or an argument or result is not an
+        array.
 
     Example:
       >>> fwd, bwd = fxflow.fwd_and_bwd(lambda x, w: x * w, argnums=(0, 1))

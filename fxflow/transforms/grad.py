@@ -112,12 +112,12 @@ _docs = shared("""
       fun: function of arrays or pytrees of them, with a scalar real result.
       argnums: which positional arguments to differentiate by.
       has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated;
-        it may hold what is no array.
+        it may hold what is not an array.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       allow_int: whether integer arguments are allowed; their gradient has dtype float0.
 
     Raises:
-      ArgumentError: `argnums` is out of range or an argument is no array.
+      ArgumentError: `argnums` is out of range or an argument is not an array.
       DtypeError: an argument or the result has no derivative.
       ShapeError: the result is not a scalar.
 """)

@@ -109,7 +109,7 @@ def make_graph(
       `FunctionGraph`, which prints as text and can be called.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
 
     Example:
       >>> print(make_graph(lambda x: fnp.sin(x) * 2)(1.0))
@@ -160,7 +160,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       The result with a `ShapeDtypeStruct` for each array.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
 
     Example:
       >>> eval_shape(fnp.dot, ShapeDtypeStruct((3, 4), float), fnp.ones((4, 5)))
@@ -178,7 +178,7 @@ class named_scope(ContextDecorator):
       name: of the scope; scopes nest.
 
     Raises:
-      TypeError: the name is no string.
+      TypeError: the name is not a string.
 
     Example:
       >>> with named_scope("attention"):
@@ -216,7 +216,7 @@ def named_call(fun: F, *, name: str | None = None) -> F:
 
     Raises:
       ArgumentError: `fun` is not callable.
-      TypeError: the name is no string.
+      TypeError: the name is not a string.
 
     Example:
       >>> increment = named_call(lambda x: x + 1, name="increment")

@@ -56,7 +56,7 @@ def jet(
       arrays at each leaf.
 
     Raises:
-      ArgumentError: `primals` and `series` do not fit, or a leaf is no array.
+      ArgumentError: `primals` and `series` do not fit, or a leaf is not an array.
       ShapeError, DtypeError: a derivative does not fit its argument.
 
     Example:

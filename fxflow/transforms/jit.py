@@ -634,7 +634,7 @@ def jit(
       `clear_cache`.
 
     Raises:
-      ArgumentError: an option names no parameter, or an argument is no array.
+      ArgumentError: an option names no parameter, or an argument is not an array.
       NonHashableStaticError: a static argument cannot be hashed.
       DonationError: a donated argument cannot be reused.
 

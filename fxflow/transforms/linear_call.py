@@ -44,7 +44,7 @@ def linear_call(
       The result of `fun`.
 
     Raises:
-      ArgumentError: a function is not callable, or a leaf is no array.
+      ArgumentError: a function is not callable, or a leaf is not an array.
       TreeError, ShapeError, DtypeError: the transpose does not return what
         `linear_args` are.
       NotDifferentiableError: a derivative by the residuals is asked for.

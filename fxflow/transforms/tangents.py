@@ -46,7 +46,7 @@ def checked_tangent(
       `value` with the tangent dtype of `aval`, or `Zero`.
 
     Raises:
-      ArgumentError: it is no array.
+      ArgumentError: it is not an array.
       ShapeError, DtypeError: it has another shape or dtype.
     """
     expected = aval.tangent()

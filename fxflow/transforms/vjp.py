@@ -164,7 +164,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
       may have it too, or be any integers, which are ignored.
 
     Raises:
-      ArgumentError: an argument or result is no array.
+      ArgumentError: an argument or result is not an array.
 
     Example:
       >>> y, back = vjp(fnp.sin, 0.0)
@@ -238,7 +238,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       each argument, of its structure, shape and tangent dtype.
 
     Raises:
-      ArgumentError: an argument is no array, or a tangent does not fit.
+      ArgumentError: an argument is not an array, or a tangent does not fit.
 
     Example:
       >>> y, df = linearize(fnp.sin, 0.0)

@@ -48,11 +48,11 @@ def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | Non
       name: of the function, for messages.
 
     Raises:
-      ArgumentError: `axes` is no prefix of the tree.
+      ArgumentError: `axes` is not a prefix of the tree.
     """
     if axes is None or isinstance(axes, int):
         return [axes] * structure.num_leaves
-    # Leaves that are no containers, whatever the real ones are.
+    # Leaves that are not containers, whatever the real ones are.
     dummy = structure.unflatten([object()] * structure.num_leaves)
     try:
         return tree.broadcast_prefix(axes, dummy, lambda x: x is None, name="axes")

@@ -150,7 +150,7 @@ def graph(
       `save("graph.html")` writes the page, and by other suffixes SVG, DOT, Mermaid.
 
     Raises:
-      ArgumentError: an argument is no array, or a graph is given arguments.
+      ArgumentError: an argument is not an array, or a graph is given arguments.
 
     Example:
       >>> drawing = viz.graph(fxflow.grad(lambda x: fnp.sum(fnp.sin(x))), fnp.ones(3))

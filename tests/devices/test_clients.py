@@ -208,7 +208,7 @@ print("fine")
 def test_wrong_default_devices() -> None:
     with pytest.raises(ValueError, match="no device 'cpu:99': there is cpu:0, cpu:1"):
         clients.default_device("cpu:99")
-    with pytest.raises(ValueError, match="'cpu:x' is no device name"):
+    with pytest.raises(ValueError, match="'cpu:x' is not a device name"):
         clients.default_device("cpu:x")
     with pytest.raises(TypeError, match=r"must be a Device.*got 3"):
         clients.default_device(3)  # type: ignore[arg-type]

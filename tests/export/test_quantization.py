@@ -55,7 +55,7 @@ def test_only_weights() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(errors.ArgumentError, match="str is no array"):
+    with pytest.raises(errors.ArgumentError, match="str is not an array"):
         export.quantize({"w": "a"})
     with pytest.raises(errors.DtypeError, match="weights are real"):
         export.quantize(fnp.ones((2, 2), fnp.complex64))

@@ -391,7 +391,7 @@ def test_symbolic_shape():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shape_spec": "b, !"}, "in 'b, !', '!' is no size"),
+        ({"shape_spec": "b, !"}, "in 'b, !', '!' is not a size"),
         ({"shape_spec": 3}, "a text as 'b, 4', got 3"),
         ({"shape_spec": "b, ..."}, "'...' in 'b, ...' stands for the axes of like="),
         ({"shape_spec": "_"}, "'_' in '_' is the length of that axis of like="),
@@ -399,7 +399,7 @@ def test_symbolic_shape():
         ({"shape_spec": "b", "constraints": ["b > 2"]}, "'b > 2'"),
         ({"shape_spec": "b", "constraints": ["2 >= 3"]}, "holds for no size"),
         ({"shape_spec": "b", "constraints": ["b >= 3", "b <= 2"]}, "contradicts"),
-        ({"shape_spec": "b", "constraints": ["b >= ?"]}, "is no size"),
+        ({"shape_spec": "b", "constraints": ["b >= ?"]}, "is not a size"),
         ({"shape_spec": "b", "scope": "b"}, "scope is a SymbolicScope"),
     ],
     ids=range(10),

@@ -89,7 +89,7 @@ def test_names_are_taken_once():
         export.register_namedtuple_serialization(Other, serialized_name="tests.State")
     with pytest.raises(ArgumentError, match="expected a namedtuple"):
         export.register_namedtuple_serialization(Box, serialized_name="tests.Box2")
-    with pytest.raises(ArgumentError, match="is no pytree"):
+    with pytest.raises(ArgumentError, match="is not a pytree"):
         export.register_pytree_node_serialization(
             int,
             serialized_name="tests.int",

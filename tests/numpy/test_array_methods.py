@@ -69,7 +69,7 @@ def test_augmented_assignment_makes_a_new_array() -> None:
 @pytest.mark.parametrize("op", (operator.add, operator.eq, operator.pow))
 def test_lists_are_refused(op: Any) -> None:
     for left, right in ((fnp.ones(2), [1, 2]), ((1, 2), fnp.ones(2))):
-        with pytest.raises(ArgumentError, match="is no array: convert it with"):
+        with pytest.raises(ArgumentError, match="is not an array: convert it with"):
             op(left, right)
 
 

@@ -112,7 +112,7 @@ def test_splits_along_axes() -> None:
         (lambda: fnp.concatenate([X], 2), AxisError, "axis 2 is out of range"),
         (lambda: fnp.stack([X, V]), ShapeError, "differ in shape"),
         (lambda: fnp.stack([X], 4), AxisError, "axis 4"),
-        (lambda: fnp.stack([[1], [2]]), ArgumentError, "is no array"),
+        (lambda: fnp.stack([[1], [2]]), ArgumentError, "is not an array"),
         (lambda: fnp.split(V, 4), ArgumentError, "does not divide into 4 equal parts"),
         (lambda: fnp.split(V, 0), ArgumentError, "at least one section"),
         (lambda: fnp.vsplit(V, 2), ShapeError, "vsplit: needs 2 axes or more"),

@@ -36,7 +36,11 @@ MASK = (X.astype(int) * 7) % 5 > 2
         ((..., ...), OutOfRangeError, "one Ellipsis"),
         (1.5, ArgumentError, "got 1.5 of type float"),
         ("a", ArgumentError, "got 'a' of type str"),
-        ([0, 1], ArgumentError, r"a list is no index: use x\[fnp.array\(\[0, 1\]\)\]"),
+        (
+            [0, 1],
+            ArgumentError,
+            r"a list is not an index: use x\[fnp.array\(\[0, 1\]\)\]",
+        ),
         (np.ones(2), DtypeError, "must be of integers or bools"),
         (slice(1.5), ArgumentError, "bounds of a slice must be integers"),
         (slice(None, None, 0), ArgumentError, "must not be 0"),

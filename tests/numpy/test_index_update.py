@@ -264,7 +264,7 @@ PLACES = np.array([1, 1])
 def test_floats_and_integers_meet_in_their_common_dtype(
     how: Any, update: Any, expected: list[int]
 ) -> None:
-    # The first element, which no index names, is no float32.
+    # The first element, which no index names, is not a float32.
     x = fnp.array([2**30 + 1, 3, 4])
     out = how(update)(x)
     assert out.dtype == "int32"

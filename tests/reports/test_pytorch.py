@@ -115,7 +115,7 @@ def test_divergence_of_certain_targets(mode: Any) -> None:
 
 @MODES
 def test_divergence_of_negative_targets_is_not_a_number(mode: Any) -> None:
-    """A negative target is no probability: the loss says so (pytorch#69230)."""
+    """A negative target is not a probability: the loss says so (pytorch#69230)."""
     loss = mode(optim.losses.kl_divergence)(fnp.float32([-1]), fnp.float32([-1]))
     assert np.isnan(loss)
 

@@ -307,7 +307,7 @@ _FIELDS = {"one_dtype", "numpy", "differentiable", "traceable", "random", "note"
 
 
 def call(name: str, *args: Any, **options: Any) -> Call:
-    """Returns a `Call`; options that are no fields of it are the function's."""
+    """Returns a `Call`; options that are not fields of it are the function's."""
     fields = {k: options.pop(k) for k in list(options) if k in _FIELDS}
     return Call(name, args, options, **fields)
 

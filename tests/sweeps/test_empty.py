@@ -175,8 +175,8 @@ EXEMPT = {
     "numpy.*-axis-()": "a number has no axis",
     "numpy.cumulative_*-()": "a number has no axis",
     "numpy.argsort-()": "a number has no axis",
-    "numpy.tri[lu]*-[01]": "a vector is no matrix",
-    "scipy.linalg.expm-*": "a number or vector is no matrix",
+    "numpy.tri[lu]*-[01]": "a vector is not a matrix",
+    "scipy.linalg.expm-*": "a number or vector is not a matrix",
     "scipy.linalg.lu_solve-0*": "pivots are of three rows",
     # Indices that are out of range give nan, or what `mode` says.
     "numpy.take*": "indices are out of range",

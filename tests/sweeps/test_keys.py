@@ -76,7 +76,7 @@ STRUCTURAL = set(_STRUCTURAL.split())
 # What has a result for other reasons than that it moves keys.
 OTHER = {
     "sort_key_val": "sorts by numbers: test_sorting_by_numbers",
-    "full_like": "fills with what is no operand",
+    "full_like": "fills with what is not an operand",
     "result_type": "a dtype",
     "iscomplexobj": "keys are not complex",
     "isrealobj": "keys are not complex",

@@ -81,7 +81,7 @@ SMOOTH = [c for c in CALLS if c.differentiable and "f" in c.kinds]
 
 
 def leaves_of(value: Any) -> list[Any] | None:
-    """Returns the leaves of a result, or None if one is no array."""
+    """Returns the leaves of a result, or None if one is not an array."""
     leaves = tree.leaves(value)
     return leaves if all(map(is_arraylike, leaves)) else None
 

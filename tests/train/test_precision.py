@@ -29,8 +29,8 @@ def test_casts_floats_only() -> None:
     ("text", "words"),
     [
         ("weights=float32", "expected params="),
-        ("params=int32", "'int32' is no floating-point dtype"),
-        ("params=", "'' is no floating-point dtype"),
+        ("params=int32", "'int32' is not a floating-point dtype"),
+        ("params=", "'' is not a floating-point dtype"),
         (32, "expected a text"),
     ],
 )

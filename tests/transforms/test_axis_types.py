@@ -63,7 +63,7 @@ def test_auto_axes():
     np.testing.assert_allclose(slope, np.take_along_axis(weights, ranks, 0))
     with pytest.raises(TypeError, match="out_sharding must say"):
         auto_axes(fnp.sort)
-    with pytest.raises(TypeError, match="axes has 'z', which is no axis"):
+    with pytest.raises(TypeError, match="axes has 'z', which is not an axis"):
         auto_axes(fnp.sort, axes="z", out_sharding=P())(x)
 
 

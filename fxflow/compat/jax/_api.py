@@ -206,7 +206,7 @@ def copy_to_host_async(x: Any) -> Any:
     """Begins to copy arrays to the host, so that reading them later waits less.
 
     Args:
-      x: a pytree; what is no array is passed over.
+      x: a pytree; what is not an array is passed over.
 
     Returns:
       The pytree.

@@ -254,7 +254,7 @@ def graph_of(jaxpr: Any) -> Any:
     """Returns a parameter with graphs in place of jaxprs.
 
     Raises:
-      TypeError: a jaxpr in it brings constants that are no part of it.
+      TypeError: a jaxpr in it brings constants that are not part of it.
     """
     if isinstance(jaxpr, tuple) and any(
         isinstance(v, Jaxpr | ClosedJaxpr) for v in jaxpr

@@ -94,7 +94,7 @@ def _is_there(module: str) -> bool:
         return True
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # its parent is no package
+    except ModuleNotFoundError:  # its parent is not a package
         return False
 
 
@@ -110,7 +110,7 @@ def absent(name: str) -> str:
       name: in full, `jax.numpy.nothing`.
     """
     return (
-        f"{name} is not in fxflow.compat.jax, which {asker()} uses as jax: it is no "
+        f"{name} is not in fxflow.compat.jax, which {asker()} uses as jax: it is not a "
         "name of JAX 0.10.2, or one that fxflow does not have yet. If JAX has it, that "
         "is for fxflow's issues, not the package's: report this line (docs/compat.md "
         "has what is known)"

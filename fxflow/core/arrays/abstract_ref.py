@@ -13,7 +13,7 @@ from fxflow.devices.meshes import Layout
 class AbstractRef(Aval):
     """The type of a reference to an array.
 
-    It has the shape and dtype of what it refers to, but is no type of an array: only
+    It has the shape and dtype of what it refers to, but is not a type of an array: only
     the operations on references take it. Interned, as those are.
 
     Attributes:

@@ -116,7 +116,7 @@ def typeof(value: Any) -> Aval:
       Its type, as an operation sees it.
 
     Raises:
-      ArgumentError: `value` is no array.
+      ArgumentError: `value` is not an array.
 
     Example:
       >>> typeof(3.0)
@@ -148,7 +148,7 @@ def like_type(value: Any) -> Aval:
       Its type; weak if it says so.
 
     Raises:
-      ArgumentError: `value` is no array and says neither.
+      ArgumentError: `value` is not an array and says neither.
     """
     if (
         isinstance(value, np.ndarray | np.generic)
@@ -179,7 +179,7 @@ def as_array(value: Any, dtype: Any = None) -> Array:
         `config.x64` is off. No other value is converted to it.
 
     Raises:
-      ArgumentError: `value` is no array.
+      ArgumentError: `value` is not an array.
       OverflowError: an integer does not fit the dtype that it gets.
     """
     if isinstance(value, Array):

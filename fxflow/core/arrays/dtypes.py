@@ -159,7 +159,7 @@ def dtype(x: Any, /) -> Any:
       `config.explicit_x64_dtypes` about those of 64 bits.
 
     Raises:
-      DtypeError: (a TypeError) XLA has no such element type, or `x` is no dtype.
+      DtypeError: (a TypeError) XLA has no such element type, or `x` is not a dtype.
 
     Example:
       >>> dtype(float), dtype("float64"), dtype("bfloat16")

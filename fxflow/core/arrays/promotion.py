@@ -242,7 +242,7 @@ def promote_types(a: Any, b: Any, /) -> Any:
       The common dtype; 64-bit only if one of the two is, or with `config.x64`.
 
     Raises:
-      DtypeError: an argument is no dtype, or they do not combine without a cast.
+      DtypeError: an argument is not a dtype, or they do not combine without a cast.
 
     Example:
       >>> promote_types("int32", "float16"), promote_types("uint8", int)

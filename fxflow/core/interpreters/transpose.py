@@ -30,7 +30,7 @@ def backward(
     """Transposes a tape.
 
     Args:
-      nodes: linear operations; inputs that are no `Var` are values.
+      nodes: linear operations; inputs that are not a `Var` are values.
       inputs: variables of the linear arguments.
       outputs: a `Var`, or a `Zero`, for each result.
       cotangents: of the results; values or `Zero`s.

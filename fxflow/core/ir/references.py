@@ -626,7 +626,7 @@ def fitted(value: Any, aval: Aval, *, shape: bool = True) -> Any:
       shape: whether to broadcast it to the type's shape.
 
     Raises:
-      ArgumentError: it is no array.
+      ArgumentError: it is not an array.
       DtypeError: its dtype is not that of the type, and does not yield.
       ShapeError: it does not broadcast.
     """

@@ -190,7 +190,7 @@ class GraphTrace(Trace):
         atoms = [self.atom(value) for value in outputs]
         self.open = False
         # Dead-code elimination, once for all passes; constants that only dead nodes
-        # used are no inputs.
+        # used are not inputs.
         nodes = live_nodes(self.nodes, atoms)
         used = {id(a) for node in nodes for a in node.inputs}
         used.update(map(id, atoms))
@@ -330,7 +330,7 @@ def require_arrays(outputs: Sequence[Any], name: str) -> None:
     """Checks what a function returned.
 
     Raises:
-      ArgumentError: one of the values is no array.
+      ArgumentError: one of the values is not an array.
     """
     for value in outputs:
         if not is_arraylike(value):

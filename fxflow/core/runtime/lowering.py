@@ -81,7 +81,7 @@ class Module:
     def mesh(self, mesh: Any) -> str:
         """Returns the symbol of a mesh, as in `@mesh`, declaring it if new.
 
-        The types of its axes are no part of the program.
+        The types of its axes are not part of the program.
         """
         known = self._meshes.get(mesh)
         if known is None and explicit.used:
@@ -311,7 +311,7 @@ class Context:
         """Returns the text of a region `{ ^bb0(...): ... }`.
 
         Args:
-          avals: types of the block's arguments (as text where they are no arrays).
+          avals: types of the block's arguments (as text where they are not arrays).
           body: writes the block; takes its context and the arguments' names.
           out_avals: types of what the block returns.
           terminator: the returning operation.
@@ -439,7 +439,7 @@ def register_lowering(
       platform: `cpu`, `gpu`, `tpu`, or the name of another plug-in's.
 
     Raises:
-      ArgumentError: `primitive` is no registered primitive, or `lower` no function.
+      ArgumentError: `primitive` is not a registered primitive, or `lower` no function.
 
     Example:
       >>> from fxflow.lax import sin

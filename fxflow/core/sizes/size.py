@@ -42,7 +42,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 #: Around a size in the text of a program (`core/sizes/stablehlo` replaces them).
 OPEN, CLOSE = "⟨", "⟩"
-#: Terms of one size: more are no size that a person meant.
+#: Terms of one size: more are not a size that a person meant.
 MOST_TERMS = 1000
 
 

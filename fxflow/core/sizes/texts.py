@@ -21,7 +21,7 @@ _LARGEST_POWER = 16
 
 
 class NotASizeError(ValueError):
-    """A text is no size."""
+    """A text is not a size."""
 
 
 def parsed(text: str, scope: Scope = NO_SCOPE) -> Any:

@@ -87,7 +87,7 @@ class Going(NamedTuple):
     back: str | Origin | Back | Home | None = UNKNOWN
 
     def turned(self) -> Going:
-        """Returns where the cotangent is to go; that to a `Home` is no memory alone."""
+        """Returns where the cotangent is to go: for a `Home`, more than a memory."""
         assert not isinstance(self.back, Home)
         if self.back is UNKNOWN:
             return Going(None, self.to)

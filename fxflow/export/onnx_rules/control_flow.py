@@ -1,7 +1,7 @@
 """Calls, branches and loops in ONNX: `If`, `Scan`, `Loop`.
 
 The graphs inside see the values around them by name, so what a loop or branch does not
-change is no operand of it.
+change is not an operand of it.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def leaves_of(value: Any, what: str, *, refs: bool = False) -> tuple[list[Any], 
       refs: whether a leaf may be a reference.
 
     Raises:
-      ArgumentError: a leaf is no array.
+      ArgumentError: a leaf is not an array.
     """
     leaves, treedef = tree.flatten(value)
     for i, leaf in enumerate(leaves):

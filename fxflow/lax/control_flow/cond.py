@@ -522,7 +522,7 @@ def _scalar(value: Any, what: str) -> Aval:
     """Returns the type of a condition or index.
 
     Raises:
-      ArgumentError: it is no array.
+      ArgumentError: it is not an array.
       ShapeError: it has axes.
       DtypeError: it is no number.
     """

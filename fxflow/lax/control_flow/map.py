@@ -35,7 +35,7 @@ def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
       The stacked results `[n, ...]`.
 
     Raises:
-      ArgumentError: `batch_size` is no positive int, or `xs` has no leaves.
+      ArgumentError: `batch_size` is not a positive int, or `xs` has no leaves.
       ShapeError: the leading axes of `xs` differ.
 
     Example:

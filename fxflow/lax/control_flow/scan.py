@@ -490,7 +490,7 @@ def scan(
       The last carry, and the stacked outputs `[length, ...]`.
 
     Raises:
-      ArgumentError: `f` does not return a pair, or an argument is no array.
+      ArgumentError: `f` does not return a pair, or an argument is not an array.
       ShapeError, DtypeError, TreeError: the carry changes its type, or the leading axes
         of `xs` differ.
 

@@ -518,8 +518,8 @@ def while_loop(
       The first carry for which the condition does not hold.
 
     Raises:
-      ArgumentError: an argument is no function or no array, or the condition is not one
-        bool.
+      ArgumentError: an argument is not a function or an array, or the condition is not
+        one bool.
       ShapeError, DtypeError, TreeError: the carry changes its type.
 
     Example:
@@ -641,8 +641,8 @@ def fori_loop(
       The last carry (`init_val` if the range is empty).
 
     Raises:
-      ArgumentError: a bound is no real number or not finite, or `unroll` is given for
-        traced bounds.
+      ArgumentError: a bound is not a real number or not finite, or `unroll` is given
+        for traced bounds.
       DtypeError: the bounds' dtypes differ.
       ShapeError, DtypeError, TreeError: the carry changes its type.
 
@@ -709,7 +709,7 @@ def _bound(value: Any, what: str) -> Aval:
     """Returns the type of a bound.
 
     Raises:
-      ArgumentError: it is no 0-d real number.
+      ArgumentError: it is not a 0-d real number.
     """
     if not is_arraylike(value):
         raise not_an_array(value, f"fori_loop: {what} is")

@@ -35,7 +35,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     Raises:
       ShapeError: indices are not of one length, not as many as axes, or for an axis
         without elements.
-      DtypeError: indices are no integers.
+      DtypeError: indices are not integers.
       AxisError: an axis is out of range or named twice.
 
     Example:

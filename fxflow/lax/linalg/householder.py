@@ -373,7 +373,7 @@ def geqrf(x: Any) -> tuple[Array, Array]:
       their factors [..., min(m, n)].
 
     Raises:
-      ShapeError: x is no matrix.
+      ShapeError: x is not a matrix.
       DtypeError: the dtype is not one of these.
 
     Source: LAPACK geqrf.
@@ -413,7 +413,7 @@ def geqp3(x: Any) -> tuple[Array, Array, Array]:
       factors [..., min(m, n)].
 
     Raises:
-      ShapeError: x is no matrix.
+      ShapeError: x is not a matrix.
       DtypeError: the dtype is not one of these.
 
     Source: LAPACK geqp3.

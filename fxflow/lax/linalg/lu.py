@@ -96,7 +96,7 @@ class Lu(MultipleResults):
         (positions,) = ctx.compose(
             lambda p: sub(p, full(pivots.shape, 1, np.int32)), [positions], [pivots]
         )
-        # Positive codes mean a zero pivot, which is no failure of the decomposition.
+        # Positive codes mean a zero pivot, which is not a failure of the decomposition.
         (failed,) = ctx.compose(
             lambda c: select(_negative(c), c, full(info.shape, 0, np.int32)),
             [code],
@@ -224,7 +224,7 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
       permutation i32[..., m] of the rows.
 
     Raises:
-      ShapeError: x is no matrix.
+      ShapeError: x is not a matrix.
       DtypeError: the dtype is not one of these.
 
     Special cases:

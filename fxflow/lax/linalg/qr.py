@@ -228,7 +228,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> Any:
       Q and R; with `pivoting` also p, i32[..., n]: x[..., p] = Q R.
 
     Raises:
-      ShapeError: x is no matrix.
+      ShapeError: x is not a matrix.
       DtypeError: the dtype is not one of these.
       NotDifferentiableError: a derivative is asked of a square Q of a tall matrix.
 

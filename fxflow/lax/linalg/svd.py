@@ -306,7 +306,7 @@ def svd(
       U, s (real, descending) and Vᴴ; or s alone.
 
     Raises:
-      ShapeError: x is no matrix.
+      ShapeError: x is not a matrix.
       DtypeError: the dtype is not one of these.
       ArgumentError: the range is not within 0 and k, or `full_matrices` is set with it.
       NotDifferentiableError: a derivative is asked of square U and V of a matrix that

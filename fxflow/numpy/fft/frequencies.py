@@ -52,7 +52,7 @@ def fftfreq(
       Float array[n]: 0, positive, then negative frequencies, in cycles.
 
     Raises:
-      ArgumentError: `n` is no positive integer.
+      ArgumentError: `n` is not a positive integer.
 
     Example:
       >>> fftfreq(4)
@@ -80,7 +80,7 @@ def rfftfreq(
       Float array[n // 2 + 1]: 0 and positive frequencies, in cycles.
 
     Raises:
-      ArgumentError: `n` is no positive integer.
+      ArgumentError: `n` is not a positive integer.
 
     Example:
       >>> rfftfreq(4)

@@ -93,7 +93,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       Named tuple `(Q, R)`; R alone; or a pair.
 
     Raises:
-      ShapeError: `a` is no matrix.
+      ShapeError: `a` is not a matrix.
       ArgumentError: there is no such mode.
 
     Example:
@@ -139,7 +139,7 @@ def svd(
       Named tuple `(U, S, Vh)`, S real and descending; or S alone.
 
     Raises:
-      ShapeError: `a` is no matrix, or not square and `hermitian`.
+      ShapeError: `a` is not a matrix, or not square and `hermitian`.
       ArgumentError: the range does not fit.
 
     Example:
@@ -185,7 +185,7 @@ def svdvals(x: ArrayLike, /) -> Array:
       Real array[..., min(m, n)], descending.
 
     Raises:
-      ShapeError: `x` is no matrix.
+      ShapeError: `x` is not a matrix.
 
     Example:
       >>> svdvals(np.array([[0.0, 2.0], [1.0, 0.0]]))

@@ -154,7 +154,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
       Array[..., k].
 
     Raises:
-      ShapeError: `x` is no matrix.
+      ShapeError: `x` is not a matrix.
 
     Example:
       >>> diagonal(np.array([[1, 2], [3, 4]]))
@@ -178,7 +178,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
       Array[...].
 
     Raises:
-      ShapeError: `x` is no matrix.
+      ShapeError: `x` is not a matrix.
 
     Example:
       >>> trace(np.array([[1, 2], [3, 4]]))
@@ -201,7 +201,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       Array[m, n].
 
     Raises:
-      ShapeError: an operand is no vector.
+      ShapeError: an operand is not a vector.
 
     Example:
       >>> outer(np.array([1, 2]), np.array([3, 4]))

@@ -41,7 +41,7 @@ def matrix_rank(
       Default integer array[...].
 
     Raises:
-      ShapeError: `M` is no matrix.
+      ShapeError: `M` is not a matrix.
       ArgumentError: both `rtol` and `tol` are given.
 
     Example:
@@ -80,8 +80,8 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
       Real array[...].
 
     Raises:
-      ShapeError: `x` is no matrix, has no elements, or is not square with another norm
-        than ±2.
+      ShapeError: `x` is not a matrix, has no elements, or is not square with another
+        norm than ±2.
       ArgumentError: there is no such norm.
 
     Special cases:

@@ -183,7 +183,7 @@ def pinv(
       Float or complex array[..., n, m].
 
     Raises:
-      ShapeError: `a` is no matrix.
+      ShapeError: `a` is not a matrix.
       ArgumentError: both `rtol` and `rcond` are given.
 
     Example:
@@ -375,7 +375,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     n = right.aval.size
     if size_of(shape) != n or matrix.aval.size != n * n:
         raise ShapeError(
-            f"tensorsolve: {matrix.aval} is no square matrix for b, {right.aval}"
+            f"tensorsolve: {matrix.aval} is not a square matrix for b, {right.aval}"
         )
     out = solve(reshape(matrix, (n, n)), reshape(right, (n,)))
     return reshape(out, shape)
@@ -410,6 +410,6 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     n = size_of(first)
     if size_of(last) != n:
         raise ShapeError(
-            f"tensorinv: {x.aval} is no square matrix, split at axis {ind}"
+            f"tensorinv: {x.aval} is not a square matrix, split at axis {ind}"
         )
     return reshape(inv(reshape(x, (n, n))), last + first)

@@ -344,7 +344,7 @@ def muon(
             is_leaf=_is_numbers,
         )
 
-    # Within its group each array has numbers of its own, as masked ones are no leaves.
+    # Within its group each array has numbers of its own, as masked ones are not leaves.
     matrices = None if muon_weight_dimension_numbers is None else numbers_of
     rate = learning_rate if adam_learning_rate is None else adam_learning_rate
     return multi_transform(

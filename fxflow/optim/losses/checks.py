@@ -21,7 +21,7 @@ def floats(name: str, what: str, x: Any) -> Any:
       `x`.
 
     Raises:
-      ArgumentError: it is no array.
+      ArgumentError: it is not an array.
       DtypeError: it has no floats.
     """
     if not is_arraylike(x):
@@ -46,7 +46,7 @@ def difference(name: str, predictions: Any, targets: Any) -> Any:
       Predictions minus targets.
 
     Raises:
-      DtypeError: the predictions are no floats.
+      DtypeError: the predictions are not floats.
       ShapeError: the shapes differ.
     """
     floats(name, "predictions", predictions)
@@ -72,7 +72,7 @@ def same_shapes(name: str, predictions: Any, targets: Any) -> None:
       targets: array.
 
     Raises:
-      ArgumentError: the targets are no array.
+      ArgumentError: the targets are not an array.
       ShapeError: the shapes differ.
     """
     if not is_arraylike(targets):

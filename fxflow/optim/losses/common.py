@@ -26,7 +26,7 @@ _error_docs = shared("""
       An array of the shape of the predictions.
 
     Raises:
-      DtypeError: the predictions are no floats.
+      DtypeError: the predictions are not floats.
       ShapeError: the shapes differ.
 """)
 
@@ -125,7 +125,7 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
       An array of their common shape.
 
     Raises:
-      DtypeError: the logits are no floats.
+      DtypeError: the logits are not floats.
 
     Special cases:
       Infinite odds for what is certain cost 0.
@@ -167,7 +167,7 @@ def softmax_cross_entropy(
 
     Raises:
       AxisError: there is no such axis.
-      DtypeError: the logits are no floats.
+      DtypeError: the logits are not floats.
 
     Special cases:
       A class of logit -inf and label 0 adds 0; with optax 0.2.8 it adds nan.
@@ -210,7 +210,7 @@ def softmax_cross_entropy_with_integer_labels(
 
     Raises:
       AxisError: there is no such axis.
-      DtypeError: the logits are no floats or the labels no integers.
+      DtypeError: the logits are not floats or the labels are not integers.
       ShapeError: the labels' shape is not the logits' without the axis.
 
     Example:
@@ -257,7 +257,7 @@ def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
       An array of their common shape.
 
     Raises:
-      DtypeError: the outputs are no floats.
+      DtypeError: the outputs are not floats.
 
     Example:
       >>> float(optim.losses.hinge_loss(0.25, 1))
@@ -289,7 +289,7 @@ def kl_divergence(
 
     Raises:
       AxisError: there is no such axis.
-      DtypeError: the predictions are no floats.
+      DtypeError: the predictions are not floats.
 
     Special cases:
       A target of 0 adds 0, even where log p is -inf.
@@ -336,7 +336,7 @@ def smooth_labels(
       take a `where` of their own.
 
     Raises:
-      DtypeError: the labels are no floats.
+      DtypeError: the labels are not floats.
 
     Example:
       >>> optim.losses.smooth_labels(fnp.array([0.0, 1.0]), 0.5).tolist()
@@ -371,7 +371,7 @@ _cosine_docs = shared("""
 
     Raises:
       AxisError: there is no such axis.
-      DtypeError: an argument is no float array.
+      DtypeError: an argument is not a float array.
 """)
 
 
@@ -723,7 +723,7 @@ def triplet_margin_loss(
       negatives: n, of the same shape: unlike the anchors.
       axis: of the coordinates.
       norm_degree: of the norm, > 0. (optax 0.2.8 takes powers of signed differences,
-        which are no norm for odd degrees.)
+        which are not a norm for odd degrees.)
       margin: m.
       eps: added under the root.
 

@@ -35,8 +35,8 @@ def ntxent(
       A 0-d float array.
 
     Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: the embeddings are no floats.
+      ArgumentError: an argument is not an array.
+      DtypeError: the embeddings are not floats.
       ShapeError: the shapes do not fit.
 
     Special cases:

@@ -37,8 +37,8 @@ def ranking_softmax_loss(
       What `reduce_fn` gives, a 0-d float array for `fnp.mean`; float[...] for None.
 
     Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: the scores are no floats.
+      ArgumentError: an argument is not an array.
+      DtypeError: the scores are not floats.
       ShapeError: the shapes differ.
 
     Special cases:

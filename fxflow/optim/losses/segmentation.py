@@ -25,9 +25,9 @@ _docs = shared("""
       ignore_background: whether class 0 does not count.
 
     Raises:
-      ArgumentError: the targets are no array, or an option is unknown.
+      ArgumentError: the targets are not an array, or an option is unknown.
       AxisError: there is no such axis.
-      DtypeError: the predictions are no floats.
+      DtypeError: the predictions are not floats.
       ShapeError: the shapes differ, or there is no axis of classes.
 """)
 

@@ -35,8 +35,8 @@ def sparsemax_loss(logits: ArrayLike, labels: ArrayLike) -> Array:
       An array of the shape of the logits.
 
     Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: the logits are no floats.
+      ArgumentError: an argument is not an array.
+      DtypeError: the logits are not floats.
       ShapeError: the shapes differ.
 
     Example:
@@ -86,8 +86,8 @@ def multiclass_sparsemax_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
       float[...].
 
     Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: the scores are no floats, or the labels no integers.
+      ArgumentError: an argument is not an array.
+      DtypeError: the scores are not floats, or the labels are not integers.
       ShapeError: the shapes do not fit, or there is no class.
 
     Example:

@@ -28,7 +28,7 @@ def vq(
       int32[m], the first of equally near codes, and float[m], the distances.
 
     Raises:
-      ShapeError: they are no vectors of one length, or there is no code.
+      ShapeError: they are not vectors of one length, or there is no code.
 
     Special cases:
       The derivative of a distance of 0 is 0.

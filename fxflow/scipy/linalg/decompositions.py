@@ -109,7 +109,7 @@ def lu(
       P [..., m, m], L [..., m, k] and U [..., k, n] with k = min(m, n); or P L and U.
 
     Raises:
-      ShapeError: `a` is no matrix.
+      ShapeError: `a` is not a matrix.
 
     Example:
       >>> lu(np.array([[1.0, 2.0], [4.0, 4.0]]))[2]
@@ -159,7 +159,7 @@ def qr(
 
     Raises:
       ArgumentError: there is no such mode.
-      ShapeError: `a` is no matrix.
+      ShapeError: `a` is not a matrix.
 
     Example:
       >>> qr(np.array([[3.0], [4.0]]), mode="r")[0].shape
@@ -197,7 +197,7 @@ def svd(
       U, s and Vᴴ; or s alone.
 
     Raises:
-      ShapeError: `a` is no matrix.
+      ShapeError: `a` is not a matrix.
       ArgumentError: there is no such driver.
 
     Source: `scipy.linalg.svd`.

@@ -139,7 +139,7 @@ def polar(
 
     Raises:
       ArgumentError: there is no such side or method.
-      ShapeError: `a` is no matrix.
+      ShapeError: `a` is not a matrix.
 
     Example:
       >>> polar(np.array([[0.0, -2.0], [2.0, 0.0]]))[1].round(3)

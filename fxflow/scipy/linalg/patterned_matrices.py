@@ -17,7 +17,7 @@ from fxflow.numpy._operands import ArrayLike, array_of, promote_dtypes, promote_
 
 _docs = shared("""
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
       ...
       ShapeError: a vector has no axis, or another length than it must have.
 

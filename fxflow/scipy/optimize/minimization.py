@@ -106,8 +106,8 @@ def minimize(
       An `OptimizeResults`, of the float dtype of `x0`.
 
     Raises:
-      ArgumentError: there is no such method or option, or `args` is no tuple.
-      ShapeError: `x0` is no vector, or the function returns no number.
+      ArgumentError: there is no such method or option, or `args` is not a tuple.
+      ShapeError: `x0` is not a vector, or the function returns no number.
 
     Example:
       >>> found = minimize(lambda x: ((x - 1) ** 2).sum(), np.zeros(2), method="BFGS")

@@ -28,7 +28,7 @@ special_docs = shared("""
       Float array of the broadcast shape.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
 
     Source: `scipy.special.{name}`.

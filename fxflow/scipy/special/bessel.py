@@ -75,7 +75,7 @@ def _declared(name: str, order: int) -> Callable[[Any], Array]:
       Float array of the shape of `x`.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
 
     Special cases:
@@ -199,7 +199,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       Float array[v + 1, ...].
 
     Raises:
-      ArgumentError: an argument is no array, or `v` is negative.
+      ArgumentError: an argument is not an array, or `v` is negative.
       DtypeError: `z` is complex.
 
     Special cases:

@@ -118,7 +118,7 @@ def loggamma(x: ArrayLike) -> Array:
       Float or complex array of the shape of `x`.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
 
     Special cases:
       Real: 0 → inf, negative numbers → nan. Complex: 0 and negative integers → nan. It

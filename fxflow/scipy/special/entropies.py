@@ -25,7 +25,7 @@ _complex_docs = shared("""
       Float or complex array of the broadcast shape.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
 
     Source: `scipy.special.{name}`.
 """)

@@ -190,7 +190,7 @@ def wofz(z: ArrayLike) -> Array:
       Complex array of the shape of `z`.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
 
     Special cases:
       In the lower half plane it overflows where exp(-z²) does.

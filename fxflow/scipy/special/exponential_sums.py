@@ -39,7 +39,7 @@ def logsumexp(
 
     Raises:
       AxisError: an axis is out of range or named twice.
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
 
     Special cases:
       Of no elements: -inf. nan if the sum is negative, unless `return_sign`. Where `b`

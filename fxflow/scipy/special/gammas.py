@@ -88,7 +88,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
       Float array of the shape of `n`.
 
     Raises:
-      ArgumentError: an argument is no array, or `exact` is asked for.
+      ArgumentError: an argument is not an array, or `exact` is asked for.
 
     Special cases:
       Negative numbers → 0.
@@ -122,7 +122,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 class _BetaKind(NamedTuple):
-    """Arguments of the beta function that are no poles of its factors.
+    """Arguments of the beta function that are not poles of its factors.
 
     Attributes:
       x: the first argument.

@@ -250,7 +250,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       Float array of the broadcast shape.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
 
     Special cases:
@@ -380,7 +380,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
       Float array of the broadcast shape.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
 
     Special cases:

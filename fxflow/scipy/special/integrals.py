@@ -346,7 +346,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
       Float array of the broadcast shape.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
 
     Special cases:

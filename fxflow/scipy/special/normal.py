@@ -81,7 +81,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
       series_order: how many terms the series of the lower tail has, after the first.
 
     Raises:
-      ArgumentError: an argument is no array, or `series_order` no number of terms.
+      ArgumentError: an argument is not an array, or `series_order` no number of terms.
     """
     (x,) = operands("log_ndtr", x)
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:

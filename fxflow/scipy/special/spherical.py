@@ -107,7 +107,7 @@ def sph_harm_y(
 
     Raises:
       ArgumentError: there is no such `diff_n`.
-      DtypeError: `n` and `m` are no integers, or an angle is complex.
+      DtypeError: `n` and `m` are not integers, or an angle is complex.
       ConcretizationError: `n` is traced and there is no `n_max`.
 
     Special cases:

@@ -57,7 +57,7 @@ _COMMON = """
       distribution, such as a negative scale.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is not an array.
       DtypeError: an argument is complex.
       ShapeError: the shapes do not broadcast together.
 

@@ -30,7 +30,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
       Float array of the shape of `x` without its first axis.
 
     Raises:
-      ShapeError: `alpha` is no vector, or `x` has another length.
+      ShapeError: `alpha` is not a vector, or `x` has another length.
     """
     x, alpha = promote_inexact("dirichlet.logpdf", x, alpha)
     n = alpha.aval.shape[0] if alpha.aval.ndim == 1 else -1

@@ -30,7 +30,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
       Float array[...].
 
     Raises:
-      DtypeError: `x` or `n` are no integers.
+      DtypeError: `x` or `n` are not integers.
       ShapeError: the shapes do not broadcast together.
 
     Special cases:

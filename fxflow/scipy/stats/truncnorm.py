@@ -39,7 +39,7 @@ def _between(name: str, x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     z, scale, a, b = standard(name, x, loc, scale, a, b)
     within = (z > a) & (z < b)
     known = (a < b) & (z == z)
-    # Where the bounds are no interval the result is nan.
+    # Where the bounds are not an interval the result is nan.
     a, b = safe(known, a, -1), safe(known, b, 1)
     middle = fnp.where(fnp.isfinite(a), a, fnp.where(fnp.isfinite(b), b, 0 * scale))
     return z, fnp.where(within, z, middle), a, b, scale, known

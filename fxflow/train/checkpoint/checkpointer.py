@@ -181,7 +181,7 @@ class Checkpointer:
             found = _STEP.match(name)
             if found and int(found[1]) not in kept:
                 inner = self._storage.inside(name)
-                inner.remove(NAME)  # first: what is half removed is no checkpoint
+                inner.remove(NAME)  # first: what is half removed is not a checkpoint
                 self._storage.remove(name)
 
     def wait(self) -> None:

@@ -61,7 +61,7 @@ def bits_of(leaf: Any) -> Any:
 def own_parts(bits: Any) -> list[tuple[Index, Any]]:
     """Returns the parts of an array that this process writes, where they are.
 
-    Of parts that several devices hold, the first device's; what is no array over
+    Of parts that several devices hold, the first device's; what is not an array over
     devices belongs to the process that describes the checkpoint. Copies to the host are
     under way then.
 
@@ -176,7 +176,7 @@ def write_safetensors(
     Args:
       folder: where.
       entries: the leaves.
-      arrays: of each, None for what is no array.
+      arrays: of each, None for what is not an array.
 
     Returns:
       The file's name, and the checksum of each array.

@@ -48,7 +48,7 @@ class Snapshot:
     Attributes:
       entries: its leaves.
       structure: `description.outline` of it.
-      parts: of each array, what this process writes; None for what is no array.
+      parts: of each array, what this process writes; None for what is not an array.
       chunks: of each array, the shape of the parts it is written in.
       files: what the folder of its arrays is called, the same in all processes; empty
         for a safetensors file, which only one process writes.

@@ -152,7 +152,7 @@ class Dataset(Generic[T]):
             state = first
         elif not _alike(first, state):
             raise DataError(
-                f"iterate: this is no position of this dataset, whose positions look "
+                "iterate: this is not a position of this dataset, whose positions "
                 f"like {first}: {state!r}"
             )
         return DataIterator(self.source, state)

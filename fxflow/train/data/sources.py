@@ -106,13 +106,13 @@ def lines(
     Args:
       paths: as of `files`; those that end in `.gz` are decompressed.
       encoding: of the text.
-      errors: what to do about bytes that are no text: `str.decode`'s argument.
+      errors: what to do about bytes that are not text: `str.decode`'s argument.
 
     Returns:
       A dataset that is read in order and resumes at a byte.
 
     Raises:
-      DataError: no file matches; on reading, a line is no text: it says which.
+      DataError: no file matches; on reading, a line is not text: it says which.
     """
     found = _names("lines", paths)
 

@@ -20,7 +20,7 @@ _DTYPES = {
     "complex128": 18, "float16": 19, "uint32": 22, "uint64": 23,
 }  # fmt: skip
 
-#: What TensorFlow calls what is no operation here.
+#: What TensorFlow calls what is not an operation here.
 _OPERATIONS = {ARGUMENT: "Placeholder", CONSTANT: "Const", RESULT: "Identity"}
 
 

@@ -81,7 +81,7 @@ class Logger:
             not be among them.
 
         Raises:
-          ArgumentError: a name is no text.
+          ArgumentError: a name is not text.
         """
         self._warn()
         step = integer("log", "step", step)

@@ -185,7 +185,7 @@ def read_json_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
       was cut off is left out.
 
     Raises:
-      DataError: a line is no JSON: it says which.
+      DataError: a line is not JSON: it says which.
     """
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):

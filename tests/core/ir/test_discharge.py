@@ -48,7 +48,7 @@ def test_references_made_inside_disappear() -> None:
         return total[...]
 
     graph = graph_of(f, fnp.arange(3.0))
-    # Nobody outside sees the writes, so they are no effects of the whole.
+    # Nobody outside sees the writes, so they are not effects of the whole.
     assert graph.facts.has_refs and not graph.effects
     graph.check()
     pure = discharge(graph)

@@ -120,7 +120,7 @@ class custom_partitioning:
 
     Args:
       fun: the function.
-      static_argnums: positions of arguments that are no arrays.
+      static_argnums: positions of arguments that are not arrays.
     """
 
     def __init__(self, fun: Callable[..., Any], static_argnums: Any = ()) -> None:

@@ -75,7 +75,7 @@ def odeint(
       The states at `t`: `y0` with a first axis of length n.
 
     Raises:
-      TypeError: one of `args` is no array.
+      TypeError: one of `args` is not an array.
     """
     for leaf in fxflow.tree.leaves(args):
         if not is_arraylike(leaf):

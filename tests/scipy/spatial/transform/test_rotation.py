@@ -141,7 +141,7 @@ def test_transforms() -> None:
         turned = fxflow.jit(lambda r: r * r)(Rotation.from_quat(Q))
         assert isinstance(turned, Rotation)
         close(turned.as_matrix(), (THEIRS * THEIRS).as_matrix())
-        # At the identity: the generators, and there and back is no change.
+        # At the identity: the generators, and there and back is not a change.
         zero = np.zeros(3)
         slope = fxflow.jacfwd(matrix)(zero)
         assert slope[2, 1, 0] == 1 and slope[1, 2, 0] == -1 and slope[0, 0, 0] == 0
