@@ -1,7 +1,6 @@
 """Times programs written for JAX on fxflow and on JAX: from nothing to 100 steps.
 
-    python benchmarks/clients.py                          # printed
-    python benchmarks/clients.py --rounds 9 --output benchmarks/CLIENTS.md
+    python benchmarks/clients.py --rounds 9
 
 Each measurement is a process: import, build, first step, 100 steps of a program of
 `clients_worker.py`. The libraries take turns within each round. *First run*: nothing is
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from cases.start import JAX_CACHE
 from clients_worker import PROGRAMS, STEPS
-from run import HERE, environment, machine_lines
+from run import HERE, environment
 
 LIST = HERE / "clients.txt"
 TOTAL, STEP, IMPORT = 0.6, 1.0, 0.1
@@ -155,20 +154,9 @@ def table(title: str, found: dict[str, dict[str, list[float]]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", default="-", help="a file, or - to print only")
     given = parser.parse_args()
     pythons = {library: environment(library) for library in ("fxflow", "jax")}
-    lines = [
-        "# Programs written for JAX",
-        "",
-        "Written by `benchmarks/clients.py`.",
-        "",
-    ]
-    lines += machine_lines()
-    lines += [
-        f"- minimum of {given.rounds} rounds in which the libraries take turns",
-        "",
-    ]
+    lines = [f"- {given.rounds} rounds", ""]
     lines += table("First run", measured(given.rounds, pythons, again=False))
     lines += table("Again", measured(given.rounds, pythons, again=True))
     lines += ["## The redirected import, processor seconds", ""]
@@ -177,10 +165,7 @@ def main() -> None:
     first, second = took.values()
     verdict = "ok" if second - first <= IMPORT else "**over**"
     lines += [f"- more: {second - first:.3f}, at most {IMPORT}: {verdict}", ""]
-    text = "\n".join(lines)
-    print(text)
-    if given.output != "-":
-        Path(given.output).write_text(text)
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

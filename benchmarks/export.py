@@ -1,7 +1,6 @@
 """Measures programs that left the process: their sizes, and how fast they answer.
 
-    python benchmarks/export.py                        # printed
-    python benchmarks/export.py --output benchmarks/EXPORT.md
+    python benchmarks/export.py
 
 Four nets, one input at a time, on the CPU: fxflow itself (XLA), IREE's runtime, ONNX
 Runtime and the C library, which take turns. Weights in 8 bits: what they save, and what
@@ -21,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from run import HERE, REQUIREMENTS, environment, machine_lines, number
+from run import HERE, REQUIREMENTS, environment, number
 
 REQUIREMENTS["fxflow"] = [
     "--editable",
@@ -374,7 +373,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--output", type=Path)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if shutil.which("gcc") is None:
@@ -382,16 +380,10 @@ def main() -> None:
     if not given.inside:
         environment("jax")  # made before anything is timed
         command = [environment("fxflow"), str(HERE / "export.py"), "--inside"]
-        output = ["--output", str(given.output.resolve())] if given.output else []
         settings = ["--rounds", str(given.rounds), "--epochs", str(given.epochs)]
-        raise SystemExit(subprocess.run([*command, *settings, *output]).returncode)
+        raise SystemExit(subprocess.run([*command, *settings]).returncode)
     sys.path.insert(0, str(HERE.parent / "examples"))
-    head = ["# Programs that left the process", ""]
-    head += ["Written by `python benchmarks/export.py`.", "", *machine_lines()]
-    text = "\n".join([*head, *measured(given.rounds, given.epochs)])
-    if given.output is not None:
-        given.output.write_text(text, encoding="utf-8")
-    print(text)
+    print("\n".join(measured(given.rounds, given.epochs)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Compares what XLA makes of training steps for a GPU that is not here.
 
-    python benchmarks/gpu_programs.py --python VENV/bin/python    # GPU.md's table
+    python benchmarks/gpu_programs.py --python VENV/bin/python
 
 `VENV` has jax 0.10.2 with its CUDA plug-in and what fxflow needs: both libraries
 compile in it, each in a process of its own, ahead of time for the GPU that `--target`

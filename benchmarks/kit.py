@@ -1,20 +1,18 @@
 """Times what surrounds a step: pipelines, the loop, checkpoints.
 
-    python benchmarks/kit.py                        # printed
-    python benchmarks/kit.py --rounds 7 --output benchmarks/KIT.md
+    python benchmarks/kit.py --rounds 7
 
 Pipelines beside grain's and PyTorch's loader on the same images; `train.loop.run`
 beside the plain loop; checkpoints beside safetensors and TensorStore writing the same
 bytes, which are on the disk (`fsync`) when the clock stops. Each measurement is a
-process; the libraries take turns within each round, and in who goes first.
+process; the libraries take turns within each round, and in which goes first.
 """
 
 import argparse
 import subprocess
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from run import HERE, REQUIREMENTS, environment, machine_lines, number
+from run import HERE, REQUIREMENTS, environment, number
 
 REQUIREMENTS["fxflow"] = ["--editable", f"{HERE.parent}[checkpoint]"]
 REQUIREMENTS["grain"] = ["grain==0.2.18"]
@@ -98,42 +96,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="families, with commas between")
-    parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     chosen = [g for g in GROUPS if not given.only or g[0] in given.only.split(",")]
     samples: dict[Any, list[float]] = {}
     for turn in range(given.rounds):
         for family, figures in chosen:
-            # Who goes second may find memory and files of who went first.
+            # The second one may find memory and files of the first.
             for figure in figures if turn % 2 == 0 else figures[::-1]:
                 found = measured(family, figure)
                 samples.setdefault((family, figure), []).append(found)
-    lines = ["| | figures, the best of each | |", "| --- | --- | --- |"]
+    print(f"- {given.rounds} interleaved rounds\n")
+    print("| what | case | library | best | unit | fxflow |")
+    print("| --- | --- | --- | --: | --- | --- |")
     for family, figures in chosen:
         pick = max if family == "pipeline" else min
         best = [pick(samples[family, figure]) for figure in figures]
         unit, scale = UNITS[family]
-        shown = ", ".join(
-            f"{figure.library} {figure.case}: {number(value * scale)}"
-            for figure, value in zip(figures, best, strict=True)
-        )
-        lines.append(f"| {family} | {shown} {unit} | {verdict(family, best)} |")
-    text = "\n".join(
-        [
-            "# What surrounds a step",
-            "",
-            "Written by `python benchmarks/kit.py`.",
-            "",
-            *machine_lines(),
-            f"- {given.rounds} interleaved rounds, each figure a process of its own",
-            "",
-            *lines,
-            "",
-        ]
-    )
-    if given.output is not None:
-        given.output.write_text(text, encoding="utf-8")
-    print(text)
+        for figure, value in zip(figures, best, strict=True):
+            ours = verdict(family, best) if figure is figures[0] else ""
+            cells = [family, figure.case, figure.library, number(value * scale)]
+            print(f"| {' | '.join([*cells, unit, ours])} |")
 
 
 if __name__ == "__main__":

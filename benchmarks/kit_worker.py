@@ -244,7 +244,7 @@ def saved_seconds(library: str, case: str) -> float:
     write, state = WRITERS[library, form], random_state()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # So that the system has memory at hand for the files, whoever comes first.
+        # So that the system has memory at hand for the files of the first library, too.
         touched = folder / "touched"
         touched.write_bytes(bytes(BYTES))
         synced(touched)

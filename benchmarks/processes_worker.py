@@ -13,7 +13,7 @@ from cases.two_processes import builder, joined
 
 def main() -> None:
     library, rank, address = sys.argv[1:]
-    # Answers go through a private copy of stdout: gloo prints who it is connected to.
+    # Answers go through a private copy of stdout: gloo prints its connections.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     side = joined(library, int(rank), address)

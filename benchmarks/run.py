@@ -1,14 +1,15 @@
 """Compares fxflow with JAX and PyTorch on this machine.
 
-    python benchmarks/run.py                       # everything, writes RESULTS.md
-    python benchmarks/run.py --only 'eager *'      # some cases, printed only
+    python benchmarks/run.py                       # everything
+    python benchmarks/run.py --only 'eager *'      # some cases
     python benchmarks/run.py --rounds 3 --libraries fxflow,jax
 
 Each library lives in an environment of its own, made outside the repository at the
 first run and kept (`$FXFLOW_BENCH_DIR`, else `fxflow/benchmarks` in the user's cache
 directory). `$FXFLOW_BENCH_FXFLOW`, `_JAX` and `_TORCH` name interpreters to use
 instead. One worker process per library runs from beginning to end; the libraries take
-turns within each round, so that a machine that slows down slows all of them.
+turns within each round, so that a machine that slows down slows all of them. What is
+printed is Markdown, which `pages.py` keeps.
 """
 
 import argparse
@@ -16,18 +17,15 @@ import fnmatch
 import hashlib
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent.resolve()
-RESULTS = HERE / "RESULTS.md"
 REQUIREMENTS = {
     "fxflow": ["--editable", f"{HERE.parent}[kernels]"],
     "jax": [
@@ -36,7 +34,6 @@ REQUIREMENTS = {
     ],  # the version that the aims are stated for
     "torch": ["torch==2.13.0", "numpy"],
 }
-LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MB": 1.0}
 
 
@@ -240,42 +237,12 @@ def roofline(rows: list[Row], peaks: dict[str, float]) -> list[str]:
     return lines if len(lines) > 2 else []
 
 
-def machine_lines() -> list[str]:
-    """The machine, without anything that names a person or host."""
-    model = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-        memory = Path("/proc/meminfo").read_text().split()[1]
-        size = f", {int(memory) / 2**20:.0f} GiB of memory"
-    except OSError:
-        size = ""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "?"
-    # Work of others on the machine at the start shows here; the libraries share it.
-    load = f", load {LOAD:.1f} before the run" if LOAD is not None else ""
-    return [
-        f"- {datetime.now(UTC):%Y-%m-%d}, {platform.system()}{load}",
-        f"- {model}, {cores} cores{size}",
-    ]
-
-
-def machine(workers: dict[str, Worker]) -> list[str]:
-    """The machine and the versions."""
-    versions = ", ".join(w.about["version"] for w in workers.values())
-    return [*machine_lines(), f"- {versions}"]
-
-
 def report(rows: list[Row], workers: dict[str, Worker], rounds: int) -> str:
-    """The text of RESULTS.md."""
+    """What is printed at the end, as Markdown."""
     libraries = list(workers)
-    lines = ["# Results", "", "Written by `python benchmarks/run.py`.", ""]
-    lines += machine(workers)
-    lines += [
+    lines = [
+        f"- {', '.join(w.about['version'] for w in workers.values())}",
         f"- {rounds} interleaved rounds (fewer for the long cases)",
-        "- figures: minimum / median, lower is better; the verdict is on the ratio of "
-        "the minima",
         "",
         *table(rows, libraries),
     ]
@@ -310,7 +277,6 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--libraries", default="fxflow,jax,torch")
-    parser.add_argument("--output", type=Path, help="default: RESULTS.md, if complete")
     parser.add_argument("--list", action="store_true", help="print the names of cases")
     given = parser.parse_args()
     libraries = given.libraries.split(",")
@@ -342,19 +308,14 @@ def main() -> None:
         figures = "   ".join(f"{name} {figure(row, name)}" for name in libraries)
         ratio = row.ratio(min)
         shown = "" if ratio is None else f"   ratio {ratio:.3f}"
-        print(f"{case['name']} [{case['unit']}]:   {figures}{shown}", flush=True)
+        progress = f"{case['name']} [{case['unit']}]:   {figures}{shown}"
+        print(progress, file=sys.stderr, flush=True)
         for library, error in row.errors.items():
             print(f"  {library} failed: {error.strip()}", file=sys.stderr)
     text = report(rows, workers, given.rounds)
     for worker in workers.values():
         worker.stop()
-    complete = given.only is None and set(libraries) == REQUIREMENTS.keys()
-    output = given.output or (RESULTS if complete else None)
-    if output is not None:
-        output.write_text(text, encoding="utf-8")
-        print(f"written: {output}")
-    else:
-        print(text)
+    print(text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How training steps scale over host devices, and sums over processes; SCALING.md.
+"""How training steps scale over host devices, and sums over processes.
 
     python benchmarks/scaling.py
-    python benchmarks/scaling.py --rounds 3 --output -      # printed only
+    python benchmarks/scaling.py --rounds 3
 
 The step is that of the perceptron of `examples/mnist.py` with Adam, the batch is NumPy
 arrays. *Strong*: one batch for all devices together. *Weak*: one batch for each device.
@@ -19,7 +19,7 @@ from statistics import median
 
 from cases.many_devices import DEVICES, Aside
 from cases.two_processes import SIZES, Pair
-from run import environment, machine_lines, number
+from run import environment, number
 
 HERE = Path(__file__).parent.resolve()
 COUNTS = [1, 2, 4, 8]
@@ -109,13 +109,8 @@ def report(
     summed: dict[tuple[str, str], list[float]],
     rounds: int,
 ) -> str:
-    """The text of SCALING.md."""
-    lines = ["# Scaling", "", "Written by `python benchmarks/scaling.py`.", ""]
-    lines += machine_lines()
-    lines += [
-        f"- {DEVICES} host devices in one process, of which the first ones are used",
-        f"- {rounds} interleaved rounds; figures: minimum / median of a step in ms",
-    ]
+    """What is printed at the end, as Markdown."""
+    lines = [f"- {DEVICES} host devices, {rounds} interleaved rounds"]
     titles = {
         "strong": f"Strong: a batch of {STRONG} for all devices together",
         "weak": f"Weak: a batch of {WEAK} for each device",
@@ -129,17 +124,12 @@ def report(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", default=str(HERE / "SCALING.md"))
     given = parser.parse_args()
     if given.rounds < 1:
         parser.error(f"--rounds must be at least 1, got {given.rounds}")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     steps, summed = measured(given.rounds), sums(given.rounds)
-    text = report(steps, summed, given.rounds)
-    print(text)
-    if given.output != "-":
-        Path(given.output).write_text(text, encoding="utf-8")
-        print(f"written: {given.output}")
+    print(report(steps, summed, given.rounds))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from .library import Case, Cases, Library, nbytes_of, timed
 from .tracing import put
 from .training import MODELS, step_of, stepping
 
-#: Of attention: batch, positions, heads, features.
+#: Batch, positions, heads and features of attention.
 SHAPE = 4, 4096, 16, 128
 LARGE = {"layers": 12, "size": 768, "heads": 12, "batch": 8, "length": 1024}
 
@@ -72,7 +72,7 @@ def resnet(library: Library) -> models.Model:
 
 
 def cases(library: Library) -> Cases:
-    """None, where the first device is no GPU."""
+    """Returns no cases where the first device is not a GPU."""
     if library.root.devices()[0].platform not in ("gpu", "cuda"):
         return {}
     found = {}

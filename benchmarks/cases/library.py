@@ -69,8 +69,8 @@ def version(name: str) -> str:
 
 
 ROUND_SECONDS = 0.05
-#: Of training steps: long enough for caches, and for threads of the library before that
-#: still spin for some time.
+#: The same for training steps: long enough to fill caches, and to outlast threads of
+#: the previous library that still spin.
 STEP_SECONDS = 0.4
 
 

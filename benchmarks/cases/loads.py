@@ -114,7 +114,7 @@ def sampled_language_model(
     length: int = 20,
     batch: int = 16,
 ) -> Model:
-    """Words, each to be told from 64 drawn ones."""
+    """Words, each to be distinguished from 64 drawn ones."""
     np = library.np
 
     def loss(params: Tree, tokens: Any, drawn: Any) -> Any:

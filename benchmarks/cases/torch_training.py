@@ -167,7 +167,7 @@ BUILDERS = {
 
 
 def stepping_itself(build: Callable[[Any], Callable[[], Any]]) -> Any:
-    """Measures a step that is no gradient descent of a module."""
+    """Measures a step other than gradient descent of a module."""
     import torch
 
     torch.manual_seed(0)

@@ -2,10 +2,10 @@
 
     python benchmarks/parameter_server/moving.py --megabytes 100
 
-Two servers (processes) hold 8 shards of float32 parameters, of so many bytes together.
+Two servers (processes) hold 8 shards of float32 parameters, `--megabytes` together.
 A worker pushes nothing and gets all of them, as fast as it is answered. Then a third
-server joins, and afterwards the first one leaves: told are the time until every shard
-lies where it is to lie, and the longest step meanwhile. At the end: a step of 4 bytes a
+server joins, and afterwards the first one leaves: printed are the time until every
+shard is in its place, and the longest step meanwhile. At the end: a step of 4 bytes a
 shard, with 2 to 32 shards on two servers.
 """
 

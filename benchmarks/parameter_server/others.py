@@ -42,7 +42,7 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 
 
 def pace_of(step, seconds: float) -> float:
-    """Steps a second, of so many seconds, after some that do not count."""
+    """Steps a second over `seconds`, after some that do not count."""
     for _ in range(WARM):
         step()
     started, count = time.perf_counter(), 0
@@ -236,7 +236,7 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--images", type=int, default=32, help="of a batch")
     parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--rounds", type=int, default=3, help="the median is told")
+    parser.add_argument("--rounds", type=int, default=3, help="the median is printed")
     parser.add_argument("--as-worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--one", choices=SYSTEMS, help=argparse.SUPPRESS)
     given = parser.parse_args()

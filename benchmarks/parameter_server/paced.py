@@ -45,10 +45,10 @@ from fxflow.distributed.parameter_server.simulator import (  # noqa: E402
 
 MEAN, SIGMA, BATCH, UNITS = 0.1, 0.5, 64, 64
 TABLES = ("bounds", "rules", "sizes")
-#: Of the test images so many are looked at while time runs; all of them at the end.
+#: Test images that are evaluated during a run; all of them are at the end.
 TESTED = 2000
 TARGET = 0.90
-#: Between two looks at the parameters, in seconds.
+#: Seconds between two evaluations.
 LOOK = 0.25
 #: For processes to start and compile; each of them takes a processor that long.
 START, START_EACH = 5.0, 1.5
@@ -366,13 +366,13 @@ def main() -> None:
     assumed = "4 workers, worker 0 slower by 1.2. "
     made: dict[str, Callable[[], None]] = {
         "bounds": lambda: show(
-            "Staleness bounds (b)",
+            "Staleness bounds",
             f"{assumed}Seconds and steps to {TARGET:.0%} of {TESTED} test images.",
             ["bound", "idle", "simulated", *pair, "s", "steps"],
             bounds(given.seconds, network),
         ),
         "rules": lambda: show(
-            "Rules of updates (c)",
+            "Rules of updates",
             f"{assumed}Accuracy is of all test images after {given.seconds:.0f} s.",
             ["rule", "steps/s", "staleness", "s to 90 %", "steps", "accuracy"],
             by_rule(given.seconds, given.seeds),

@@ -4,7 +4,7 @@
 
 Servers are processes; two workers are clients in threads of this one, which push 4
 bytes as fast as they are answered. In each round something is killed (SIGKILL) or
-stopped (SIGSTOP), and the longest time between two answers after that is told. At the
+stopped (SIGSTOP), and the longest time between two answers is printed. At the
 end the parameters must equal what was acknowledged.
 """
 
@@ -86,7 +86,7 @@ def longest(times: list[float], since: float) -> float:
 
 
 def one_round(kind: str) -> float:
-    """Returns for how long somebody stood still, in seconds."""
+    """Returns for how many seconds a worker stood still."""
     copies = 1 if kind == "log" else 2
     with tempfile.TemporaryDirectory() as folder:
         servers = Servers(folder, 2, copies, logs=kind == "log")
@@ -98,7 +98,7 @@ def one_round(kind: str) -> float:
         began = time.perf_counter()
         victim = servers.processes[0]
         if kind == "worker":
-            # It says nothing any more: nobody else waits for it.
+            # It sends nothing more: no other worker waits for it.
             workers[1].client._fail(RuntimeError("killed"))
             workers[1].client._orders.put(("die",))
         elif kind == "stopped server":

@@ -7,7 +7,7 @@ made-up words whose frequencies fall as Zipf's do; asynchronous, Adagrad on the 
 The vectors of words are rows of a table. So are those of the softmax where it is
 sampled (512 drawn words besides the labels); where it is whole each worker pulls all
 of it, 20 MB, and pushes its whole gradient. Workers and servers are processes of this
-machine, started by `fxflow launch`. The sum of the workers' words is told.
+machine, started by `fxflow launch`. The sum of the workers' words is printed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main() -> None:
     """Prints the table, or is a worker of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rounds", type=int, default=3, help="the median is told")
+    parser.add_argument("--rounds", type=int, default=3, help="the median is printed")
     parser.add_argument("--servers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--as-worker", choices=KINDS, help=argparse.SUPPRESS)

@@ -9,7 +9,6 @@ asked for are drawn from all there are. With `--disk`, a tenth of them may be in
 """
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -76,6 +75,7 @@ def main() -> None:
     options = parser.parse_args()
     programs = row_programs(TableSpec("t", WIDTH, optim.adagrad(0.1)))
     sizes = options.rows if options.disk else [size / ROW for size in options.bytes]
+    printed = False
     for rows in map(int, sizes):
         limit = {}
         if options.disk:
@@ -93,7 +93,10 @@ def main() -> None:
             if options.disk:
                 found["MB on disk"] = round(table.bytes_on_disk / 1e6)
                 found["loaded"] = table.counts.loaded
-            print(json.dumps(found), flush=True)
+            if not printed:
+                print(f"| {' | '.join(found)} |\n|{' --- |' * len(found)}")
+                printed = True
+            print(f"| {' | '.join(map(str, found.values()))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def serve_messages(pipe: Any, address: str, keys: Keys | None) -> None:
 
 
 def serve_socket(pipe: Any) -> None:
-    """The same without messages: a size, and so many bytes."""
+    """The same without messages: a size, and as many bytes."""
     memory = {n: np.ones(n, np.uint8) for n in SIZES}
     with socket.create_server(("127.0.0.1", 0)) as listener:
         pipe.send(listener.getsockname())
@@ -124,7 +124,7 @@ class Socket:
 def measure(
     turns: dict[str, Turn], seconds: float
 ) -> dict[str, dict[int, list[float]]]:
-    """Seconds of each turn, by who and how many bytes."""
+    """Seconds of each turn, by way and number of bytes."""
     taken: dict[str, dict[int, list[float]]] = {
         name: {n: [] for n in SIZES} for name in turns
     }

@@ -109,13 +109,13 @@ class Connection:
         """Reads; status and body when the answer is complete.
 
         Raises:
-          OSError: the connection is over, or something comes that nobody asked for.
+          OSError: the connection is over, or an answer without a request arrives.
         """
         part = self.socket.recv(1 << 18)
         if not part:
             raise ConnectionResetError("closed by the server")
         if self.number < 0:
-            raise ConnectionAbortedError("an answer that nobody asked for")
+            raise ConnectionAbortedError("an answer without a request")
         self.got += part
         end = self.got.find(b"\r\n\r\n")
         if end < 0:
@@ -133,7 +133,7 @@ class Connection:
         if len(body) < length:
             return None
         if len(body) > length:
-            raise ConnectionAbortedError("an answer that nobody asked for")
+            raise ConnectionAbortedError("an answer without a request")
         return int(head[9:12]), body
 
 
@@ -300,7 +300,7 @@ class Run:
             "connections": len(self._open),
         }
         for share in (0.5, 0.9, 0.99, 0.999):
-            # Of all that were asked: what failed took forever.
+            # A request that failed took forever.
             report[f"p{100 * share:g}"] = 1e3 * quantile(good, share, len(counted))
             report[f"good_p{100 * share:g}"] = 1e3 * quantile(good, share)
         if plan.series:

@@ -138,7 +138,7 @@ def table(heads: list[str], rows: list[list[Any]]) -> None:
 
 
 def batching(models: list[str]) -> Any:
-    """(a) Throughput under each policy; 128 rows at the most."""
+    """Throughput under each policy; 128 rows at the most."""
     found = Found()
     for model in models:
         for policy in ("none", "fixed", "aimd", "quantile"):
@@ -156,7 +156,7 @@ def batching(models: list[str]) -> Any:
 
 
 def sizes(models: list[str]) -> Any:
-    """(b) The most rows that a model computes in time, in a process of its own.
+    """The most rows that a model computes in time, in a process of its own.
 
     The fastest of 15 calls, wall and CPU time: other work on the machine adds to both.
     """
@@ -230,19 +230,19 @@ def several(models: list[str], options: dict[str, list[str]], rounds: int) -> Fo
 
 
 def delays(models: list[str], rounds: int) -> Any:
-    """(c) A batch that is not full waits for more."""
+    """A batch that is not full waits for more."""
     waits = ("0ms", "1ms", "2ms", "4ms")
     return several(models, {w: ["--delay", w] for w in waits}, rounds)
 
 
 def cache(models: list[str], rounds: int) -> Any:
-    """(d) All requests are known after the first 64, or none is kept."""
+    """All requests are known after the first 64, or none is kept."""
     options = {"no cache": [], "known": ["--cache", "64MiB"]}
     return several(models, options, rounds)
 
 
 def replicas(models: list[str], rounds: int) -> Any:
-    """(g) Several processes of a model."""
+    """Several processes of a model."""
     counts = ("1", "2", "3", "4")
     return several(models, {n: ["--replicas", n] for n in counts}, rounds)
 
@@ -252,9 +252,9 @@ HANDLERS = {"json": tuple(FORMS), "binary": ("async", "threads", "workers")}
 
 
 def peers(models: list[str], names: list[str], forms: list[str]) -> Any:
-    """(h) The same models behind other servers, libraries in each form of a handler.
+    """The same models behind other servers, libraries in each form of a handler.
 
-    Of a library's forms the best is told as the library's, with its name.
+    The best form of a library is shown as the library's, with its name.
     """
     found = Found()
     for model in models:
@@ -293,7 +293,7 @@ def best_of(tried: dict[str, dict[str, Any]]) -> str:
 
 
 def streams(models: list[str], rounds: int) -> Any:
-    """(k) Streams of 100 results that cost nothing: what a result takes."""
+    """Streams of 100 results that cost nothing: what a result takes."""
     found = Found()
     for count in (1, 4, 16):
         with streaming(count) as server:
@@ -318,7 +318,7 @@ def watch(server: Server, over: threading.Event, memory: list[int]) -> None:
 
 
 def turns(models: list[str], names: list[str], forms: list[str], rounds: int) -> Any:
-    """(h) Beside other servers, and (a) the policies, in turns of a second."""
+    """Beside other servers, and the policies, in turns of a second."""
     found = Found()
     policies = ("none", "fixed", "aimd", "quantile")
     options = {p: ["--batching", p, "--max-batch", "128"] for p in policies}
@@ -365,10 +365,10 @@ def recovery(series: list[list[float]]) -> float:
 
 
 def overload(models: list[str], seconds: float) -> Any:
-    """(i) Three times what it can do: goodput, memory, and how soon it is as before.
+    """Three times what it can do: goodput, memory, and how soon it is as before.
 
-    The generator has a core of its own, the first, as asking for so much takes what
-    would answer otherwise; server and model have the others.
+    The generator has a core of its own, the first, since generating that load would
+    otherwise take time from the server; server and model have the others.
     """
     found = Found()
     cores = sorted(os.sched_getaffinity(0))
@@ -431,7 +431,7 @@ def kill(server: Server, chosen: random.Random, killed: list[int]) -> None:
 
 
 def wait_for(server: Server, replicas: int) -> None:
-    """Returns when so many of the model's processes are ready."""
+    """Returns when `replicas` processes of the model are ready."""
     for _ in range(600):
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as text:
             found = re.search(rb"replicas_ready{.*} ([0-9.]+)", text.read())
@@ -442,7 +442,7 @@ def wait_for(server: Server, replicas: int) -> None:
 
 
 def kills(models: list[str], rounds: int) -> Any:
-    """(j) `kill -9` of the model's processes under load: each request is answered once.
+    """`kill -9` of the model's processes under load: each request is answered once.
 
     Two replicas; in each round a seed chooses when each of them is killed.
     """

@@ -2,13 +2,14 @@
 
     python benchmarks/serving/selection.py    # both, some minutes; draws pictures
 
-(e) Five classifiers of digits answer under four selectors and one plain ensemble. At a
-third of the run the best of them begins to answer at random, at two thirds it is
-repaired. Each selector gets the label of each request as feedback.
+*Degraded*: five classifiers of digits answer under four selectors and one plain
+ensemble. At a third of the run the best of them begins to answer at random, at two
+thirds it is repaired. Each selector gets the label of each request as feedback.
 
-(f) Six weak classifiers in an ensemble with an objective of 20 ms; k of them take
-100 ms longer for each batch. Requests come in a Poisson process, whatever the server
-does; latency counts from when a request was to be sent. Beside it, waiting for all.
+*Stragglers*: six weak classifiers in an ensemble with an objective of 20 ms; some of
+them take 100 ms longer for each batch. Requests arrive in a Poisson process,
+whatever the server does; latency counts from when a request was to be sent. Beside it,
+an ensemble that waits for all.
 
 All is in one process but the models, which have one each: selectors without HTTP.
 """
@@ -56,7 +57,7 @@ class Heard(Meter):
             self.lost[f"{group}: {what}, {kind}"] += 1
 
 
-# -- (e) degraded and repaired ---------------------------------------------------------
+# -- degraded and repaired -------------------------------------------------------------
 
 
 async def degraded(requests: int, window: float, folder: Path) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def draw_degraded(found: dict[str, Any], path: Path) -> None:
     pyplot.close(figure)
 
 
-# -- (f) stragglers --------------------------------------------------------------------
+# -- stragglers ------------------------------------------------------------------------
 
 
 async def stragglers(
@@ -296,13 +297,15 @@ def draw_stragglers(rows: list[dict[str, Any]], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=9000, help="of (e)")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each row of (f)")
-    parser.add_argument("--only", choices=["e", "f"])
+    parser.add_argument("--requests", type=int, default=9000, help="of degraded")
+    parser.add_argument(
+        "--seconds", type=float, default=8.0, help="of a row of stragglers"
+    )
+    parser.add_argument("--only", choices=["degraded", "stragglers"])
     options = parser.parse_args()
     requests, seconds = options.requests, options.seconds
     with tempfile.TemporaryDirectory() as folder:
-        if options.only != "f":
+        if options.only != "stragglers":
             found = asyncio.run(degraded(requests, requests / 30, Path(folder)))
             print(table_degraded(found))
             print(f"{found['seconds']:.0f} s")
@@ -311,7 +314,7 @@ def main() -> None:
                 after = recovered(found["wrong"][name], third, 0.06)
                 print(f"{name}: errors of 6 % again after {after} requests")
             draw_degraded(found, HERE / "degraded.png")
-        if options.only != "e":
+        if options.only != "degraded":
             rows = asyncio.run(stragglers(range(7), 60.0, seconds, Path(folder)))
             print(table_stragglers(rows))
             draw_stragglers(rows, HERE / "stragglers.png")

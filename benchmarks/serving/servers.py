@@ -143,7 +143,7 @@ def _answers(server: Server, form: str) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody uses now."""
+    """A port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 
@@ -159,7 +159,7 @@ def fxflow(
 
 @contextlib.contextmanager
 def streaming(streams: int) -> Iterator[Server]:
-    """A generator of 100 small results, so many at once, as server-sent events."""
+    """A generator of 100 small results, `streams` at once, as server-sent events."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml", dir=HERE) as file:
         file.write(f'[models.steps]\nsource = "models.py:steps"\nstreams = {streams}\n')
         file.flush()
