@@ -15,7 +15,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.primitive import (
     Batched,
     Flags,

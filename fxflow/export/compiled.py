@@ -13,7 +13,7 @@ from fxflow._config import config
 from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, type_on
-from fxflow.core.arrays.convert import as_array, is_arraylike
+from fxflow.core.arrays.array import as_array, is_arraylike
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.execute import Program

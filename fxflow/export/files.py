@@ -28,7 +28,7 @@ import numpy as np
 from fxflow._version import __version__
 from fxflow.core import safetensors, tree
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.array import as_array
 from fxflow.devices import files
 from fxflow.errors import ArgumentError, ExportError
 from fxflow.export import records

@@ -23,7 +23,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.array import as_array
 from fxflow.core.boundary import guard_methods
 from fxflow.errors import ArgumentError, CompileError
 from fxflow.export.programs import Program, leaves_of, lines_of, program_of

@@ -17,7 +17,7 @@ import numpy as np
 from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import dense

@@ -15,7 +15,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.arrays.convert import as_array, is_arraylike
+from fxflow.core.arrays.array import as_array, is_arraylike
 from fxflow.core.runtime.lowering import dense
 from fxflow.errors import ArgumentError, DtypeError
 

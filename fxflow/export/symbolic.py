@@ -8,7 +8,7 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct
-from fxflow.core.arrays.convert import like_type
+from fxflow.core.arrays.array import like_type
 from fxflow.core.sizes import Monomial, Scope, Size, quotient_of
 from fxflow.core.sizes.bounds import bounds_of_name, upper_bound
 from fxflow.core.sizes.texts import NotASizeError, parsed

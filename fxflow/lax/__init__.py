@@ -60,7 +60,7 @@ from fxflow.lax.trigonometric import (
 
 if _typing.TYPE_CHECKING:
     from fxflow.lax import linalg
-    from fxflow.lax.accuracy import AccuracyMode, Tolerance
+    from fxflow.lax.families import AccuracyMode, Tolerance
     from fxflow.lax.approximate import approx_max_k, approx_min_k
     from fxflow.lax.arg_extremum import argmax, argmin
     from fxflow.lax.bessel import bessel_i0e, bessel_i1e
@@ -187,7 +187,7 @@ _public(
     lazy=("linalg",),
     # What neither arrays' own operators nor the transformations need.
     elsewhere={
-        "accuracy": "AccuracyMode Tolerance",
+        "families": "AccuracyMode Tolerance",
         "approximate": "approx_max_k approx_min_k",
         "arg_extremum": "argmax argmin",
         "bessel": "bessel_i0e bessel_i1e",

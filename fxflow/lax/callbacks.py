@@ -14,7 +14,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, dtypes, host_of, put_host
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import (
     DEBUG,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
-from fxflow.core.arrays.convert import like_type
+from fxflow.core.arrays.array import like_type
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values, register, table
 from fxflow.core.runtime.lowering import Context

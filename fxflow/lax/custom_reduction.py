@@ -13,7 +13,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, Shape, typeof
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, unwrapped
+from fxflow.core.arrays.array import is_arraylike, not_an_array, unwrapped
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith

@@ -13,9 +13,8 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import complex_values
-from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.elementwise import add, div, mul, neg
-from fxflow.lax.families import INEXACT, Exponential
+from fxflow.lax.families import INEXACT, Accuracy, Accurate, Exponential, bind_with
 
 
 def _one(x: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, Shape, ShapeDtypeStruct, dtypes
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.primitive import (
     IO,
     Batched,

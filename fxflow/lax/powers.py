@@ -15,13 +15,21 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax import complex_values
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
-from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.bitwise import bitwise_and, bitwise_not
 from fxflow.lax.comparison import eq, ge
 from fxflow.lax.conversion import convert
 from fxflow.lax.elementwise import div, mul, neg, sub, without_sign
 from fxflow.lax.exponential import log
-from fxflow.lax.families import FLOAT, INEXACT, NUMERIC, Elementwise, require_kind
+from fxflow.lax.families import (
+    FLOAT,
+    INEXACT,
+    NUMERIC,
+    Accuracy,
+    Accurate,
+    Elementwise,
+    bind_with,
+    require_kind,
+)
 from fxflow.lax.select import select
 
 

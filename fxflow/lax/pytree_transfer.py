@@ -9,7 +9,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
-from fxflow.core.arrays.convert import ArrayOrNumber
+from fxflow.core.arrays.array import ArrayOrNumber
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.memories import Going
 from fxflow.devices import buffers, clients, transfers

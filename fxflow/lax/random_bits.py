@@ -18,7 +18,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, put_host, typeof
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import Batched, Flags, Values, register
 from fxflow.core.ir.trace import Tracer

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from fxflow.core.arrays import AbstractRef, Array, Aval, as_array
-from fxflow.core.arrays.array import forget, release
-from fxflow.core.arrays.convert import like_type
+from fxflow.core.arrays.array import forget, like_type, release
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
 from fxflow.core.ir import references
@@ -160,7 +159,7 @@ class _Write(_Part):
                 types,
                 name=self.name,
                 donated=[True] + [False] * (len(given) - 1),
-                labels=["ref", *[""] * (len(given) - 1)],
+                labels=lambda: ["ref", *[""] * (len(given) - 1)],
             ).compile()
             _updates.keep(key, program)
         release(whole)

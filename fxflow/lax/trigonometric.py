@@ -12,7 +12,6 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.lax import complex_values
 from fxflow.lax._operands import operands
-from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.comparison import ge, gt, lt
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import imag, real
@@ -20,7 +19,14 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.exponential import exp
-from fxflow.lax.families import INEXACT, Elementwise, Exponential
+from fxflow.lax.families import (
+    INEXACT,
+    Accuracy,
+    Accurate,
+    Elementwise,
+    Exponential,
+    bind_with,
+)
 from fxflow.lax.powers import rsqrt, square
 from fxflow.lax.select import select
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, put_host, typeof
-from fxflow.core.arrays.convert import as_array, not_an_array
+from fxflow.core.arrays.array import as_array, not_an_array
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table

@@ -8,7 +8,6 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError
-from fxflow.numpy._declare import binary, describe, primitive_binary, unary
 from fxflow.numpy._operands import (
     array_of,
     broadcast,
@@ -17,7 +16,7 @@ from fxflow.numpy._operands import (
     promote_dtypes,
     promote_inexact,
 )
-from fxflow.numpy.ufuncs import Binary
+from fxflow.numpy.ufuncs import Binary, binary, describe, primitive_binary, unary
 
 # -- sums and products -----------------------------------------------------------------
 

@@ -12,12 +12,11 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import canonical_axis
-from fxflow.numpy._declare import binary, primitive_binary, unary
 from fxflow.numpy._operands import array_of, convert, promote
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.reductions import sum
-from fxflow.numpy.ufuncs import Binary
+from fxflow.numpy.ufuncs import Binary, binary, primitive_binary, unary
 
 
 def _shifts(name: str, bitorder: str) -> Any:

@@ -11,7 +11,6 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
 from fxflow.errors import DtypeError
-from fxflow.numpy._declare import binary, primitive_binary, unary
 from fxflow.numpy._operands import (
     array_of,
     broadcast,
@@ -19,7 +18,7 @@ from fxflow.numpy._operands import (
     promote,
     promote_dtypes,
 )
-from fxflow.numpy.ufuncs import Binary
+from fxflow.numpy.ufuncs import Binary, binary, primitive_binary, unary
 
 _BOOLS = "Array of bools of the broadcast shape."
 

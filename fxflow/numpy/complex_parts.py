@@ -10,7 +10,6 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import constant
 from fxflow.core.runtime.eager import library
-from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
@@ -18,6 +17,7 @@ from fxflow.numpy._operands import (
 )
 from fxflow.numpy.number_kinds import signbit
 from fxflow.numpy.selection import choose_between
+from fxflow.numpy.ufuncs import unary
 
 
 @unary("Real part.", returns="Array of the shape of `x`, of the dtype of its parts.")

@@ -9,11 +9,13 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, dtypes, promotion, type_on
-from fxflow.core.arrays.array import from_host, host_of, put_host
-from fxflow.core.arrays.convert import (
+from fxflow.core.arrays.array import (
     as_array,
+    from_host,
+    host_of,
     is_arraylike,
     not_an_array,
+    put_host,
     unwrapped,
 )
 from fxflow.core.arrays.protocol import array_method

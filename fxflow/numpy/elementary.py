@@ -11,9 +11,15 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError
-from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
 from fxflow.numpy._operands import convert, joint_shape, promote_floats, promote_inexact
-from fxflow.numpy.ufuncs import Binary, Unary
+from fxflow.numpy.ufuncs import (
+    Binary,
+    Unary,
+    binary,
+    float_unary,
+    primitive_binary,
+    unary,
+)
 from fxflow.transforms.custom_jvp import custom_jvp
 
 # -- exponentials and logarithms -------------------------------------------------------

@@ -8,9 +8,8 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, not_an_array, typeof
-from fxflow.core.arrays.array import buffer_of, from_host, host_of
+from fxflow.core.arrays.array import buffer_of, from_host, host_of, like_type
 from fxflow.core.arrays.aval import type_on
-from fxflow.core.arrays.convert import like_type
 from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL

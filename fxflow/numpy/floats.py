@@ -10,7 +10,6 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import DtypeError
-from fxflow.numpy._declare import binary, primitive_binary, unary
 from fxflow.numpy._operands import (
     array_of,
     broadcast,
@@ -20,7 +19,7 @@ from fxflow.numpy._operands import (
 )
 from fxflow.numpy.number_kinds import signbit
 from fxflow.numpy.rounding import rounded, truncated
-from fxflow.numpy.ufuncs import Binary
+from fxflow.numpy.ufuncs import Binary, binary, primitive_binary, unary
 
 
 @unary("Absolute value, as a float.", kind="real")

@@ -12,10 +12,10 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import constant
 from fxflow.errors import DtypeError
-from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import (
     convert,
 )
+from fxflow.numpy.ufuncs import unary
 
 _BOOLS = "Array of bools of the shape of `x`."
 

@@ -11,7 +11,6 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError
-from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
@@ -19,6 +18,7 @@ from fxflow.numpy._operands import (
     no_out,
     promote_inexact,
 )
+from fxflow.numpy.ufuncs import unary
 
 _TIES_EVEN = lax.RoundingMethod.TO_NEAREST_EVEN
 

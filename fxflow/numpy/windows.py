@@ -11,9 +11,9 @@ from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
-from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import array_of, convert, promote_inexact
 from fxflow.numpy.creation import wrap_host
+from fxflow.numpy.ufuncs import unary
 
 
 @unary(

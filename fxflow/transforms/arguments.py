@@ -10,7 +10,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
-from fxflow.core.arrays.convert import kind_of
+from fxflow.core.arrays.array import kind_of
 from fxflow.core.ir.references import Ref
 from fxflow.core.labels import tree_labels
 from fxflow.core.source import name_of, wraps

@@ -15,7 +15,7 @@ from fxflow.core.arrays import (
     not_an_array,
     typeof,
 )
-from fxflow.core.arrays.convert import ArrayOrNumber
+from fxflow.core.arrays.array import ArrayOrNumber
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.references import Ref

@@ -17,7 +17,7 @@ from typing import (
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Zero

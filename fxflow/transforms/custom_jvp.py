@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
-from fxflow.core.arrays.convert import kind_of
+from fxflow.core.arrays.array import kind_of
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import by_user

@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
-from fxflow.core.arrays.convert import is_arraylike, kind_of, not_an_array
+from fxflow.core.arrays.array import is_arraylike, kind_of, not_an_array
 from fxflow.core.ir.trace import by_user
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.control_flow.map import map as map_

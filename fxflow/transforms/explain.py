@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from fxflow._config import config
-from fxflow._frozen import Frozen
 from fxflow.core import source, tree
 from fxflow.core.arrays import Aval
 from fxflow.core.runtime.operands import exact
@@ -18,18 +17,18 @@ from fxflow.errors import RetraceWarning
 WARN_FROM = 10
 
 
-class Signature(Frozen, eq=False):
+class Signature(NamedTuple):
     """What one trace of a function depended on.
 
     Attributes:
-      labels: names of the leaves of the arguments.
+      labels_of: gives the names of the leaves of the arguments.
       avals: their types.
       structure: of the arguments.
       static: the static arguments by name.
       context: named axes and options.
     """
 
-    labels: list[str]
+    labels_of: Callable[[], list[str]]
     avals: tuple[Aval, ...]
     structure: Any
     static: dict[str, Any]
@@ -46,13 +45,14 @@ class Signature(Frozen, eq=False):
                 found.append(
                     f"static argument {name} changed from {before!r} to {value!r}"
                 )
-        before_avals = dict(zip(other.labels, other.avals, strict=False))
-        if self.structure != other.structure and self.labels == other.labels:
+        labels, before_labels = self.labels_of(), other.labels_of()
+        before_avals = dict(zip(before_labels, other.avals, strict=False))
+        if self.structure != other.structure and labels == before_labels:
             found.append(
                 f"structure changed from {tree.written(other.structure)} to "
                 f"{tree.written(self.structure)}"
             )
-        for label, aval in zip(self.labels, self.avals, strict=False):
+        for label, aval in zip(labels, self.avals, strict=False):
             earlier = before_avals.pop(label, None)
             if earlier is None:
                 found.append(f"argument {label} is new: {aval}")
@@ -76,14 +76,14 @@ def explain_retrace(
     Args:
       name: of the function.
       new: what it is traced for now.
-      earlier: what it was traced for before, the last times at least.
+      earlier: the most recent signatures; at least one.
       count: how often it will have been traced.
     """
     often = count >= WARN_FROM
     times, rest = divmod(count, WARN_FROM)
     if often and not config.explain_retraces and (rest or times & (times - 1)):
         return
-    if not earlier or not (config.explain_retraces or often):
+    if not (config.explain_retraces or often):
         return
     # The nearest known signature, of equally near ones the latest: what changed from
     # there is what cost this trace.

@@ -9,7 +9,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, put_host, typeof
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.linearize import linearize_flat

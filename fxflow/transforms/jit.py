@@ -9,16 +9,21 @@ from __future__ import annotations
 import functools
 import inspect
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from fxflow._config import config
-from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, ShapeDtypeStruct, typeof
-from fxflow.core.arrays.array import forget
+from fxflow.core.arrays.array import (
+    as_array,
+    forget,
+    is_arraylike,
+    not_an_array,
+    read_only,
+)
 from fxflow.core.arrays.aval import RefType
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, read_only
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.graph import Graph
@@ -56,8 +61,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class JitOptions(Frozen):
-    """What `jit` is told; see there.
+class JitOptions(NamedTuple):
+    """The options of `jit`; see there.
 
     Attributes:
       in_shardings: may be a function here, of arguments and keyword arguments.
@@ -149,11 +154,11 @@ class JitFunction(CachedCall[P, R]):
                 for out, where in zip(outs, traced.out_shardings, strict=True)
             ]
             return traced.out_tree.unflatten(outs)
-        for array, label in zip(arrays, bound.labels(), strict=True):
+        for i, array in enumerate(arrays):
             if isinstance(array, Tracer):
                 raise ArgumentError(
-                    f"{self._name}: argument {label} is a leaked traced value. "
-                    f"{array.origin()}"
+                    f"{self._name}: argument {bound.labels()[i]} is a leaked traced "
+                    f"value. {array.origin()}"
                 )
         if traced.call is not None:
             return self._call_with_refs(args, kwargs, traced, given, arrays)
@@ -228,12 +233,13 @@ class JitFunction(CachedCall[P, R]):
 
     def _trace(self, bound: _Bound, avals: Sequence[Any], key: Any) -> Traced:
         caches = self._caches
-        labels = bound.labels()
+        labels = bound.later_labels(avals)
         signature = Signature(
             labels, tuple(avals), bound.treedef, bound.static_named(), key[-1]
         )
         caches.traces += 1
-        explain_retrace(self._name, signature, caches.signatures, caches.traces)
+        if caches.signatures:
+            explain_retrace(self._name, signature, caches.signatures, caches.traces)
         caches.signatures = (*caches.signatures, signature)[-MAX_TRACED:]
         before = mesh_reads()
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
@@ -248,7 +254,7 @@ class JitFunction(CachedCall[P, R]):
             bound.treedef,
             flat.out_tree,
             name=self._name,
-            labels=labels,
+            labels_of=labels,
             donated=self._donations(bound, graph),
             keep_unused=self._given.keep_unused,
             options=self._given.compiler_options,
@@ -323,6 +329,8 @@ class JitFunction(CachedCall[P, R]):
         """
         bound = _Bound(self, args, kwargs)
         traced = self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
+        # A stage may outlive the function, which the labels need.
+        traced.labels_of()
         return traced.with_shardings([_sharding_of(leaf) for leaf in bound.leaves])
 
     @boundary
@@ -416,6 +424,8 @@ class _Bound:
 
     def static_named(self) -> dict[str, Any]:
         """Returns the static arguments by name."""
+        if not self.statics:
+            return {}
         names = parameter_names(self.jitted._fun, len(self.args))
         return {names[k] if isinstance(k, int) else k: v for k, _, v in self.statics}
 
@@ -442,6 +452,26 @@ class _Bound:
         fun = self.jitted._fun
         return leaf_labels(fun, self.args, self.named(), self.positions)
 
+    def later_labels(self, avals: Sequence[Any]) -> Callable[[], list[str]]:
+        """Returns a function that gives the names of the leaves, once a message asks.
+
+        It keeps neither the arguments alive nor the function, whose caches have it.
+
+        Args:
+          avals: types of the leaves, which stand for them.
+        """
+        fun = _weakly(self.jitted._fun)
+        treedef, positions, count = self.treedef, self.positions, len(self.args)
+
+        @functools.cache
+        def labels() -> list[str]:
+            dynamic, named = treedef.unflatten(avals)
+            args = dict(zip(positions, dynamic, strict=True))
+            given = [args.get(i) for i in range(count)]
+            return leaf_labels(fun(), given, named, positions)
+
+        return labels
+
     def donated(self) -> list[bool]:
         """Returns which leaves are donated."""
         count, names = len(self.args), self.jitted._donate_argnames
@@ -451,6 +481,13 @@ class _Bound:
         named = self.named()
         flags = [i in give for i in self.positions], {k: k in names for k in named}
         return tree.broadcast_prefix(flags, ([*self.dynamic()], named))
+
+
+def _weakly(fun: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(fun)
+    except TypeError:  # some callable objects cannot be referred to weakly
+        return lambda: fun
 
 
 def _frozen(shardings: Any) -> Any:
@@ -524,8 +561,10 @@ def resolve_names(
     Raises:
       ArgumentError: the function has no such parameter.
     """
+    if not (argnums or argnames):
+        return (), ()
     signature = signature_of(fun)
-    if signature is None or not (argnums or argnames):
+    if signature is None:
         return tuple(argnums), tuple(argnames)
     parameters = list(signature.parameters.values())
     positional = [

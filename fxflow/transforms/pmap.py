@@ -26,7 +26,7 @@ from fxflow._config import config
 from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import ArrayType, ShapeDtypeStruct, type_on, typeof
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -19,9 +19,14 @@ from fxflow.core.arrays import (
     dtypes,
     type_on,
 )
-from fxflow.core.arrays.array import forget, release
+from fxflow.core.arrays.array import (
+    as_array,
+    forget,
+    is_arraylike,
+    not_an_array,
+    release,
+)
 from fxflow.core.arrays.aval import struct_of
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, has_refs, used_inputs
 from fxflow.core.ir.higher_order import graph_cost
@@ -67,7 +72,7 @@ class Traced:
       in_tree: structure of `(args, kwargs)` without the static ones.
       out_tree: structure of the result.
       name: of the function.
-      labels: names of the leaves of the arguments.
+      labels_of: gives the names of the leaves of the arguments, which messages use.
       donated: which leaves are donated.
       keep_unused: whether the program takes arguments that it does not need.
       in_shardings: where each leaf of the arguments is to be, or None.
@@ -82,7 +87,7 @@ class Traced:
     in_tree: Any
     out_tree: Any
     name: str
-    labels: list[str]
+    labels_of: Callable[[], list[str]]
     donated: tuple[bool, ...]
     keep_unused: bool
     options: Mapping[str, Any] | None
@@ -119,7 +124,7 @@ class Traced:
             tree.structure(((0,) * len(donated), {})),
             tree.structure([0] * len(call.graph.outputs)),
             name=self.name,
-            labels=call.labels,
+            labels_of=lambda: call.labels,
             donated=tuple(donated),
             keep_unused=self.keep_unused,
             options=self.options,
@@ -139,6 +144,11 @@ class Traced:
             return self
         pairs = zip(self.in_shardings, shardings, strict=True)
         return replace(self, in_shardings=tuple(own or given for own, given in pairs))
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the leaves of the arguments."""
+        return self.labels_of()
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:
@@ -330,7 +340,7 @@ class Lowered(_Stage):
             out_shardings=out_shardings,
             mesh=mesh,
             donated=[False] * count + [traced.donated[i] for i in self.kept],
-            labels=[""] * count + [traced.labels[i] for i in self.kept],
+            labels=lambda: [""] * count + [traced.labels[i] for i in self.kept],
         )
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = True) -> str:

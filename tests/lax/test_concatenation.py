@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.array import as_array
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
 

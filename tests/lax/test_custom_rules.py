@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fxflow import lax
+from fxflow.core.arrays.array import as_array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array
 from fxflow.core.ir.primitive import Zero
 from fxflow.lax.custom_rules import (
     BatchedBackward,

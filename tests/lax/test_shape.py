@@ -5,8 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.arrays.array import Array, host_of
-from fxflow.core.arrays.convert import as_array, typeof
+from fxflow.core.arrays.array import Array, as_array, host_of, typeof
 from fxflow.core.arrays.dtypes import key_fry
 from fxflow.core.ir.primitive import table
 from fxflow.errors import AxisError, ShapeError

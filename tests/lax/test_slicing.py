@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.arrays.array import host_of
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.array import as_array, host_of
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from tests.lax.test_shape import keys, words
 

@@ -19,7 +19,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, tree, vmap
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.convert import as_array, is_arraylike
+from fxflow.core.arrays.array import as_array, is_arraylike
 from fxflow.errors import ArgumentError, NotDifferentiableError
 from tests.sweeps.catalogue import Call, catalogue
 from tests.sweeps.sampling import sample

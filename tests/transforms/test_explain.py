@@ -14,7 +14,7 @@ from fxflow.transforms.explain import Signature, explain_retrace
 
 def signature(*avals, static=None, labels=None, context=()):
     labels = labels or [f"x{i}" for i in range(len(avals))]
-    return Signature(list(labels), tuple(avals), len(avals), static or {}, context)
+    return Signature(lambda: labels, tuple(avals), len(avals), static or {}, context)
 
 
 def test_differences():

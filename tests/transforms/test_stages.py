@@ -8,6 +8,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct, jit, lax, random
+from fxflow.errors import ArgumentError
 from fxflow.stages import ArgInfo
 
 
@@ -208,3 +209,9 @@ def test_a_trace_does_not_change():
     traced = jit(lambda x: x).trace(1.0)
     with pytest.raises(AttributeError):
         traced.donated = (True,)
+
+
+def test_a_stage_that_outlives_its_function_names_arguments():
+    compiled = jit(lambda named: named["w"].sum()).lower({"w": fnp.ones(3)}).compile()
+    with pytest.raises(ArgumentError, match=r"argument named\['w'\], got f32\[2\]"):
+        compiled({"w": fnp.ones(2)})

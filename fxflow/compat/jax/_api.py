@@ -17,7 +17,7 @@ from fxflow.compat.jax._layout import Format
 from fxflow.compat.jax._primitives import wrapped
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, typeof
-from fxflow.core.arrays.convert import like_type
+from fxflow.core.arrays.array import like_type
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
 from fxflow.devices import RuntimeFailure, clients

@@ -117,6 +117,11 @@ class LinearizeTracer(DualTracer):
     __slots__ = ()
     transformation = "grad"
 
+    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+        # As the base does it, without a call: a gradient makes thousands of these.
+        self._trace, self.primal, self.tangent = trace, primal, tangent
+        self.aval: Aval = typeof(primal)
+
     def depends_on(self) -> list[str]:
         """Says which arguments of which functions the value is computed from."""
         trace: LinearizeTrace = self._trace

@@ -25,13 +25,13 @@ import numpy as np
 
 from fxflow._frozen import Frozen
 from fxflow.core.arrays import AbstractRef, Array, Aval, as_array, dtypes, promotion
-from fxflow.core.arrays.aval import _Typed
-from fxflow.core.arrays.convert import (
+from fxflow.core.arrays.array import (
     is_arraylike,
     not_an_array,
     typeof,
     unwrapped,
 )
+from fxflow.core.arrays.aval import _Typed
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Trace, Tracer, state

@@ -261,7 +261,7 @@ class LoweredProgram:
       out_shardings: of the results, None where the compiler decides.
       mesh: that the program names besides its operations'.
       donated: which arguments are donated; none: none.
-      labels: names of the arguments, then.
+      labels: gives the names of the arguments, which messages use.
 
     Attributes:
       text: the module.
@@ -285,7 +285,7 @@ class LoweredProgram:
         out_shardings: Sequence[Any] = (),
         mesh: Any = None,
         donated: Sequence[bool] = (),
-        labels: Sequence[str] = (),
+        labels: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._graph, self._name = graph, name
         start = time.perf_counter()
@@ -422,7 +422,7 @@ def _most_flops(graph: Graph, name: str) -> float:
 def donation_attributes(
     graph: Graph,
     donated: Sequence[bool],
-    labels: Sequence[str],
+    labels: Callable[[], Sequence[str]],
     name: str,
     several: bool,
     kinds: Sequence[Any],
@@ -433,7 +433,7 @@ def donation_attributes(
     Args:
       graph: of the program.
       donated: which of its inputs are donated.
-      labels: names of the inputs.
+      labels: gives the names of the inputs.
       name: of the program.
       several: whether it is partitioned; then the compiler pairs them, since it also
         lays out the results.
@@ -457,7 +457,7 @@ def donation_attributes(
         if not same:
             where = f" in {kinds[i]} memory" if kinds[i] else ""
             raise DonationError(
-                f"{name}: the donated argument {labels[i]} {aval}{where} cannot be "
+                f"{name}: the donated argument {labels()[i]} {aval}{where} cannot be "
                 f"reused: no result of that shape and dtype{where} is left; do not "
                 "donate it (donate_argnums, donate_argnames), or return its new value"
             )

@@ -590,7 +590,7 @@ def lower_graph(
     shardings: Sequence[Any] = (),
     out_shardings: Sequence[Any] = (),
     memories: tuple[Sequence[Any], Sequence[Any]] | None = None,
-    labels: Sequence[str] = (),
+    labels: Callable[[], Sequence[str]] = tuple,
 ) -> tuple[str, Module]:
     """Writes a graph as a module whose public function is `main`.
 
@@ -604,7 +604,7 @@ def lower_graph(
       out_shardings: of each result, or None where the compiler decides.
       memories: kinds of the memories of arguments and results, if there are others than
         the devices' own (see `core/spmd/memories`).
-      labels: what messages call the arguments.
+      labels: gives what messages call the arguments.
 
     Returns:
       The module's text, and the module for its callbacks.
@@ -644,5 +644,5 @@ def lower_graph(
     if not text.isascii() and OPEN in text:
         # Imported here: its patterns take a millisecond to compile, and few need them.
         stablehlo = importlib.import_module("fxflow.core.sizes.stablehlo")
-        text = stablehlo.opened(text, labels, scope_of(graph.in_avals))
+        text = stablehlo.opened(text, labels(), scope_of(graph.in_avals))
     return text, module

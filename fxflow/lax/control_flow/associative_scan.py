@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, typeof
-from fxflow.core.arrays.convert import ArrayOrNumber
+from fxflow.core.arrays.array import ArrayOrNumber
 from fxflow.core.boundary import boundary
 from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ArgumentError, ShapeError

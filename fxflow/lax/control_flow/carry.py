@@ -7,7 +7,7 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, promotion, typeof
-from fxflow.core.arrays.convert import is_arraylike, not_an_array
+from fxflow.core.arrays.array import is_arraylike, not_an_array
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.references import Ref
 from fxflow.core.spmd.varying import cast, divided_as

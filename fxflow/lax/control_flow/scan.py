@@ -18,7 +18,7 @@ from fxflow._config import config
 from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, read_only, typeof
-from fxflow.core.arrays.convert import ArrayOrNumber, kind_of
+from fxflow.core.arrays.array import ArrayOrNumber, kind_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_terms

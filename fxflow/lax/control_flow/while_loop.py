@@ -12,7 +12,7 @@ from fxflow._config import config
 from fxflow._frozen import Frozen
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
-from fxflow.core.arrays.convert import (
+from fxflow.core.arrays.array import (
     ArrayOrNumber,
     is_arraylike,
     not_an_array,

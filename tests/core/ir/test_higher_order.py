@@ -6,8 +6,8 @@ import numpy as np
 
 import fxflow
 from fxflow import checkpoint, custom_jvp, jit, lax, vmap
+from fxflow.core.arrays.array import as_array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array
 from fxflow.core.ir import higher_order as ho
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.staging import trace_flat

@@ -15,8 +15,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import jit, lax
 from fxflow.core import caches, tree
+from fxflow.core.arrays.array import as_array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array
 from fxflow.core.runtime import bodies
 from fxflow.core.runtime.bodies import function_key, trace_body
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fxflow.core import tree
+from fxflow.core.arrays.array import as_array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.lax.control_flow import carry
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array, host_of
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.array import Array, as_array, host_of
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.gather_scatter.gather import take_along
 from tests.lax.test_shape import keys, words

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.arrays.array import host_of
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.array import as_array, host_of
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward
