@@ -172,7 +172,7 @@ def page(sections: dict[str, Any]) -> str:
         parts += [
             f"## {section.title}",
             wrapped(f"`{stored['command']}` ({', '.join(when)}). {section.about}"),
-            *map(shown, stored["body"]),
+            *map(shown, parsed("\n".join(stored["printed"]))),
             *(f"![{section.title}](../{path})" for path in section.pictures),
         ]
     return "\n\n".join(parts) + "\n"
@@ -214,7 +214,7 @@ def record(name: str, options: list[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
-            printed.append(line)
+            printed.append(line.rstrip())
     if process.returncode:
         raise SystemExit(f"{shlex.join(command)}: exit status {process.returncode}")
     stored = {
@@ -222,7 +222,7 @@ def record(name: str, options: list[str]) -> None:
         "machine": about,
         "load": f"{load:.1f}",
         "command": f"python benchmarks/{shlex.join(command)}",
-        "body": parsed("".join(printed)),
+        "printed": printed,
     }
     path = RESULTS / folder(about) / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
