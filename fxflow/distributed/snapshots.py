@@ -1,8 +1,8 @@
-"""The state of an elastic run as its workers hold it and pass it on.
+"""The state of an elastic run, which its workers hold and send to each other.
 
 A `Snapshot` is the state after a step. It keeps the arrays themselves, without a copy,
-until their elements are requested; a worker may hold all of an array or only the
-parts on its own devices. A `StateServer` answers other workers that ask.
+until their elements are requested; a worker may hold all of an array or only the parts
+on its own devices. A `StateServer` sends them to other workers.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays import Array
+from fxflow.core.spmd.parts import held_parts, join_parts
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.admission import admitted, require_token
 from fxflow.distributed.messages.channel import Channel, Message, dial
 from fxflow.distributed.serialization import HostLeaf, decode, encode, to_host
 from fxflow.errors import DistributedError
 
-#: Of each axis start and stop.
+#: Start and stop of each axis.
 Index = list[list[int]]
 
 
 class Parts(NamedTuple):
-    """The parts that were here of an array whose devices are gone.
+    """The parts of an array that lay on devices that no longer exist.
 
     Attributes:
       shape: of the whole array.
@@ -50,18 +51,19 @@ def _shape(leaf: Any) -> tuple[int, ...]:
 
 
 def _pieces(leaf: Any) -> list[tuple[Index, Any]]:
-    """Returns the parts of an array that are here, each once."""
+    """Returns the parts of an array in this process, each once."""
     if isinstance(leaf, Parts):
         return list(leaf.pieces)
-    found: list[tuple[Index, Any]] = []
-    for shard in leaf.addressable_shards:
-        index = [
-            list(part.indices(length)[:2])
-            for part, length in zip(shard.index, leaf.shape, strict=True)
-        ]
-        if all(index != known for known, _ in found):
-            found.append((index, shard.data))
-    return found
+    return [
+        (
+            [
+                list(part.indices(length)[:2])
+                for part, length in zip(index, leaf.shape, strict=True)
+            ],
+            data,
+        )
+        for index, data in held_parts(leaf)
+    ]
 
 
 def _on_host(leaf: Any) -> HostLeaf | Parts:
@@ -77,7 +79,7 @@ class Snapshot:
     """The leaves of the state after a step.
 
     Attributes:
-      leaves: arrays; `HostLeaf` and `Parts` where they are in host memory already.
+      leaves: arrays, or `HostLeaf` and `Parts` in host memory.
       kind: ``"held"``, or ``"initial"`` for what the program started with.
     """
 
@@ -89,7 +91,7 @@ class Snapshot:
         self._lock = threading.Lock()
 
     def holding(self, step: int) -> Message:
-        """Returns what there is, as `membership.choose_plan` reads it."""
+        """Describes the parts held here for `membership.choose_plan`."""
         if all(map(_is_whole, self.leaves)):
             return {"step": step, "kind": self.kind, "pieces": None, "sizes": []}
         pieces: list[Any] = []
@@ -105,11 +107,11 @@ class Snapshot:
         return {"step": step, "kind": self.kind, "pieces": pieces, "sizes": sizes}
 
     def intact(self) -> bool:
-        """Returns whether no array was donated since."""
+        """Returns whether no array has been donated since."""
         return not any(isinstance(x, Array) and x.is_deleted() for x in self.leaves)
 
     def to_host(self) -> None:
-        """Lets go of the devices' memory."""
+        """Copies the arrays to host memory and releases that of devices."""
         with self._lock:
             self.leaves = list(map(_on_host, self.leaves))
 
@@ -117,7 +119,7 @@ class Snapshot:
         """Returns all leaves in host memory.
 
         Raises:
-          KeyError: there are but parts of one.
+          KeyError: only parts of a leaf are in this process.
         """
         self.to_host()
         if not all(map(_is_whole, self.leaves)):
@@ -128,7 +130,7 @@ class Snapshot:
         """Returns a part of a leaf.
 
         Raises:
-          KeyError: it is not here.
+          KeyError: it is not in this process.
         """
         leaf = self.leaves[number]
         if _is_whole(leaf):
@@ -141,15 +143,15 @@ class Snapshot:
         raise KeyError(f"leaf {number} at {index}")
 
 
-# -- passing it on ---------------------------------------------------------------------
+# -- between workers -------------------------------------------------------------------
 
 
 class StateServer:
-    """Gives this worker's snapshots to other workers of the run.
+    """Sends this worker's snapshots to other workers of the run.
 
     Args:
-      host: where others reach this machine.
-      token: what they must know.
+      host: address of this machine for other workers.
+      token: the secret of the run.
       find: returns the snapshot of a step; raises KeyError if there is none.
     """
 
@@ -182,7 +184,7 @@ class StateServer:
                     payload = encode(snapshot.whole())
                 else:
                     payload = encode(snapshot.piece(n, i) for n, i in message["pieces"])
-            except Exception as error:  # whatever it is, the other must not wait
+            except Exception as error:  # of any kind: the client must not wait
                 line.send({"error": repr(error)})
                 return
             line.send({}, payload)
@@ -201,17 +203,17 @@ class StateServer:
 def fetch(
     address: str, token: str, plan: Message, pieces: Any, timeout: float = 10.0
 ) -> list[HostLeaf]:
-    """Returns leaves, or pieces of them, of another worker.
+    """Returns leaves, or pieces of them, from another worker.
 
     Args:
       address: its `StateServer`'s.
-      token: the run's secret.
-      plan: which step and kind.
-      pieces: which; None is everything.
-      timeout: seconds for it to answer.
+      token: the secret of the run.
+      plan: the step and kind.
+      pieces: numbers of leaves and their index ranges; None: everything.
+      timeout: seconds to wait for the answer.
 
     Raises:
-      DistributedError: it is gone, or does not have them.
+      DistributedError: the worker has exited, or does not have them.
     """
     line = dial(address, timeout, token, "worker")
     try:
@@ -230,7 +232,7 @@ def fetch(
             )
         message, payload = line.receive()
     except (EOFError, OSError) as error:
-        raise DistributedError(f"the worker at {address} is gone: {error}") from None
+        raise DistributedError(f"the worker at {address} has exited: {error}") from None
     finally:
         line.close()
     if "error" in message:
@@ -242,23 +244,21 @@ def fetch(
 
 
 def assemble(parts: Sequence[tuple[Any, HostLeaf]], count: int) -> list[HostLeaf]:
-    """Returns whole leaves, put together from pieces.
+    """Returns whole leaves, joined from pieces.
 
     Args:
       parts: ``([leaf, index], piece)`` that cover all of them.
-      count: how many leaves there are.
+      count: number of leaves.
     """
-    shapes: list[list[int]] = [[] for _ in range(count)]
-    for (number, index), _ in parts:
-        ends = [stop for _, stop in index]
-        known = shapes[number] or ends
-        shapes[number] = [max(a, b) for a, b in zip(known, ends, strict=True)]
-    result: dict[int, HostLeaf] = {}
+    held: list[list[tuple[tuple[slice, ...], HostLeaf]]] = [[] for _ in range(count)]
     for (number, index), piece in parts:
-        shape = shapes[number]
-        if number not in result:
-            bits = piece.data.shape[len(shape) :]  # of keys
-            data = np.empty((*shape, *bits), piece.data.dtype)
-            result[number] = HostLeaf(data, piece.key)
-        result[number].data[tuple(slice(*part) for part in index)] = piece.data
-    return [result[number] for number in range(count)]
+        held[number].append((tuple(slice(*part) for part in index), piece))
+    leaves = []
+    for pieces in held:
+        axes = zip(*(index for index, _ in pieces), strict=True)
+        shape = [max(part.stop for part in axis) for axis in axes]
+        _, (first, key) = pieces[0]
+        bits = first.shape[len(shape) :]  # of keys
+        whole = join_parts([(i, leaf.data) for i, leaf in pieces], (*shape, *bits))
+        leaves.append(HostLeaf(whole, key))
+    return leaves

@@ -18,6 +18,7 @@ import numpy as np
 
 from fxflow.core import safetensors
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.spmd.parts import Index, NDArray, Parts, held_parts
 from fxflow.devices import files
 from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import CheckpointError, DamagedCheckpointError
@@ -34,11 +35,6 @@ try:  # zlib's, four times as fast
     from zlib_ng.zlib_ng import crc32
 except ImportError:
     from zlib import crc32
-
-NDArray = np.ndarray[Any, Any]
-Index = tuple[slice, ...]
-#: Parts of one array: where, and their elements.
-Parts = list[tuple[Index, NDArray]]
 
 #: What zarr calls as NumPy does; the others are written as bytes.
 _ZARR = {
@@ -61,9 +57,8 @@ def bits_of(leaf: Any) -> Any:
 def own_parts(bits: Any) -> list[tuple[Index, Any]]:
     """Returns the parts of an array that this process writes, where they are.
 
-    Of parts that several devices hold, the first device's; what is not an array over
-    devices belongs to the process that describes the checkpoint. Copies to the host are
-    under way then.
+    These are first replicas; what is not an array over devices belongs to the process
+    that describes the checkpoint. Copies to the host are started.
 
     Args:
       bits: the array, of `bits_of`.
@@ -72,8 +67,7 @@ def own_parts(bits: Any) -> list[tuple[Index, Any]]:
         return [((), bits)]
     found: list[tuple[Index, Any]] = [((), bits)]
     if not bits.is_fully_addressable or len(bits.devices()) > 1:
-        shards = bits.addressable_shards
-        found = [(shard.index, shard.data) for shard in shards if shard.replica_id == 0]
+        found = [*held_parts(bits, first_replicas=True)]
     for _, part in found:
         part.copy_to_host_async()
     return found
@@ -102,16 +96,6 @@ def chunk_of(bits: Any) -> tuple[int, ...]:
     if isinstance(bits, Array) and isinstance(bits.sharding, NamedSharding):
         shape = tuple(bits.sharding.shard_shape(shape))
     return tuple(max(size, 1) for size in shape)
-
-
-def joined(parts: Parts, shape: Sequence[int]) -> NDArray:
-    """Returns a whole array of its parts."""
-    if len(parts) == 1 and parts[0][1].shape == tuple(shape):
-        return np.ascontiguousarray(parts[0][1]).reshape(shape)
-    whole = np.empty(shape, parts[0][1].dtype)
-    for index, data in parts:
-        whole[index] = data
-    return whole
 
 
 # -- reading ---------------------------------------------------------------------------

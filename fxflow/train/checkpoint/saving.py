@@ -18,6 +18,7 @@ from fxflow.core.arrays import (
     dtypes,
     typeof,
 )
+from fxflow.core.spmd.parts import Index, Parts, join_parts
 from fxflow.devices import process_count, process_index
 from fxflow.devices.files import TEMPORARY
 from fxflow.devices.shardings import Sharding
@@ -30,7 +31,7 @@ from fxflow.lax.pytree_transfer import device_put
 from fxflow.random import wrap_key_data
 from fxflow.train.checkpoint import description, elements
 from fxflow.train.checkpoint.description import Description, Entry
-from fxflow.train.checkpoint.elements import Index, Parts, Reader
+from fxflow.train.checkpoint.elements import Reader
 from fxflow.train.checkpoint.storage import Local, Storage, Where, storage_of
 
 #: Seconds that saving or restoring may take before it counts as stuck.
@@ -125,7 +126,7 @@ def write(
     else:
         assert isinstance(storage, Local)
         arrays = [
-            None if parts is None else elements.joined(parts, entry.shape)
+            None if parts is None else join_parts(parts, entry.shape)
             for entry, parts in zip(entries, taken.parts, strict=True)
         ]
         files, checksums = elements.write_safetensors(storage, entries, arrays)
