@@ -32,6 +32,7 @@ from digit_models import halves
 
 from fxflow.errors import ServeError
 from fxflow.serve import ModelConfig, Repository, SelectorConfig, Source
+from fxflow.serve.selection.policies import selection_policy
 from fxflow.serve.service import Meter
 
 HERE = Path(__file__).parent
@@ -66,7 +67,8 @@ async def degraded(requests: int, window: float, folder: Path) -> dict[str, Any]
     common: dict[str, Any] = {"slo": 4.0, "deadline": 8.0, "seed": 7}
     policies = ("exp4", "exp3", "thompson", "epsilon-greedy")
     groups = [
-        SelectorConfig(p, KINDS, policy=p, window=window, **common) for p in policies
+        SelectorConfig(p, KINDS, policy=selection_policy(p, window=window), **common)
+        for p in policies
     ]
     # What a vote is worth that learns nothing: its feedback is never sent.
     groups.append(SelectorConfig("even vote", KINDS, **common))

@@ -185,7 +185,7 @@ class _Lines(logging.Formatter):
 
 def _certificate(config: ServerConfig) -> tuple[bytes, bytes] | None:
     """Returns the key and the certificate, which are tried; None if there is no TLS."""
-    if not config.tls_cert:
+    if config.tls_cert is None or config.tls_key is None:
         return None
     pair = []
     for path in (config.tls_key, config.tls_cert):
@@ -316,8 +316,8 @@ class _Process:
                 server_header=False,
                 proxy_headers=False,
                 timeout_graceful_shutdown=30,
-                ssl_certfile=config.tls_cert or None,
-                ssl_keyfile=config.tls_key or None,
+                ssl_certfile=config.tls_cert,
+                ssl_keyfile=config.tls_key,
             )
         )
 
@@ -367,7 +367,7 @@ class _Process:
     async def _start_grpc(self) -> Any:
         """Starts gRPC, if the configuration has a port for it."""
         config = self._config
-        if config.grpc_port < 0:
+        if config.grpc_port is None:
             return None
         # grpcio does not say why it cannot listen.
         for made in listeners(config.host, config.grpc_port, "--grpc-port"):

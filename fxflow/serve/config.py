@@ -18,6 +18,7 @@ candidate = "digits-2"
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib
 import math
 import re
@@ -33,7 +34,7 @@ from fxflow.serve.containers.replica import Source
 from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.repository import GroupConfig
 from fxflow.serve.selection import ensembles, losses
-from fxflow.serve.selection.policies import policy_named
+from fxflow.serve.selection.policies import POLICIES, selection_policy
 from fxflow.serve.selection.rollouts import Plan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
@@ -103,34 +104,35 @@ class ServerConfig:
       models: of each, how.
       groups: of each group of models, how.
       host, port: where; port 0 is any free one.
-      grpc_port: for gRPC; 0 is any free one, -1 none.
-      keys: file with a line ``client key`` for each who may ask; empty: anybody.
-      tls_cert, tls_key: files; empty: no TLS.
+      grpc_port: for gRPC; 0 is any free one, None no gRPC.
+      keys: file of API keys, with a line ``client key`` for each; None: no
+        authentication.
+      tls_cert, tls_key: files; None: no TLS.
       control: whether requests may load and unload models.
       max_body: bytes of one request.
       rate, burst: requests a second of each client, and at once; rate 0: no limit.
       log: ``text`` or ``json``.
       log_requests: a line for ``all``, or for those that ``failed``.
-      traces: where spans are sent by OTLP over HTTP; empty: nowhere.
-      static: folder whose files anybody may get under ``/app/``; empty: none.
+      traces: URL that spans are sent to by OTLP over HTTP; None: none are.
+      static: folder whose files are served without a key under ``/app/``; None: none.
     """
 
     models: tuple[ModelConfig, ...] = ()
     groups: tuple[GroupConfig, ...] = ()
     host: str = "127.0.0.1"
     port: int = 8000
-    grpc_port: int = -1
-    keys: str = ""
-    tls_cert: str = ""
-    tls_key: str = ""
+    grpc_port: int | None = None
+    keys: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
     control: bool = False
     max_body: int = 64 << 20
     rate: float = 0.0
     burst: int = 10
     log: str = "text"
     log_requests: str = "all"
-    traces: str = ""
-    static: str = ""
+    traces: str | None = None
+    static: str | None = None
 
     def request_limits(self) -> RequestLimits:
         """Returns what requests may be, with no client active yet."""
@@ -168,7 +170,9 @@ def _fields(kind: Any, without: tuple[str, ...] = ()) -> dict[str, str]:
 _OF_MODEL = _fields(ModelConfig, ("name", "source"))
 _OF_SOURCE = _fields(Source)
 _OF_SERVER = _fields(ServerConfig, ("models", "groups"))
-_OF_SELECTOR = _fields(SelectorConfig, ("name",))
+_OF_SELECTOR = _fields(SelectorConfig, ("name", "policy")) | {"policy": "str"}
+#: Options of a selector that its policy takes.
+_OF_POLICY = {k: v for policy in POLICIES.values() for k, v in _fields(policy).items()}
 _OF_VERSIONS = _fields(VersionsConfig, ("name", "plan"))
 _OF_PLAN = _fields(Plan)
 #: What may stand above all models, for those that do not say.
@@ -181,6 +185,7 @@ def _checked(place: str, name: str, value: Any, kind: str) -> Any:
             return _UNITS[name](value)
         except ServeError as error:
             raise ServeError(f"{place}{name}: {error}") from None
+    kind = kind.removesuffix(" | None")
     kinds: Any = _KINDS[kind]
     if not isinstance(value, kinds) or (bool not in kinds and isinstance(value, bool)):
         raise ServeError(f"{place}{name} must be {kind}, got {value!r}")
@@ -204,7 +209,9 @@ def _options(
                 values[option] = _checked(place, option, value, kinds[option])
                 break
         else:
-            raise ServeError(f"{place}{option}: there is no such option")
+            near = difflib.get_close_matches(option, {k for t in tables for k in t}, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ServeError(f"{place}{option}: there is no such option{hint}")
     return found
 
 
@@ -218,7 +225,7 @@ def _check_name(kind: str, name: str) -> None:
 def _ranges(place: str, config: Any, least: Mapping[str, float]) -> None:
     for option, bound in least.items():
         found = getattr(config, option)
-        if not bound < found < math.inf:
+        if found is not None and not bound < found < math.inf:
             raise ServeError(f"{place}{option} must be above {bound:g}, got {found}")
 
 
@@ -272,28 +279,23 @@ def selector_config(
     Example:
       >>> config = selector_config("m", {"models": ["a", "b"]}, ["a", "b", "c"])
       >>> config.policy, config.models
-      ('exp4', ('a', 'b'))
+      (Exp4(window=1000.0, rate=None), ('a', 'b'))
     """
     place = f"selectors.{name}."
     _check_name("selector", name)
-    (found,) = _options(place, options, _OF_SELECTOR)
+    found, of_policy = _options(place, options, _OF_SELECTOR, _OF_POLICY)
     found.setdefault("models", ())
+    try:
+        policy = selection_policy(found.pop("policy", "exp4"), **of_policy)
+    except ValueError as error:
+        raise ServeError(f"{place[:-1]}: {error}") from None
     for option, names in (("combine", ensembles.NAMES), ("loss", losses.NAMES)):
         if option in found:
             found[option] = _function(place, option, found[option], names)
-    config = SelectorConfig(name, **found)
+    config = SelectorConfig(name, policy=policy, **found)
     _check_models(place, config.models, models)
-    above = dict.fromkeys(("slo", "contexts", "journal", "within", "store_timeout"), 0)
-    _ranges(place, config, above | {"tolerance": -1e-300, "deadline": -1e-300})
-    try:
-        policy_named(
-            config.policy,
-            rate=config.rate,
-            explore=config.explore,
-            window=config.window,
-        )
-    except ValueError as error:
-        raise ServeError(f"{place[:-1]}: {error}") from None
+    above = ("slo", "deadline", "contexts", "journal", "within", "store_timeout")
+    _ranges(place, config, dict.fromkeys(above, 0) | {"tolerance": -1e-300})
     if config.stragglers not in ("drop", "substitute"):
         raise ServeError(
             f"{place}stragglers must be 'drop' or 'substitute', got "
@@ -340,8 +342,8 @@ def rollout_config(
         raise ServeError(
             f"{place}shares must be from 0 (shadow) to 1, and rise; got {list(shares)}"
         )
-    _ranges(place, config.plan, {"least": 0, "window": 0, "hold": -1, "slow": -1e-300})
-    _ranges(place, config, {"copies": 0, "tolerance": -1e-300})
+    _ranges(place, config.plan, dict.fromkeys(("least", "window", "hold", "slow"), 0))
+    _ranges(place, config, {"copies": 0, "tolerance": -1e-300, "deadline": 0})
     if config.plan.window < config.plan.least:
         raise ServeError(f"{place}window must be at least {config.plan.least}, 'least'")
     if config.by not in ("request", "client"):
@@ -379,9 +381,11 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
         ("capacity", config.capacity),
         ("slo", config.slo),
         ("duration", config.duration),
+        ("deadline", config.deadline),
+        ("hang", config.hang),
         ("streams", config.source.streams),
     ):
-        if found <= 0:
+        if found is not None and found <= 0:
             raise ServeError(f"{place}{option} must be above 0, got {found}")
     for device in config.devices:
         try:
@@ -465,11 +469,11 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ServeError(f"{path}: {error}") from None
 
 
-def read_keys(path: str) -> dict[str, str]:
+def read_keys(path: str | None) -> dict[str, str]:
     """Returns the API keys in a file: a line ``client key`` for each.
 
     Args:
-      path: of the file; empty: there are none.
+      path: of the file; None: there are none.
 
     Returns:
       Client → key.
@@ -477,7 +481,7 @@ def read_keys(path: str) -> dict[str, str]:
     Raises:
       ServeError: it cannot be read, has none, or a line is not so.
     """
-    if not path:
+    if path is None:
         return {}
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()

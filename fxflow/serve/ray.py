@@ -360,7 +360,7 @@ def run_on_ray(config: ServerConfig, address: str, stop: Callable[[], None]) -> 
     Raises:
       ServeError: Ray is not installed or not reached, or a model cannot be loaded.
     """
-    if config.grpc_port >= 0 or config.tls_cert or config.control:
+    if config.grpc_port is not None or config.tls_cert or config.control:
         raise ServeError(
             "on Ray there is HTTP alone, without TLS and without loading by requests: "
             "put a proxy in front, and deploy again"

@@ -16,7 +16,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,13 @@ from fxflow.serve.groups import check_alike, checked_origin
 from fxflow.serve.selection import ensembles, losses
 from fxflow.serve.selection.contexts import Contexts
 from fxflow.serve.selection.journal import Journal, Record
-from fxflow.serve.selection.policies import Choice, State, among, policy_named
+from fxflow.serve.selection.policies import (
+    Choice,
+    Exp4,
+    SelectionPolicy,
+    State,
+    among,
+)
 from fxflow.serve.service import (
     Answer,
     Meter,
@@ -59,48 +65,42 @@ class SelectorConfig:
     Attributes:
       name: in requests.
       models: names of the models, which agree in inputs and outputs.
-      policy: ``exp4`` asks all and weighs their answers; ``exp3``,
-        ``epsilon-greedy`` and ``thompson`` choose one for each request.
+      policy: `Exp4` asks all and weighs their answers; `Exp3`, `EpsilonGreedy` and
+        `Thompson` choose one for each request.
       version: that requests may name.
       slo: seconds after which an answer is made of what has arrived.
-      deadline: seconds after which an answer is of no use; 0: five times the `slo`.
-      rate: of learning; 0: the one with the bound.
-      explore: share of requests for any model; -1: the policy's own.
-      window: losses after which an old one has faded; 0: they do not fade.
-      contexts: that are remembered.
+      deadline: seconds after which an answer is of no use; None: five times the `slo`.
+      contexts: number of contexts that are remembered.
       combine: ``vote``, ``mean``, or a function of outputs and weights by model.
-      output: that decides; empty: the first.
+      output: name of the output that decides; None: the first.
       stragglers: ``drop`` what is late, or ``substitute`` what the others say.
       loss: ``auto`` (classes: wrong or right; numbers: distance), ``zero_one``,
         ``absolute``, ``squared``, or a function of output and label.
       tolerance: within which numbers agree.
-      journal: predictions that feedback is awaited for.
-      within: seconds for which it is.
-      store: URL of the Redis that shares the states; empty: they are this process's.
+      journal: number of predictions that wait for feedback.
+      within: seconds for which they wait.
+      store: URL of the Redis that shares the states; None: they are this process's.
       store_timeout: seconds that a request may wait for it.
-      seed: of the draws; 0: another one each time.
+      seed: of the draws; None: a random one.
     """
 
     name: str
     models: tuple[str, ...]
-    policy: str = "exp4"
+    policy: SelectionPolicy = field(default_factory=Exp4)
     version: str = "1"
     slo: float = 0.1
-    deadline: float = 0.0
-    rate: float = 0.0
-    explore: float = -1.0
-    window: float = 1000.0
+    deadline: float | None = None
     contexts: int = 1000
     combine: str | ensembles.Combine = "vote"
-    output: str = ""
+    output: str | None = None
     stragglers: str = "drop"
     loss: str | losses.Loss = "auto"
     tolerance: float = 0.1
     journal: int = 10_000
     within: float = 3600.0
-    store: str = ""
+    store: str | None = None
     store_timeout: float = 0.02
-    seed: int = 0
+    seed: int | None = None
 
 
 class Joined(NamedTuple):
@@ -145,7 +145,7 @@ class Selector:
       deadline: seconds after which an answer is of no use.
 
     Raises:
-      ServeError: an option is out of range, or redis is not installed.
+      ServeError: redis is not installed, or the store is not a Redis URL.
     """
 
     def __init__(
@@ -158,21 +158,13 @@ class Selector:
         self._member = member
         self.meter = meter or Meter()
         self.deadline = config.deadline or 5 * config.slo
-        try:
-            self._policy = policy_named(
-                config.policy,
-                rate=config.rate,
-                explore=config.explore,
-                window=config.window,
-            )
-        except ValueError as error:
-            raise ServeError(f"selectors.{config.name}: {error}", 400) from None
+        self._policy = config.policy
         self._loss = config.loss if callable(config.loss) else _LOSSES[str(config.loss)]
         models = len(config.models)
         self._contexts = Contexts(models, config.contexts, shared=bool(config.store))
         self._journal = Journal(config.journal, config.within)
-        self._sharing = Sharing.of(config, self._contexts) if config.store else None
-        self._seed = config.seed or secrets.randbits(63)
+        self._sharing = Sharing.of(config, self._contexts)
+        self._seed = secrets.randbits(63) if config.seed is None else config.seed
         self._draws = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -225,7 +217,7 @@ class Selector:
             if service.signature.streamed and self._policy.asks_all:
                 raise ServeError(
                     f"selectors.{self.config.name}: model {names[number]!r} answers by "
-                    f"a stream, and several cannot be one, as {self.config.policy!r} "
+                    f"a stream, and several cannot be one, as {self._policy.name!r} "
                     "needs it: say policy 'exp3', 'epsilon-greedy' or 'thompson'",
                     400,
                 )
@@ -285,7 +277,7 @@ class Selector:
             strict=True,
         )
         return {
-            "policy": self.config.policy,
+            "policy": self._policy.name,
             "context": context,
             "models": {
                 name: {"weight": weight, "losses": count, "loss": loss}

@@ -45,13 +45,13 @@ class ModelConfig:
       replicas: processes.
       devices: on which they run, in turn (`placement`); empty: where the server does.
       slo: seconds within which answers are wanted; batches are as large as that allows.
-      deadline: seconds after which an answer is of no use; 0: five times the `slo`. Of
-        a stream, seconds until its first result, and from each to the next.
+      deadline: seconds after which an answer is of no use; None: five times the
+        `slo`. Of a stream, seconds until its first result, and from each to the next.
       duration: seconds after which a stream is ended.
       batching: ``aimd``, ``quantile``, ``fixed`` or ``none``.
       delay: seconds for which a batch that is not full waits for more.
       capacity: the most rows that may wait.
-      hang: seconds after which a process that does not answer is killed; 0: ten
+      hang: seconds after which a process that does not answer is killed; None: ten
         times the deadline, at least a second.
       cache: bytes of answers that are kept for the same inputs; 0: none. Only for
         models whose answer depends on nothing else.
@@ -64,12 +64,12 @@ class ModelConfig:
     replicas: int = 1
     devices: tuple[str, ...] = ()
     slo: float = 0.1
-    deadline: float = 0.0
+    deadline: float | None = None
     duration: float = 600.0
     batching: str = "aimd"
     delay: float = 0.0
     capacity: int = 1024
-    hang: float = 0.0
+    hang: float | None = None
     cache: int = 0
     ray: Mapping[str, Any] = field(default_factory=dict)
 

@@ -256,8 +256,8 @@ class Sharing:
         self._tick = asyncio.Event()
 
     @classmethod
-    def of(cls, config: SelectorConfig, contexts: Contexts) -> Sharing:
-        """Returns what shares the states of a selector.
+    def of(cls, config: SelectorConfig, contexts: Contexts) -> Sharing | None:
+        """Returns what shares the states of a selector; None if it has no store.
 
         Args:
           config: of the selector.
@@ -269,9 +269,11 @@ class Sharing:
         Raises:
           ServeError: redis is not installed, or the URL is none of it.
         """
+        if config.store is None:
+            return None
         store = RedisStore(
             config.store,
-            f"{config.name}/{config.policy}",
+            f"{config.name}/{config.policy.name}",
             config.models,
             config.contexts,
             config.within,

@@ -59,7 +59,7 @@ class VersionsConfig:
       plan: how the candidate is rolled out.
       by: what decides who gets it: ``request`` (its id, or else its inputs) or
         ``client``.
-      deadline: seconds after which an answer is of no use; 0: the stable model's.
+      deadline: seconds after which an answer is of no use; None: the stable model's.
       tolerance: within which numbers of the two agree.
       copies: requests at most that are in the shadow's hands.
     """
@@ -69,7 +69,7 @@ class VersionsConfig:
     candidate: str
     plan: Plan = field(default_factory=Plan)
     by: str = "request"
-    deadline: float = 0.0
+    deadline: float | None = None
     tolerance: float = 1e-3
     copies: int = 64
 

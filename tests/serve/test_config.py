@@ -79,7 +79,10 @@ def test_a_file(tmp_path: Path) -> None:
         ({"models": {"a": 3}}, "must be a table, got 3"),
         ({"models": {"a b": {}}}, "letters, digits"),
         ({"models": {"a": {"source": "m:a"}}, "prot": 1}, "prot: there is no such"),
-        ({"models": {"a": {"source": "m:a", "sol": 1}}}, r"a\.sol: there is no such"),
+        (
+            {"models": {"a": {"source": "m:a", "sol": 1}}},
+            r"a\.sol: there is no such option; did you mean 'slo'\?",
+        ),
         ({"models": {"a": {"source": "m:a", "slo": "20 mins"}}}, r"a\.slo: a time"),
         ({"models": {"a": {"source": "m:a", "replicas": "2"}}}, "must be int, got '2'"),
         ({"models": {"a": {"source": "m:a", "replicas": True}}}, "must be int"),
@@ -96,8 +99,18 @@ def test_a_file(tmp_path: Path) -> None:
         (group(models=["a", 3]), r"must be tuple\[str, ...\], got 3 in it"),
         (group(models="ab"), "must be tuple"),
         (group(policy="best"), r"selectors\.g: policy must be .* got 'best'"),
-        (group(plicy="exp3"), r"selectors\.g\.plicy: there is no such option"),
-        (group(explore=3), "explore must be a share"),
+        (
+            group(plicy="exp3"),
+            r"selectors\.g\.plicy: there is no such option; did you mean 'policy'",
+        ),
+        (group(policy="exp3", explore=3), "explore must be a share"),
+        (
+            group(explore=0.1),
+            "'exp4' does not take 'explore': it takes 'rate', 'window'",
+        ),
+        (group(policy="thompson", rate=1), "does not take 'rate': it takes 'window'"),
+        (group(window=0), "window must be at least 1 loss"),
+        (group(deadline="0s"), "deadline must be above 0"),
         (group(contexts=0), r"selectors\.g\.contexts must be above 0, got 0"),
         (group(slo="0s"), "slo must be above 0"),
         (group(tolerance=float("nan")), "tolerance must be above"),
@@ -149,7 +162,7 @@ def test_keys(tmp_path: Path) -> None:
         "alice": "0123456789abcdef",
         "bob": "fedcba9876543210",
     }
-    assert read_keys("") == {}
+    assert read_keys(None) == {}
     path.write_text("alice short\n")
     with pytest.raises(ServeError, match="keys:1: a line must be 'client key'"):
         read_keys(str(path))

@@ -79,14 +79,14 @@ def test_groups_of_a_new_configuration() -> None:
         with pytest.raises(ServeError, match="no model 'm': there is 'best', 'next'"):
             repository.get("m")
         (fault,) = await repository.configure(
-            [], [selector, versions, SelectorConfig("other", pair, policy="best")]
+            [], [selector, versions, SelectorConfig("other", pair, store="http://x")]
         )
-        assert "selectors.other: policy must be" in fault
+        assert "store: " in fault
         assert repository.get("best") is kept["best"]
         assert repository.groups["next"] is not kept["next"]
         # What cannot be made leaves what was there.
         (fault,) = await repository.configure(
-            [], [SelectorConfig("best", pair, policy="best")]
+            [], [SelectorConfig("best", pair, store="http://x")]
         )
         assert repository.groups == {"best": kept["best"]}
         index = repository.index()

@@ -13,6 +13,12 @@ import numpy as np
 import pytest
 
 from fxflow.errors import ServeError
+from fxflow.serve.selection.policies import (
+    EpsilonGreedy,
+    Exp3,
+    Thompson,
+    selection_policy,
+)
 from fxflow.serve.selector import Joined, Selector, SelectorConfig
 from fxflow.serve.service import Answer, Origin
 from tests.serve.fakes import Fake, Heard, always, lookup, signature
@@ -72,7 +78,7 @@ def test_the_model_that_is_right_is_chosen(policy: str) -> None:
         total = sum(heard.events["choices", m] for m in "abc")
         assert total == 350 == sum(fake.asked for fake in fakes.values())
 
-    using(body, policy=policy)
+    using(body, policy=selection_policy(policy))
 
 
 def test_contexts_are_learned_apart_and_bounded() -> None:
@@ -90,7 +96,7 @@ def test_contexts_are_learned_apart_and_bounded() -> None:
         # It was forgotten, and begins again.
         assert selector.describe("odd")["models"]["a"]["weight"] < 0.5
 
-    using(body, policy="exp3", contexts=10)
+    using(body, policy=Exp3(), contexts=10)
 
 
 def test_a_model_that_fails_costs_no_request() -> None:
@@ -118,7 +124,7 @@ def test_a_model_that_fails_costs_no_request() -> None:
             await ask(selector)
         assert caught.value.status == 503 and not selector.ready
 
-    using(body, policy="exp3")
+    using(body, policy=Exp3())
 
 
 def test_load_is_no_loss() -> None:
@@ -128,7 +134,7 @@ def test_load_is_no_loss() -> None:
             assert said(await ask(selector, k)) == [2]
         assert selector.describe()["models"]["a"]["losses"] == 0
 
-    using(body, policy="epsilon-greedy")
+    using(body, policy=EpsilonGreedy())
 
 
 # -- the stream of one model -----------------------------------------------------------
@@ -172,7 +178,7 @@ def test_the_stream_that_is_right_is_chosen(policy: str) -> None:
         with pytest.raises(ServeError, match="/v2/models/best/generate_stream"):
             await ask(selector)
 
-    using(body, generators(), policy=policy)
+    using(body, generators(), policy=selection_policy(policy))
 
 
 def test_feedback_joins_a_stream_while_it_runs() -> None:
@@ -194,7 +200,7 @@ def test_feedback_joins_a_stream_while_it_runs() -> None:
         assert (await selector.feedback(id="s", label=said(one)[0])).losses
         assert sum(heard.events["judged", m] for m in "abc") == 2
 
-    using(body, generators(), policy="exp3")
+    using(body, generators(), policy=Exp3())
 
 
 def test_a_stream_that_fails() -> None:
@@ -228,7 +234,7 @@ def test_a_stream_that_fails() -> None:
             before + 2, abs=0.1
         )
 
-    using(body, generators(), policy="epsilon-greedy", explore=0.0)
+    using(body, generators(), policy=EpsilonGreedy(explore=0.0))
 
 
 def test_a_stream_outlives_its_models_readiness() -> None:
@@ -241,7 +247,7 @@ def test_a_stream_outlives_its_models_readiness() -> None:
             fake.ready = False
         assert len([answer async for answer in results]) == 2
 
-    using(body, generators(), policy="thompson")
+    using(body, generators(), policy=Thompson())
 
 
 def test_streams_are_not_combined() -> None:
@@ -412,7 +418,7 @@ def test_feedback_by_inputs() -> None:
             await selector.feedback(inputs=x, loss=0.5)
         assert await selector.feedback(inputs=x, loss=0.5, context="other")
 
-    using(bandit, policy="exp3")
+    using(bandit, policy=Exp3())
 
 
 def test_feedback_that_is_late_unknown_or_repeated() -> None:
@@ -473,7 +479,7 @@ def test_losses_of_one_model() -> None:
         joined = await selector.feedback(id="r", losses={other: 0.5, chosen: 0.25})
         assert joined.losses == {chosen: 0.25}
 
-    using(body, policy="thompson")
+    using(body, policy=Thompson())
 
 
 def test_memory_is_bounded() -> None:
@@ -497,7 +503,6 @@ def test_models_that_differ() -> None:
     for options, words in (
         ({"combine": "mean"}, "there is no mean"),
         ({"output": "z"}, "there is no output 'z'"),
-        ({"policy": "best"}, "'thompson', got 'best'"),
     ):
         with pytest.raises(ServeError, match=words):
             using(never, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from fxflow.errors import ServeError
 from fxflow.serve.selection.contexts import Exchange
-from fxflow.serve.selection.policies import Change, State
+from fxflow.serve.selection.policies import Change, Exp4, State
 from fxflow.serve.selector import Selector, SelectorConfig
 from fxflow.serve.service import Origin
 from fxflow.serve.store import RedisStore
@@ -119,7 +120,7 @@ def test_all_that_is_learned_at_once_is_counted(shared: RedisServer) -> None:
             assert found["b"]["losses"] == found["b"]["loss"] == 320
             assert found["a"]["loss"] == 0
 
-    serving(body, shared, 3, window=0.0)
+    serving(body, shared, 3, policy=Exp4(window=math.inf))
 
 
 def test_redis_that_is_away_or_slow_costs_no_request() -> None:

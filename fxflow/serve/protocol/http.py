@@ -72,12 +72,13 @@ _HTML = "text/html; charset=utf-8"
 _Handler = Callable[[Exchange], Awaitable[Reply | Events]]
 
 
-def application(front: Front, static: str = "") -> Any:
+def application(front: Front, static: str | None = None) -> Any:
     """Returns the ASGI application of a server.
 
     Args:
       front: what it serves.
-      static: folder whose files are served without a key under ``/app/``; empty: none.
+      static: folder whose files are served without a key under ``/app/``; None:
+        none.
 
     Returns:
       An application for uvicorn or another ASGI server.
@@ -94,7 +95,7 @@ def application(front: Front, static: str = "") -> Any:
         raise ServeError(
             "serving needs starlette: pip install 'fxflow[serve]'"
         ) from None
-    if static and not Path(static).is_dir():
+    if static is not None and not Path(static).is_dir():
         raise ServeError(f"there is no folder {static!r} of files to be served")
     predictions, others = _Predictions(front), _Others(front)
     endpoints = {
@@ -112,7 +113,7 @@ def application(front: Front, static: str = "") -> Any:
         Route(path, endpoint, methods=[method])
         for (method, path), endpoint in endpoints.items()
     ]
-    if static:
+    if static is not None:
         routes.append(Mount("/app", StaticFiles(directory=static, html=True)))
 
     async def not_a_route(request: Any, error: Exception) -> Reply:

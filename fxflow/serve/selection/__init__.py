@@ -11,13 +11,14 @@ from fxflow.serve.selection.contexts import Contexts, Exchange
 from fxflow.serve.selection.ensembles import confidence, mean, substituted, vote
 from fxflow.serve.selection.journal import Journal, Record
 from fxflow.serve.selection.policies import (
-    Change, Choice, EpsilonGreedy, Exp3, Exp4, Policy, State, Thompson, policy_named,
+    Change, Choice, EpsilonGreedy, Exp3, Exp4, SelectionPolicy, State, Thompson,
+    selection_policy,
 )
 from fxflow.serve.selection.rollouts import Plan, Rollout, point_of
 
 __all__ = [
-    "Change", "Choice", "EpsilonGreedy", "Exp3", "Exp4", "Policy", "State", "Thompson",
-    "policy_named",
+    "Change", "Choice", "EpsilonGreedy", "Exp3", "Exp4", "SelectionPolicy", "State",
+    "Thompson", "selection_policy",
     "Contexts", "Exchange", "Journal", "Record",
     "confidence", "mean", "substituted", "vote",
     "Plan", "Rollout", "point_of",

@@ -19,14 +19,14 @@ Specialize, 1997.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, fields
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-NAMES = ("exp3", "exp4", "epsilon-greedy", "thompson")
 Floats = tuple[float, ...]
 
 
@@ -114,27 +114,53 @@ class Choice(NamedTuple):
     awake: tuple[int, ...]
 
 
-class Policy(Protocol):
-    """What decides which models answer."""
+@dataclass(frozen=True, kw_only=True)
+class SelectionPolicy(abc.ABC):
+    """Decides which models answer.
+
+    Attributes:
+      window: losses after which an old one has faded to 1/e; inf: they do not fade.
+    """
+
+    #: Of the policy in configurations.
+    name: ClassVar[str]
+    #: Whether each request is for all models, not for one.
+    asks_all: ClassVar[bool] = False
+
+    window: float = 1000.0
+
+    def __post_init__(self) -> None:
+        if not self.window >= 1:
+            raise ValueError(f"window must be at least 1 loss, got {self.window}")
 
     @property
-    def asks_all(self) -> bool:
-        """Whether each request is for all models, not for one."""
-        ...
+    def keep(self) -> float:
+        """What is left of an old loss after each new one."""
+        return 1 - 1 / self.window
 
+    @abc.abstractmethod
     def weights(self, state: State) -> Floats:
         """Returns how much each model counts, or how likely it is; 1 together."""
-        ...
 
+    @abc.abstractmethod
     def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
-        """Returns whom to ask."""
-        ...
+        """Returns which models to ask."""
 
+    @abc.abstractmethod
     def learn(
         self, state: State, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
         """Returns what the losses of a request change."""
-        ...
+
+
+def _check_rate(rate: float | None) -> None:
+    if rate is not None and not 0 < rate < math.inf:
+        raise ValueError(f"rate must be above 0, got {rate}")
+
+
+def _check_share(explore: float) -> None:
+    if not 0 <= explore <= 1:
+        raise ValueError(f"explore must be a share, 0 to 1, got {explore}")
 
 
 def _faded(old: Floats, keep: float, new: Floats) -> Floats:
@@ -189,8 +215,8 @@ def _change(keep: float, count: Mapping[int, float], loss: Floats) -> Change:
     return Change(keep, counts, loss)
 
 
-@dataclass(frozen=True)
-class Exp3:
+@dataclass(frozen=True, kw_only=True)
+class Exp3(SelectionPolicy):
     """Exponential weights by estimated losses; one model is drawn by them.
 
     A model is drawn with probability p ∝ exp(−η L), where L is the sum of its
@@ -199,9 +225,9 @@ class Exp3:
     is at most 2 √(T K ln K), whatever the losses are.
 
     Attributes:
-      rate: η; 0: as above.
+      rate: η; None: as above.
       explore: share of requests for which all models are equally likely.
-      keep: what is left of an old loss after each new one; 1: all.
+      window: as of `SelectionPolicy`.
 
     Example:
       >>> policy, state = Exp3(), State.start(2)
@@ -215,14 +241,15 @@ class Exp3:
     theorem 3.1.
     """
 
-    rate: float = 0.0
-    explore: float = 0.0
-    keep: float = 1.0
+    name = "exp3"
 
-    @property
-    def asks_all(self) -> bool:
-        """It asks one."""
-        return False
+    rate: float | None = None
+    explore: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_rate(self.rate)
+        _check_share(self.explore)
 
     def weights(self, state: State) -> Floats:
         """Returns the probability of each model."""
@@ -251,8 +278,8 @@ class Exp3:
         return _change(self.keep, {choice.model: 1.0}, found)
 
 
-@dataclass(frozen=True)
-class Exp4:
+@dataclass(frozen=True, kw_only=True)
+class Exp4(SelectionPolicy):
     """Exponential weights of experts, whose advice is combined by them.
 
     The experts are the models, and what they advise are answers. When the right
@@ -261,8 +288,8 @@ class Exp4:
     mean of losses against the best of K models is at most √(2 T ln K) + √(ln K / 8).
 
     Attributes:
-      rate: η; 0: as above.
-      keep: what is left of an old loss after each new one; 1: all.
+      rate: η; None: as above.
+      window: as of `SelectionPolicy`.
 
     Example:
       >>> policy, state = Exp4(rate=1.0), State.start(2)
@@ -275,13 +302,14 @@ class Exp4:
     bound: Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, theorem 2.3.
     """
 
-    rate: float = 0.0
-    keep: float = 1.0
+    name = "exp4"
+    asks_all = True
 
-    @property
-    def asks_all(self) -> bool:
-        """It asks all."""
-        return True
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_rate(self.rate)
 
     def weights(self, state: State) -> Floats:
         """Returns how much the answer of each model counts."""
@@ -305,8 +333,8 @@ class Exp4:
         return _change(self.keep, dict.fromkeys(models, 1.0), found)
 
 
-@dataclass(frozen=True)
-class EpsilonGreedy:
+@dataclass(frozen=True, kw_only=True)
+class EpsilonGreedy(SelectionPolicy):
     """The model with the least mean loss; a share of requests goes to any.
 
     Models of which nothing is known come first. What the share costs is linear: its
@@ -314,24 +342,24 @@ class EpsilonGreedy:
 
     Attributes:
       explore: the share, ε.
-      keep: what is left of an old loss after each new one; 1: all.
+      window: as of `SelectionPolicy`.
 
     Example:
       >>> state = State(counts=(10.0, 10.0), loss=(2.0, 5.0))
-      >>> [round(w, 3) for w in EpsilonGreedy(0.1).weights(state)]
+      >>> [round(w, 3) for w in EpsilonGreedy(explore=0.1).weights(state)]
       [0.95, 0.05]
 
     Source: Sutton, Barto, Reinforcement Learning, 2018, section 2.2; Auer,
     Cesa-Bianchi, Fischer, Finite-time Analysis of the Multiarmed Bandit Problem, 2002.
     """
 
-    explore: float = 0.1
-    keep: float = 1.0
+    name = "epsilon-greedy"
 
-    @property
-    def asks_all(self) -> bool:
-        """It asks one."""
-        return False
+    explore: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_share(self.explore)
 
     def weights(self, state: State) -> Floats:
         """Returns the probability of each model."""
@@ -365,15 +393,15 @@ class EpsilonGreedy:
         return _change(self.keep, {choice.model: 1.0}, loss)
 
 
-@dataclass(frozen=True)
-class Thompson:
+@dataclass(frozen=True, kw_only=True)
+class Thompson(SelectionPolicy):
     """The model that is best by a draw from what may be true of each.
 
     What is known of a model's loss is Beta(1 + losses, 1 + count − losses). A loss
     between 0 and 1 is made into one of them by a coin that it weighs.
 
     Attributes:
-      keep: what is left of an old loss after each new one; 1: all.
+      window: as of `SelectionPolicy`.
 
     Example:
       >>> state = State(counts=(99.0, 99.0), loss=(20.0, 50.0))
@@ -386,12 +414,7 @@ class Thompson:
     2017.
     """
 
-    keep: float = 1.0
-
-    @property
-    def asks_all(self) -> bool:
-        """It asks one."""
-        return False
+    name = "thompson"
 
     def _samples(self, state: State, key: int, times: int) -> np.ndarray:
         loss = np.asarray(state.loss)
@@ -420,44 +443,37 @@ class Thompson:
         return _change(self.keep, {choice.model: 1.0}, loss)
 
 
-def policy_named(
-    name: str, *, rate: float = 0.0, explore: float = -1.0, window: float = 0.0
-) -> Policy:
-    """Returns a policy by the name that configurations have for it.
+#: Name in configurations → policy.
+POLICIES: dict[str, type[SelectionPolicy]] = {
+    policy.name: policy for policy in (Exp3, Exp4, EpsilonGreedy, Thompson)
+}
+
+
+def selection_policy(name: str, **options: float) -> SelectionPolicy:
+    """Returns a policy by its name in configurations.
 
     Args:
       name: ``exp3``, ``exp4``, ``epsilon-greedy`` or ``thompson``.
-      rate: of `Exp3` and `Exp4`; 0: the one with the bound.
-      explore: of `Exp3` (by default 0.05) and `EpsilonGreedy` (0.1).
-      window: losses after which an old one has faded to 1/e; 0: they do not fade.
+      **options: of that policy.
 
     Returns:
       The policy.
 
     Raises:
-      ValueError: there is none of that name, or a number is out of range.
+      ValueError: there is no policy of that name; it does not take an option; or an
+        option is out of range.
 
     Example:
-      >>> policy_named("exp3", window=1000).keep
-      0.999
+      >>> selection_policy("exp3", window=200)
+      Exp3(window=200, rate=None, explore=0.05)
     """
-    if not (0 <= rate < math.inf):
-        raise ValueError(f"rate must be at least 0, got {rate}")
-    if explore > 1 or math.isnan(explore):
-        raise ValueError(f"explore must be a share, 0 to 1, got {explore}")
-    if window and not window >= 1:
-        raise ValueError(f"window must be at least 1 loss, or 0, got {window}")
-    keep = 1 - 1 / window if window else 1.0
-    match name:
-        case "exp3":
-            return Exp3(rate, 0.05 if explore < 0 else explore, keep)
-        case "exp4":
-            return Exp4(rate, keep)
-        case "epsilon-greedy":
-            return EpsilonGreedy(0.1 if explore < 0 else explore, keep)
-        case "thompson":
-            return Thompson(keep)
-    raise ValueError(
-        f"policy must be {', '.join(map(repr, NAMES[:-1]))} or {NAMES[-1]!r}, got "
-        f"{name!r}"
-    )
+    if name not in POLICIES:
+        *others, last = map(repr, POLICIES)
+        raise ValueError(f"policy must be {', '.join(others)} or {last}, got {name!r}")
+    known = sorted(field.name for field in fields(POLICIES[name]))
+    if unknown := options.keys() - set(known):
+        raise ValueError(
+            f"policy {name!r} does not take {min(unknown)!r}: it takes "
+            f"{', '.join(map(repr, known))}"
+        )
+    return POLICIES[name](**options)

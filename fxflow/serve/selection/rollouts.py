@@ -67,19 +67,19 @@ class Plan:
 
     Attributes:
       shares: of the requests, one step after the other; 0 is in the shadow.
-      hold: requests of the candidate in each step, after which the next begins; 0: it
-        begins when somebody says so.
+      hold: requests of the candidate in each step, after which the next begins; None:
+        it begins on request.
       max_errors: the rate of errors that is allowed.
-      slow: seconds above which an answer is late; 0: none is.
+      slow: seconds above which an answer is late; None: none is.
       max_slow: the rate of late answers that is allowed.
       least: requests of the candidate before anything is decided.
       window: requests that count.
     """
 
     shares: tuple[float, ...] = (0.0, 0.01, 0.1, 0.5, 1.0)
-    hold: int = 0
+    hold: int | None = None
     max_errors: float = 0.01
-    slow: float = 0.0
+    slow: float | None = None
     max_slow: float = 0.05
     least: int = 20
     window: int = 1000
@@ -137,14 +137,14 @@ class Rollout:
         if self.back:
             return self
         plan = self.plan
-        late = bool(plan.slow) and seconds > plan.slow
+        late = plan.slow is not None and seconds > plan.slow
         seen = (*self.seen[-(plan.window - 1) :], (failed, late))
         now = replace(self, seen=seen, total=self.total + 1)
         if len(seen) < plan.least:
             return now
         for place, allowed, words in (
             (0, plan.max_errors, "failed"),
-            (1, plan.max_slow, f"took more than {plan.slow:g} s"),
+            (1, plan.max_slow, f"took more than {plan.slow} s"),
         ):
             bad = sum(entry[place] for entry in seen)
             if least_rate(bad, len(seen)) > allowed:
@@ -152,7 +152,7 @@ class Rollout:
                     f"{bad} of {len(seen)} requests {words}, and a rate of "
                     f"{allowed:g} is allowed"
                 )
-        if plan.hold and now.total >= plan.hold:
+        if plan.hold is not None and now.total >= plan.hold:
             return now.forward()
         return now
 

@@ -24,6 +24,7 @@ from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.http import application
 from fxflow.serve.repository import GroupConfig, Repository
+from fxflow.serve.selection.policies import Thompson
 from fxflow.serve.selection.rollouts import Plan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig, Service
@@ -58,7 +59,7 @@ MODELS = [
 PAIR = ("linear", "linear-2")
 GROUPS: list[GroupConfig] = [
     SelectorConfig("mixed", PAIR, combine="mean", slo=5.0, loss="zero_one"),
-    SelectorConfig("chosen", PAIR, policy="thompson", slo=5.0),
+    SelectorConfig("chosen", PAIR, policy=Thompson(), slo=5.0),
     VersionsConfig("next", *PAIR, Plan(shares=(0.0, 1.0))),
 ]
 

@@ -31,6 +31,7 @@ from fxflow.serve.protocol.http import application
 from fxflow.serve.protocol.messages import SERVICE, classes
 from fxflow.serve.protocol.rpc import start_grpc
 from fxflow.serve.repository import Repository
+from fxflow.serve.selection.policies import Exp3
 from fxflow.serve.selection.rollouts import Plan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
@@ -60,7 +61,7 @@ MODELS = [
 PAIR = ("words", "new words")
 GROUPS = [
     VersionsConfig("tales", *PAIR, Plan(shares=(0.5,))),
-    SelectorConfig("best", PAIR, policy="exp3"),
+    SelectorConfig("best", PAIR, policy=Exp3()),
     SelectorConfig("all", PAIR),
 ]
 

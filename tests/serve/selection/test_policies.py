@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxflow.serve.selection.policies import (
-    NAMES,
+    POLICIES,
     Change,
     Choice,
     EpsilonGreedy,
     Exp3,
     Exp4,
-    Policy,
+    SelectionPolicy,
     State,
     Thompson,
     among,
-    policy_named,
+    selection_policy,
 )
 
 MEANS = (0.5, 0.3, 0.45, 0.6, 0.7)
@@ -27,7 +27,7 @@ losses_ = st.floats(0.0, 1.0, allow_nan=False)
 
 
 def play(
-    policy: Policy, means: list[tuple[float, ...]], seed: int
+    policy: SelectionPolicy, means: list[tuple[float, ...]], seed: int
 ) -> tuple[list[int], State]:
     """The models that were chosen for requests whose mean losses are given."""
     rng = random.Random(seed)
@@ -41,7 +41,7 @@ def play(
     return chosen, state
 
 
-def regret(policy: Policy, rounds: int, seeds: int = 4) -> float:
+def regret(policy: SelectionPolicy, rounds: int, seeds: int = 4) -> float:
     """Mean over seeds of what was lost beyond the best model, in expectation."""
     total = 0.0
     for seed in range(seeds):
@@ -51,7 +51,7 @@ def regret(policy: Policy, rounds: int, seeds: int = 4) -> float:
 
 
 def test_exp3_within_its_bound() -> None:
-    found = regret(Exp3(), 2000)
+    found = regret(Exp3(explore=0.0, window=math.inf), 2000)
     bound = 2 * math.sqrt(2000 * K * math.log(K))
     assert found < bound
     # And it learns: choosing evenly would cost twice that.
@@ -64,7 +64,7 @@ def test_exp3_against_an_adversary() -> None:
     halves = [(0.2, 0.5)] * 1000 + [(0.9, 0.5)] * 1000
     lost = 0.0
     for seed in range(4):
-        chosen, _ = play(Exp3(), halves, seed)
+        chosen, _ = play(Exp3(explore=0.0, window=math.inf), halves, seed)
         lost += sum(now[k] for now, k in zip(halves, chosen, strict=True)) / 4
     best = min(sum(now[k] for now in halves) for k in (0, 1))
     assert lost - best < 2 * math.sqrt(2000 * 2 * math.log(2))
@@ -79,12 +79,12 @@ def test_thompson_near_the_lowest_regret_there_is() -> None:
     bound = sum(
         (m - best) / divergence(m, best) * math.log(2000) for m in MEANS if m > best
     )
-    assert regret(Thompson(), 2000) < 1.5 * bound + 10
+    assert regret(Thompson(window=math.inf), 2000) < 1.5 * bound + 10
 
 
 def test_epsilon_greedy_pays_for_its_share() -> None:
     wide = (0.1, 0.6, 0.7, 0.8, 0.9)
-    chosen, _ = play(EpsilonGreedy(0.1), [wide] * 4000, seed=0)
+    chosen, _ = play(EpsilonGreedy(explore=0.1, window=math.inf), [wide] * 4000, seed=0)
     paid = 0.1 * 4000 * (sum(wide) / K - min(wide))
     found = sum(wide[k] - min(wide) for k in chosen)
     assert 0.8 * paid < found < 1.2 * paid + 20
@@ -94,7 +94,7 @@ def test_epsilon_greedy_pays_for_its_share() -> None:
 def test_exp4_within_its_bound_whatever_comes(
     rounds: list[tuple[float, float, float]],
 ) -> None:
-    policy, state, mixed = Exp4(), State.start(3), 0.0
+    policy, state, mixed = Exp4(window=math.inf), State.start(3), 0.0
     choice = policy.choose(state, (0, 1, 2), 0)
     for losses in rounds:
         weights = policy.weights(state)
@@ -105,9 +105,9 @@ def test_exp4_within_its_bound_whatever_comes(
     assert mixed - best <= bound + 1e-9
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", POLICIES)
 def test_a_model_that_is_repaired_is_found_again(name: str) -> None:
-    policy = policy_named(name, window=200)
+    policy = selection_policy(name, window=200)
     good, bad = (0.2, 0.4), (0.9, 0.4)
     state, rng = State.start(2), random.Random(1)
     found = []
@@ -125,7 +125,7 @@ sums = st.floats(0.0, 1e6, allow_nan=False)
 
 
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from(sorted(POLICIES)),
     st.lists(st.tuples(sums, losses_), min_size=1, max_size=6),
     st.integers(0, 2**64 - 1),
     st.data(),
@@ -133,7 +133,7 @@ sums = st.floats(0.0, 1e6, allow_nan=False)
 def test_weights_are_a_distribution(
     name: str, known: list[tuple[float, float]], key: int, data: st.DataObject
 ) -> None:
-    policy = policy_named(name)
+    policy = selection_policy(name)
     count = tuple(n for n, _ in known)
     state = State(count, tuple(n * share for n, share in known))
     weights = policy.weights(state)
@@ -150,7 +150,7 @@ def test_weights_are_a_distribution(
 
 @given(st.lists(st.tuples(sums, losses_), min_size=3, max_size=3))
 def test_exp3_estimates_are_right_on_average(known: list[tuple[float, float]]) -> None:
-    policy = Exp3(explore=0.1)
+    policy = Exp3(explore=0.1, window=math.inf)
     state = State(tuple(n for n, _ in known), tuple(n * s for n, s in known))
     losses = (0.2, 0.9, 0.5)
     mean = [0.0, 0.0, 0.0]
@@ -162,7 +162,8 @@ def test_exp3_estimates_are_right_on_average(known: list[tuple[float, float]]) -
 
 @pytest.mark.parametrize("name", ["exp3", "exp4"])
 def test_models_asleep_become_neither_better_nor_worse(name: str) -> None:
-    policy, state = policy_named(name, explore=0.0, rate=0.3), State.start(3)
+    policy = selection_policy(name, rate=0.3, window=math.inf)
+    state = State.start(3)
     for t in range(200):
         choice = policy.choose(state, (0, 1), t)
         asked = (0, 1) if policy.asks_all else (choice.model,)
@@ -174,7 +175,7 @@ def test_models_asleep_become_neither_better_nor_worse(name: str) -> None:
 
 
 def test_thompson_takes_losses_between() -> None:
-    policy, state = Thompson(), State.start(2)
+    policy, state = Thompson(window=math.inf), State.start(2)
     lost = 0.0
     for key in range(1000):
         lost += policy.learn(state, Choice(0, 1.0, (0, 1)), {0: 0.3}, key).loss[0]
@@ -203,12 +204,13 @@ def test_changes_can_be_put_together(a: Change, b: Change, c: Change) -> None:
     ("options", "words"),
     [
         ({"name": "best"}, "'exp4', 'epsilon-greedy' or 'thompson', got 'best'"),
-        ({"name": "exp3", "rate": -1.0}, "rate must be at least 0"),
-        ({"name": "exp3", "rate": math.nan}, "rate must be at least 0"),
+        ({"name": "exp3", "rate": -1.0}, "rate must be above 0"),
+        ({"name": "exp3", "rate": math.nan}, "rate must be above 0"),
+        ({"name": "exp4", "explore": 0.1}, "does not take 'explore': it takes 'rate'"),
         ({"name": "exp3", "explore": 2.0}, "explore must be a share"),
         ({"name": "exp4", "window": 0.5}, "window must be at least 1 loss"),
     ],
 )
 def test_bad_options(options: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        policy_named(**options)
+        selection_policy(**options)
