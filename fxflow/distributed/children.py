@@ -1,8 +1,7 @@
 """Processes that the launcher starts: their output, their signals, their end.
 
-Each child leads a process group, so that signals reach what it starts in turn, and on
-Linux the kernel kills it if the launcher dies. On another machine it is started by ssh
-and led there by `remote`, which ends it when the connection ends.
+On another machine a child is started by ssh and led there by `processes.lead`, which
+ends it when the connection ends.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, TextIO
 
-from fxflow.distributed import remote
+from fxflow.distributed import processes
 
 #: Has Python run the leader's text, which is the first line of its input.
 _LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
@@ -202,11 +201,6 @@ class Farewell:
         return [] if ended else held
 
 
-def status_of(code: int) -> int:
-    """Returns the shell's status for a code of `subprocess`: signal n is 128 + n."""
-    return 128 - code if code < 0 else code
-
-
 class Child:
     """A process of the run.
 
@@ -219,10 +213,19 @@ class Child:
       ssh: the command that reaches another machine.
       python: Python there.
       label: what stands before its lines; empty: its number.
+      ended: called when it has ended, from a thread of its own.
 
     Attributes:
       number: its number.
+      status: how it ended, as `subprocess` has it, once it has.
+      begun: when it was started, as `time.monotonic` has it.
+      backoff: when it is started again.
     """
+
+    number: int
+    status: Future[int]
+    begun: float
+    backoff: processes.Backoff = processes.Backoff()
 
     def __init__(
         self,
@@ -234,17 +237,15 @@ class Child:
         ssh: str = "ssh",
         python: str = sys.executable,
         label: str = "",
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
-        self.number = number
+        self.number, self.begun = number, time.monotonic()
         self._remote = bool(host)
-        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         if host:
             line = [*shlex.split(ssh), *_SSH, host]
             line.append(f"exec {shlex.quote(python)} -I -S -c {shlex.quote(_LEADER)}")
-            self._process = subprocess.Popen(
-                line, stdin=subprocess.PIPE, start_new_session=True, **pipes
-            )
-            self._tell(json.dumps(inspect.getsource(remote)))
+            self._process = processes.Process(line, output=True, orders=True)
+            self._tell(json.dumps(inspect.getsource(processes)))
             # Not on the command line: `ps` would show the secret to every user.
             order = {
                 "command": list(command),
@@ -253,15 +254,11 @@ class Child:
             }
             self._tell(json.dumps(order))
         else:
-            self._process = subprocess.Popen(
-                remote.led(list(command)),
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                **pipes,
-            )
+            self._process = processes.Process(command, environment, output=True)
         mark = output.mark(number, label)
         self._follow_pipes(self._process.stdout, self._process.stderr, mark, output)
+        self.status = self._process.ended
+        self.status.add_done_callback(lambda _: ended())
 
     def _follow_pipes(self, out: Any, err: Any, mark: str, output: Output) -> None:
         self._threads = [
@@ -317,26 +314,22 @@ class Child:
 
     def poll(self) -> int | None:
         """Returns how it ended, as `subprocess` does; None while it runs."""
-        return self._process.poll()
+        return self.status.result() if self.status.done() else None
 
     def send(self, number: int) -> None:
         """Sends a signal to the child and what it started."""
-        if self._remote:
-            if number == signal.SIGKILL:
-                # The other end kills the group when the connection ends.
-                self._tell("kill")
-            else:
-                self._tell(f"signal {number}")
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+        if not self._remote:
+            self._process.send(number)
+        elif number == signal.SIGKILL:
+            # The other end kills the group when the connection ends.
+            self._tell("kill")
+        else:
+            self._tell(f"signal {number}")
 
     def finish(self, timeout: float = 5.0) -> None:
         """Makes sure that nothing of it is left, and that its output is written."""
         self.send(signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout)
-        if self._process.poll() is None:
+        if self._process.wait(timeout) is None:
             self._process.kill()
             self._process.wait()
         if self._process.stdin is not None:

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fxflow.distributed.addresses import Address
-from fxflow.distributed.children import Child, status_of
+from fxflow.distributed.children import Child
 from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.messages.keys import Keys
@@ -38,6 +38,7 @@ from fxflow.distributed.parameter_server.running import (
     WORKERS,
 )
 from fxflow.distributed.parameter_server.views import View
+from fxflow.distributed.processes import status_of
 from fxflow.errors import DistributedError
 
 #: Seconds within which servers of a run that is joined answer.
@@ -237,9 +238,9 @@ class JobLauncher(Launcher):
         for number in range(len(self._jobs)):
             self._start(number)
 
-    def _start(self, number: int) -> None:
+    def _start(self, number: int) -> Child:
         job = self._jobs[number]
-        self.children[number] = Child(
+        child = self.children[number] = Child(
             number,
             job.command,
             {**self._environment, **job.environment},
@@ -248,7 +249,9 @@ class JobLauncher(Launcher):
             self._options.ssh,
             self._options.remote_python,
             label=str(job),
+            ended=self.wake,
         )
+        return child
 
     def tell_all(self, number: int) -> None:
         """Sends a signal to every process, to servers after those who need them."""
@@ -256,6 +259,7 @@ class JobLauncher(Launcher):
             super().tell_all(number)
             return
         self._closing = True
+        self.starts.clear()
         for which, child in self.children.items():
             if self._jobs[which].name != "ps":
                 child.send(number)
@@ -295,7 +299,7 @@ class JobLauncher(Launcher):
             else:
                 self._restarts -= 1
             self.say(f"{job} ended with {how}; it is started again")
-            self._start(number)
+            self.start_again(self.finished[-1], lambda: self._start(number))
             return False
         if job.name == "evaluator":
             self.say(f"{job} ended with {how}; the run goes on without it")
@@ -310,8 +314,8 @@ class JobLauncher(Launcher):
         looks = self._jobs[number].name == "evaluator"
         return bool((self._looks if looks else self._restarts) > 0)
 
-    def look_after(self) -> None:
-        """Tells servers to end when nobody else is left; kills who does not end."""
+    def look_after(self) -> float:
+        """Ends servers when no other process is left; kills those that do not end."""
         now = time.monotonic()
         if now >= self._kill_at:
             self._kill_at = float("inf")
@@ -323,6 +327,7 @@ class JobLauncher(Launcher):
             # Unless others go on, nobody needs any more what they hold.
             self._kill_at = now + (LEAVING if self._joins else GRACE)
             super().tell_all(signal.SIGTERM if self._joins else signal.SIGINT)
+        return self._kill_at
 
 
 def launch_jobs(

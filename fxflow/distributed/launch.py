@@ -20,19 +20,20 @@ import os
 import re
 import signal
 import sys
-import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import wait
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from fxflow.distributed.addresses import Address, address_towards, server_address
-from fxflow.distributed.children import Child, Output, status_of
+from fxflow.distributed.children import Child, Output
 from fxflow.distributed.coordinator import Coordinator, Server
 from fxflow.distributed.jobs import launch_jobs
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.membership import Membership
 from fxflow.distributed.messages.channel import new_token
 from fxflow.distributed.messages.keys import keys_of, new_keys
+from fxflow.distributed.processes import status_of
 from fxflow.distributed.ray import launch_on_ray, resources_of
 from fxflow.distributed.standalone import bounds_of
 from fxflow.errors import DistributedError
@@ -356,6 +357,9 @@ class _Launcher(Launcher):
         self._options = options
         self._next = 0
         self._killed: set[int] = set()
+        self._expelled: list[int] = []
+        if isinstance(server, Membership):
+            server.on_expel = self._expel
         self._restarts = options.restarts
 
     def start(self) -> None:
@@ -363,7 +367,7 @@ class _Launcher(Launcher):
         for host in self.hosts:
             self._start(host)
 
-    def _start(self, host: str) -> None:
+    def _start(self, host: str) -> Child:
         number, self._next = self._next, self._next + 1
         local = self.hosts[:number].count(host) if number < len(self.hosts) else 0
         environment = {
@@ -371,7 +375,7 @@ class _Launcher(Launcher):
             "FXFLOW_PROCESS_ID": str(number),
             "FXFLOW_LOCAL_PROCESS_ID": str(local),
         }
-        self.children[number] = Child(
+        child = self.children[number] = Child(
             number,
             self._command,
             environment,
@@ -379,7 +383,9 @@ class _Launcher(Launcher):
             host,
             self._options.ssh,
             self._options.remote_python,
+            ended=self.wake,
         )
+        return child
 
     def ended(self, number: int, code: int, ending: bool) -> bool:
         """Notes how a process ended; returns whether the others are to end."""
@@ -393,7 +399,8 @@ class _Launcher(Launcher):
                 self.say(f"worker {number} ended with {how}")
                 if not ending and self._restarts > 0:
                     self._restarts -= 1
-                    self._start(self.hosts[number % len(self.hosts)])
+                    host = self.hosts[number % len(self.hosts)]
+                    self.start_again(self.finished[-1], lambda: self._start(host))
                 else:
                     self._without_replacement(code)
             return False
@@ -417,23 +424,16 @@ class _Launcher(Launcher):
         first = self.server.first_lost()
         if first in (None, number):
             return number, code
-        end = time.monotonic() + GRACE
-        every = [*self.children.values(), *self.finished]
-        for child in every:
+        for child in [*self.children.values(), *self.finished]:
             if child.number == first:
-                while child.poll() is None and time.monotonic() < end:
-                    self.woken.wait(0.01)
-                return (
-                    (child.number, child.poll() or 0)
-                    if child.poll()
-                    else (number, code)
-                )
+                wait([child.status], timeout=GRACE)
+                return (first, child.poll() or 0) if child.poll() else (number, code)
         return number, code
 
     def _without_replacement(self, code: int) -> None:
         """Ends an elastic run that has too few workers left."""
         assert isinstance(self.server, Membership)
-        left = len(self.children)
+        left = len(self.children) + len(self.starts)
         if left >= self.server.minimum:
             return
         self.status = self.status or status_of(code)
@@ -442,14 +442,20 @@ class _Launcher(Launcher):
             f"{self.server.minimum} are needed"
         )
 
-    def look_after(self) -> None:
+    def _expel(self, number: int) -> None:
+        """Has a worker killed; called by a thread of the membership."""
+        self._expelled.append(number)
+        self.wake()
+
+    def look_after(self) -> float:
         """Kills workers that the membership expelled."""
-        if isinstance(self.server, Membership):
-            for number in self.server.take_expelled():
-                self._killed.add(number)
-                child = self.children.get(number)
-                if child is not None:
-                    child.send(signal.SIGKILL)
+        while self._expelled:
+            number = self._expelled.pop()
+            self._killed.add(number)
+            child = self.children.get(number)
+            if child is not None:
+                child.send(signal.SIGKILL)
+        return float("inf")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

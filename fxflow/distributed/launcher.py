@@ -1,20 +1,26 @@
-"""What launchers have in common: start processes, pass signals on, wait for the end."""
+"""What launchers have in common: start processes, pass signals on, wait for the end.
+
+The launcher's thread sleeps until a process ends, a signal comes, or a time is up.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import queue
 import signal
 import sys
-import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 
 from fxflow.distributed.children import Child, Output
 
-_TICK = 0.01
 #: Seconds that the others have to end by themselves after one has failed.
 GRACE = 3.0
+#: Seconds that the thread sleeps at most, which locks can count.
+_DAY = 86400.0
 
 
 class Launcher:
@@ -29,6 +35,7 @@ class Launcher:
       children: those that run, by number.
       finished: those that have ended.
       output: where their lines go.
+      starts: when processes are started again, and what starts them.
       status: the run's exit status; None until it is known.
     """
 
@@ -45,7 +52,9 @@ class Launcher:
         self.children: dict[int, Child] = {}
         self.finished: list[Child] = []
         self.status: int | None = None
-        self.woken = threading.Event()
+        # Its `put` may interrupt its `get`: signal handlers call it.
+        self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.starts: list[tuple[float, Callable[[], None]]] = []
         self._timeout = options.timeout
         self._signals: list[int] = []
 
@@ -66,15 +75,36 @@ class Launcher:
         """
         raise NotImplementedError
 
-    def look_after(self) -> None:
-        """Does what is to be done from time to time."""
+    def look_after(self) -> float:
+        """Does what is due; returns when it is to be called again at the latest."""
+        return float("inf")
+
+    def wake(self) -> None:
+        """Has `look_after` called soon."""
+        self._woken.put(None)
+
+    def start_again(self, child: Child, start: Callable[[], Child]) -> None:
+        """Starts a process that has ended, unless all are told to end before it is due.
+
+        Args:
+          child: the process.
+          start: starts it.
+        """
+        now = time.monotonic()
+        backoff = child.backoff.after(now - child.begun)
+
+        def begin() -> None:
+            start().backoff = backoff
+
+        self.starts.append((now + backoff.seconds, begin))
 
     def say(self, text: str) -> None:
         """Writes a line of the launcher's own."""
         self.output.write(sys.stderr, "", f"fxflow launch: {text}".encode())
 
     def tell_all(self, number: int) -> None:
-        """Sends a signal to every process."""
+        """Sends a signal that ends to every process; starts none again."""
+        self.starts.clear()
         for child in self.children.values():
             child.send(number)
 
@@ -97,13 +127,14 @@ class Launcher:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         # Noted only: a handler runs between any two instructions of the main thread.
         self._signals.append(number)
+        self.wake()
 
     def _wait(self) -> None:
         timeout = self._timeout
         end = time.monotonic() + timeout if timeout else float("inf")
         kill_at = float("inf")
         forwarded = 0
-        while self.children:
+        while self.children or self.starts:
             now = time.monotonic()
             if len(self._signals) > forwarded:
                 number = self._signals[forwarded]
@@ -135,5 +166,14 @@ class Launcher:
                     child.send(signal.SIGKILL)  # what it left behind
                     if self.ended(number, code, bool(forwarded)):
                         kill_at = min(kill_at, now + GRACE)
-            self.look_after()
-            self.woken.wait(_TICK)
+            for start in [one for one in self.starts if one[0] <= now]:
+                self.starts.remove(start)
+                start[1]()
+            due = min(self.look_after(), end, kill_at, *(at for at, _ in self.starts))
+            if self.children or self.starts:
+                self._sleep(due - time.monotonic())
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleeps until it is woken."""
+        with contextlib.suppress(queue.Empty):
+            self._woken.get(timeout=min(max(0.0, seconds), _DAY))

@@ -121,7 +121,8 @@ class Membership(Server):
     Attributes:
       outcome: ``"done"``, ``"preempted"`` or ``"failed"``; empty while it runs.
       why: of a failure.
-      expelled: numbers of workers to kill; taken out by the launcher.
+      on_expel: called with the number of a worker that is to be killed, from a thread
+        of this server; the launcher sets it.
       epoch: the number of the current epoch; 0 before the first.
     """
 
@@ -152,7 +153,7 @@ class Membership(Server):
         self.minimum, self.maximum = minimum, maximum
         self.wanted = min(maximum, wanted or maximum)
         self.outcome = self.why = ""
-        self.expelled: list[int] = []
+        self.on_expel: Callable[[int], None] = lambda number: None
         self.epoch = 0
         self._log = log
         self._regroup, self._start_timeout = regroup_timeout, start_timeout
@@ -233,7 +234,7 @@ class Membership(Server):
         worker.line.post({"event": "expelled"})
         worker.line.finish()
         self._workers.pop(worker.number, None)
-        self.expelled.append(worker.number)
+        self.on_expel(worker.number)
         self._lost(worker, "it did not come back")
 
     # -- what workers say --------------------------------------------------------------
@@ -420,13 +421,9 @@ class Membership(Server):
     def silent(self, line: Channel) -> None:
         """Has a worker killed that is not heard: it may be stopped, and wake up."""
         with self.lock:
-            self.expelled += [n for n, w in self._workers.items() if w.line is line]
-
-    def take_expelled(self) -> list[int]:
-        """Returns the workers to kill, once."""
-        with self.lock:
-            found, self.expelled = self.expelled, []
-        return found
+            for number, worker in self._workers.items():
+                if worker.line is line:
+                    self.on_expel(number)
 
     def stop(self) -> None:
         """Closes the port and all connections."""

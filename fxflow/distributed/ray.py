@@ -18,10 +18,12 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
-from fxflow.distributed import ray_leader, remote
+from fxflow.distributed import processes, ray_leader
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.children import Child, Output
 from fxflow.distributed.clusters.base import job_port
@@ -124,6 +126,7 @@ class ActorChild(Child):
       output: where its lines go.
       label: what stands before them.
       say: writes a line of the launcher's own.
+      ended: called when it has ended, from a thread of its own.
 
     Attributes:
       number: its number.
@@ -139,13 +142,15 @@ class ActorChild(Child):
         output: Output,
         label: str,
         say: Callable[[str], None],
+        ended: Callable[[], None],
     ) -> None:
-        self.number = number
+        self.number, self.begun = number, time.monotonic()
         self.gone = False
         self._ray = ray_module()
         self._run, self._actor, self._order = run, actor, dict(order)
         self._label, self._say = label, say
-        self._code: int | None = None
+        self.status = Future()
+        self.status.add_done_callback(lambda _: ended())
         self._told = False
         self._pipes = {1: _Pieces(), 2: _Pieces()}
         self._follow_pipes(
@@ -173,7 +178,7 @@ class ActorChild(Child):
             self.gone, code = True, -signal.SIGKILL
         for pipe in self._pipes.values():
             pipe.put(b"")
-        self._code = code
+        self.status.set_result(code)
 
     def _ask(self, answer: Any) -> Any:
         """Returns an answer of the actor, and says so if there is none for long."""
@@ -191,14 +196,10 @@ class ActorChild(Child):
         """0: the process may run on another machine."""
         return 0
 
-    def poll(self) -> int | None:
-        """Returns how it ended, as `subprocess` does; None while it runs."""
-        return self._code
-
     def send(self, number: int) -> None:
         """Sends a signal to the process and what it started."""
         self._told = True
-        if self._code is None:
+        if self.poll() is None:
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._actor.send.remote(self._run, number)
 
@@ -231,7 +232,7 @@ class RayLauncher(JobLauncher):
         self._actors = list(actors)
         self._runs = [0] * len(self._jobs)
 
-    def _start(self, number: int) -> None:
+    def _start(self, number: int) -> Child:
         job = self._jobs[number]
         self._runs[number] += 1
         order = {
@@ -239,7 +240,7 @@ class RayLauncher(JobLauncher):
             "environment": {**self._environment, **job.environment},
             "folder": os.getcwd(),
         }
-        self.children[number] = ActorChild(
+        child = self.children[number] = ActorChild(
             number,
             self._runs[number],
             self._actors[number],
@@ -247,7 +248,9 @@ class RayLauncher(JobLauncher):
             self.output,
             str(job),
             self.say,
+            self.wake,
         )
+        return child
 
     def _may_start(self, number: int) -> bool:
         child = self.finished[-1]
@@ -297,7 +300,7 @@ class _Places:
         self._groups: list[Any] = []
         self.actors: list[Any] = []
         # By value: the actors' processes need not import fxflow.
-        for module in (ray_leader, remote):
+        for module in (ray_leader, processes):
             self.ray.cloudpickle.register_pickle_by_value(module)
 
     def check(self, taken: Sequence[Mapping[str, float]]) -> None:

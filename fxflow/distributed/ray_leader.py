@@ -9,27 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from typing import Any
 
-from fxflow.distributed.remote import led
+from fxflow.distributed.processes import Process
 
 #: Seconds that `follow` waits for something to tell.
 _WAIT = 1.0
 #: Bytes of output that are read at once, and that are kept until they are fetched.
 _PIECE, _KEPT = 1 << 16, 1 << 22
-#: Ray has its processes ignore Ctrl-C, and what they start would inherit that.
-_HEED = (
-    "import os, signal, sys\n"
-    "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
-    "signal.pthread_sigmask(signal.SIG_SETMASK, [])\n"
-    "os.execv(sys.argv[1], sys.argv[1:])\n"
-)
 
 
 class Leader:
@@ -41,7 +31,7 @@ class Leader:
     def __init__(self) -> None:
         #: Which start of the process this is; 0 before the first.
         self._run = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._pieces: list[tuple[int, bytes]] = []
         self._held = 0
         self._code: int | None = None
@@ -81,14 +71,8 @@ class Leader:
 
     def _lead(self, run: int, order: dict[str, Any]) -> None:
         folder = order["folder"] if os.path.isdir(order["folder"]) else None
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _HEED, *led(order["command"])],
-            env={**os.environ, **order["environment"]},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
+        process = Process(
+            order["command"], order["environment"], folder=folder, output=True
         )
         if folder is None:
             text = f"{order['folder']}: no such folder; running in {os.getcwd()}\n"
@@ -102,9 +86,8 @@ class Leader:
         ]
         for reader in readers:
             reader.start()
-        code = process.wait()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # what it left behind
+        code = process.ended.result()
+        process.kill()  # what it left behind
         for reader in readers:
             reader.join(5)
         with self._changed:
@@ -158,8 +141,7 @@ class Leader:
         with self._changed:
             while self._run == run and self._code is None:
                 if self._process is not None and self._process.poll() is None:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.killpg(self._process.pid, number)
+                    self._process.send(number)
                     return
                 if time.monotonic() > end:
                     return

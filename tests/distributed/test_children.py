@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxflow.distributed.children import Child, Farewell, Lines, Output, status_of
+from fxflow.distributed.children import Child, Farewell, Lines, Output
 
 
 @pytest.fixture
@@ -32,10 +32,6 @@ def test_marks() -> None:
     assert stream.getvalue() == "[0] a\ufffd\n"
     stream.close()
     Output(False).write(stream, "", b"nobody reads it")
-
-
-def test_statuses() -> None:
-    assert [status_of(code) for code in (0, 3, -9)] == [0, 3, 137]
 
 
 def test_output_and_status(output: Output, capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+import time
 
 from fxflow.distributed.children import Child
 from fxflow.distributed.launcher import Launcher
@@ -18,7 +19,9 @@ class Two(Launcher):
                 "-c",
                 f"import time; time.sleep({number}); {code}",
             ]
-            self.children[number] = Child(number, command, {}, self.output, label="p")
+            self.children[number] = Child(
+                number, command, {}, self.output, label="p", ended=self.wake
+            )
 
     def ended(self, number: int, code: int, ending: bool) -> bool:
         if self.status is None:
@@ -37,3 +40,31 @@ def test_the_first_end_decides() -> None:
 def test_the_time_is_up() -> None:
     launcher = Two(argparse.Namespace(no_color=True, timeout=0.05))
     assert launcher.run() in (4, 124)
+
+
+class Again(Launcher):
+    """Starts a process that fails at once again and again."""
+
+    starts_left = 4
+
+    def start(self) -> None:
+        self.children[0] = self.begin()
+
+    def begin(self) -> Child:
+        self.children[0] = Child(0, ["false"], {}, self.output, ended=self.wake)
+        return self.children[0]
+
+    def ended(self, number: int, code: int, ending: bool) -> bool:
+        self.starts_left -= 1
+        if self.starts_left:
+            self.start_again(self.finished[-1], self.begin)
+        return False
+
+
+def test_quick_ends_are_followed_by_later_starts() -> None:
+    launcher = Again(argparse.Namespace(no_color=True, timeout=None))
+    started = time.monotonic()
+    launcher.run()
+    assert len(launcher.finished) == 4
+    assert time.monotonic() - started >= 0.3  # 0, 0.1 and 0.2 s
+    assert [child.backoff.failures for child in launcher.finished] == [0, 1, 2, 3]

@@ -8,25 +8,20 @@ words.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
-import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fxflow.distributed.messages.channel import AsyncChannel, Message
-from fxflow.distributed.remote import led
+from fxflow.distributed.processes import Backoff, Process
 from fxflow.errors import ServeError
-from fxflow.serve.containers.backoff import Backoff
 from fxflow.serve.containers.placement import Placement, move, placement_of
 from fxflow.serve.containers.regions import Region, aligned, read_outputs
 from fxflow.serve.containers.streams import Stream
@@ -35,8 +30,9 @@ from fxflow.serve.signatures import Signature, nbytes_of, to_bytes
 _log = logging.getLogger("fxflow.serve")
 #: Seconds between two looks at how much memory a process has.
 _LOOK = 0.1
+#: Seconds for a process to end after its connection did.
+_ENDING = 0.5
 _ANYWHERE = placement_of("")
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ class Replica:
         self._ready_at: float | None = None
         self._loading = math.inf
         self._expected = math.inf
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._regions: list[Region] = []
         self._streams: dict[int, Stream] = {}
         self._connection: AsyncChannel | None = None
@@ -201,16 +197,10 @@ class Replica:
         command = [sys.executable, "-m", "fxflow.serve.containers.worker"]
         command += [str(theirs.fileno()), ",".join(map(str, files)), str(limit)]
         with theirs:
-            self._process = subprocess.Popen(
-                led(command),
-                env={
-                    **os.environ,
-                    **self._placement.environment,
-                    **self._source.environment,
-                },
-                stdin=subprocess.DEVNULL,
+            self._process = Process(
+                command,
+                {**self._placement.environment, **self._source.environment},
                 pass_fds=(theirs.fileno(), *files),
-                start_new_session=True,
             )
         first: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
@@ -266,10 +256,7 @@ class Replica:
         process = self._process
         assert process is not None
         # Its end of the socket is closed; the process itself may take a moment more.
-        for _ in range(50):
-            if process.poll() is not None:
-                break
-            await asyncio.sleep(0.01)
+        await asyncio.wait([asyncio.wrap_future(process.ended)], timeout=_ENDING)
         code = process.poll()
         how = f"by signal {-code}" if code and code < 0 else f"with status {code}"
         why = self._verdict and f": {self._verdict}"
@@ -295,20 +282,18 @@ class Replica:
         self._streams = {}
         self._changed()
 
-    async def _watch(self, process: subprocess.Popen[bytes]) -> None:
+    async def _watch(self, process: Process) -> None:
         """Kills the process when it has more memory than it may."""
         limit = self._source.memory
-        pages = Path(f"/proc/{process.pid}/statm")
-        while limit and pages.exists():
-            with contextlib.suppress(OSError, IndexError):
-                # The shared region counts too: it is the process's own batch.
-                used = int(pages.read_text().split()[1]) * _PAGE
-                if used > limit:
-                    self.kill(
-                        f"it had {used >> 20} MiB of memory, and {limit >> 20} MiB "
-                        "are allowed"
-                    )
-                    return
+        while limit and process.poll() is None:
+            # The shared region counts too: it is the process's own batch.
+            used = process.memory
+            if used > limit:
+                self.kill(
+                    f"it had {used >> 20} MiB of memory, and {limit >> 20} MiB "
+                    "are allowed"
+                )
+                return
             await asyncio.sleep(_LOOK)
 
     # -- calls -------------------------------------------------------------------------

@@ -1,7 +1,9 @@
+import asyncio
 import inspect
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.distributed import remote
+from fxflow.distributed import processes as module
+from fxflow.distributed.processes import Backoff, Process, lead, status_of
 
 from .conftest import ROOT, processes
 
@@ -20,21 +23,23 @@ def order(command: list[str], folder: str = "/", **environment: str) -> str:
     return json.dumps(text) + "\n"
 
 
-def test_it_runs(tmp_path: Path) -> None:
+def test_a_leader_runs_what_it_is_ordered(tmp_path: Path) -> None:
     code = "import os, sys; open('x', 'w').write(os.environ['A']); sys.exit(5)"
     text = order([sys.executable, "-c", code], str(tmp_path), A="b")
-    assert remote.main(io.StringIO(text)) in (5, 143)
+    assert lead(io.StringIO(text)) in (5, 143)
     # The orders end at once here, so it may be ended before it has written.
 
 
-def test_no_such_command(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_is_named(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     # The orders go on: at their end it would be ended.
     text = order(["/no/such"], "/no/folder")
     reader, writer = os.pipe()
     os.write(writer, text.encode())
     with open(reader) as orders:
         before = os.getcwd()
-        assert remote.main(orders) == 127
+        assert lead(orders) == 127
         assert os.getcwd() == before
         os.close(writer)
         time.sleep(0.1)  # its thread reads to the end
@@ -43,9 +48,9 @@ def test_no_such_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert "/no/such: No such file" in said
 
 
-def test_it_needs_nothing_but_python() -> None:
+def test_the_module_needs_nothing_but_python() -> None:
     """Its text is sent to machines on which nothing of fxflow may be imported."""
-    text = inspect.getsource(remote)
+    text = inspect.getsource(module)
     code = "import json, sys; exec(json.loads(sys.stdin.readline()))"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code],
@@ -56,11 +61,63 @@ def test_it_needs_nothing_but_python() -> None:
     assert done.returncode in (6, 143)
 
 
+def test_statuses_are_the_shells() -> None:
+    assert [status_of(code) for code in (0, 3, -9)] == [0, 3, 137]
+
+
+def test_a_process_and_its_end(tmp_path: Path) -> None:
+    command = ["sh", "-c", 'read word; echo "$word $A"; pwd; exit 3']
+    process = Process(
+        command, {"A": "b"}, folder=str(tmp_path), output=True, orders=True
+    )
+    assert process.poll() is None and process.wait(0.01) is None
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b"said\n")
+    process.stdin.close()
+    assert process.wait(20) == process.poll() == 3
+    assert process.stdout.read() == f"said b\n{tmp_path}\n".encode()
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_a_process_is_killed_with_its_group() -> None:
+    process = Process(["sh", "-c", "sleep 60 & sleep 60"])
+
+    async def end() -> int:
+        asyncio.get_running_loop().call_later(0.05, process.kill)
+        return await asyncio.wrap_future(process.ended)
+
+    assert asyncio.run(end()) == -signal.SIGKILL
+    process.kill()  # nothing is left
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
+def test_the_memory_of_a_process() -> None:
+    process = Process([sys.executable, "-c", "input()"], orders=True)
+    wait_until(lambda: process.memory > 1 << 20)
+    process.kill()
+    assert process.wait(20) == -signal.SIGKILL
+    assert process.memory == 0
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def test_backoff_grows_to_a_limit_and_is_forgiven() -> None:
+    backoff, seconds = Backoff(), []
+    for _ in range(2000):
+        backoff = backoff.after(ran=1.0)
+        seconds.append(backoff.seconds)
+    assert seconds == sorted(seconds) and seconds[-1] == 30.0
+    assert seconds[:4] == [0.0, 0.1, 0.2, 0.4]
+    assert backoff.after(ran=11.0).seconds == 0.0
+
+
 def start_led(mark: str) -> subprocess.Popen[str]:
     """A leader, and a command of two processes that it leads."""
     name, _, value = mark.partition("=")
     process = subprocess.Popen(
-        [sys.executable, "-m", "fxflow.distributed.remote"],
+        [sys.executable, "-m", "fxflow.distributed.processes"],
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         text=True,
@@ -80,8 +137,8 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
-def test_it_is_killed() -> None:
-    """What it leads is a shell here; what that started is not in anybody's reach."""
+def test_a_process_dies_with_its_leader() -> None:
+    """The leader leads a shell; what that started is out of reach."""
     mark = f"MARK=killed-{os.getpid()}-{time.monotonic_ns()}"
     process = start_led(mark)
     (shell,) = (pid for pid in processes(mark) if b"60 &" in command_of(pid))
@@ -98,8 +155,8 @@ def command_of(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_it_ends_when_the_connection_does() -> None:
-    mark = f"MARK=remote-{os.getpid()}-{time.monotonic_ns()}"
+def test_a_process_ends_when_the_orders_do() -> None:
+    mark = f"MARK=orders-{os.getpid()}-{time.monotonic_ns()}"
     process = start_led(mark)
     assert process.stdin is not None
     process.stdin.write("signal 18\n")

@@ -1,0 +1,231 @@
+"""Child processes: each in a group of its own, ended with its parent, started again.
+
+To start a process on another machine, the launcher sends this file's text there and
+has Python run it (`lead`). So the file imports Python's own library alone, and nothing
+of fxflow is needed before the process itself starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import IO, TextIO
+
+#: Asks the kernel to kill this process when its parent ends, then becomes the command.
+#: If the parent ended before the request there is no signal: then it ends too. An
+#: interrupt ends the command also where its parent ignores interrupts, as Ray's do.
+_PRELUDE = (
+    "import ctypes, os, signal, sys\n"
+    "try: ctypes.CDLL(None).prctl(1, 9)\n"
+    "except Exception: pass\n"
+    "if os.getppid() != int(sys.argv[1]): os._exit(1)\n"
+    "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+    "signal.pthread_sigmask(signal.SIG_SETMASK, [])\n"
+    "try: os.execvp(sys.argv[2], sys.argv[2:])\n"
+    "except OSError as error: why = error.strerror\n"
+    "print(f'{sys.argv[2]}: {why}', file=sys.stderr)\n"
+    "sys.exit(127)\n"
+)
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+#: Seconds that a process has to end by itself when its leader's orders end.
+_GRACE = 5.0
+
+
+class Process:
+    """A process that leads a group, and is killed when the process that made it ends.
+
+    More exactly, on Linux, when the thread that made it ends.
+
+    Args:
+      command: what it runs.
+      environment: variables on top of this process's.
+      folder: where it runs; None: here.
+      output: whether its output is read through `stdout` and `stderr`.
+      orders: whether `stdin` is written to; otherwise its input is empty.
+      pass_fds: descriptors that it inherits.
+
+    Attributes:
+      pid: its number.
+      ended: the exit status, once there is one; a negative one is a signal's number.
+        `asyncio.wrap_future` makes it awaitable.
+      stdin, stdout, stderr: pipes, if there are any.
+
+    Example:
+      >>> Process(["sh", "-c", "exit 3"]).wait(10)
+      3
+    """
+
+    pid: int
+    ended: Future[int]
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        *,
+        folder: str | None = None,
+        output: bool = False,
+        orders: bool = False,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        prelude = [sys.executable, "-I", "-S", "-c", _PRELUDE, str(os.getpid())]
+        pipe = subprocess.PIPE if output else None
+        self._process = subprocess.Popen(
+            [*prelude, *command],
+            env={**os.environ, **(environment or {})},
+            cwd=folder,
+            stdin=subprocess.PIPE if orders else subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self.stdin = self._process.stdin
+        self.stdout, self.stderr = self._process.stdout, self._process.stderr
+        self.ended = Future()
+        self.ended.set_running_or_notify_cancel()  # it cannot be cancelled
+        threading.Thread(target=self._watch, name="fxflow-process", daemon=True).start()
+
+    def _watch(self) -> None:
+        self.ended.set_result(self._process.wait())
+
+    def poll(self) -> int | None:
+        """Returns the exit status; None while it runs."""
+        return self.ended.result() if self.ended.done() else None
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Returns the exit status; None if it still runs after `timeout` seconds."""
+        with contextlib.suppress(TimeoutError):
+            return self.ended.result(timeout)
+        return None
+
+    def send(self, number: int) -> None:
+        """Sends a signal to the process and what it started, also when it has ended."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        """Kills the process and what it started."""
+        self.send(signal.SIGKILL)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of resident memory, shared ones too; 0 if the system does not tell."""
+        with (
+            contextlib.suppress(OSError, IndexError),
+            open(f"/proc/{self.pid}/statm") as pages,
+        ):
+            return int(pages.read().split()[1]) * _PAGE
+        return 0
+
+
+def status_of(code: int) -> int:
+    """Returns the shell's status for an exit status: signal n is 128 + n."""
+    return 128 - code if code < 0 else code
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """When a process that ended is started again: at once, then later each time.
+
+    Attributes:
+      second: seconds to wait after the second quick end; after the first there is no
+        wait, and after each more it is twice as long.
+      most: seconds to wait at most.
+      steady: an end after at least this many seconds counts as the first.
+      failures: quick ends, one after the other.
+
+    Example:
+      >>> backoff = Backoff()
+      >>> for _ in range(4):
+      ...     backoff = backoff.after(ran=0.5)
+      ...     print(backoff.seconds)
+      0.0
+      0.1
+      0.2
+      0.4
+      >>> backoff.after(ran=60).seconds
+      0.0
+    """
+
+    second: float = 0.1
+    most: float = 30.0
+    steady: float = 10.0
+    failures: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long to wait."""
+        if self.failures < 2:
+            return 0.0
+        # 2**60 seconds are more than any limit, and a float still.
+        seconds: float = min(self.most, self.second * 2.0 ** min(self.failures - 2, 60))
+        return seconds
+
+    def after(self, ran: float) -> Backoff:
+        """Returns the state after a process ended that ran for `ran` seconds."""
+        failures = 0 if ran >= self.steady else self.failures
+        return replace(self, failures=failures + 1)
+
+
+# -- on another machine ----------------------------------------------------------------
+
+
+def _obey(process: Process, orders: TextIO) -> None:
+    for line in orders:
+        word, _, number = line.strip().partition(" ")
+        if word == "signal" and number.isdigit():
+            process.send(int(number))
+        elif word == "kill":
+            process.kill()
+    process.send(signal.SIGTERM)
+    process.wait(_GRACE)
+    process.kill()
+
+
+def lead(orders: TextIO = sys.stdin) -> int:
+    """Runs a process as the launcher orders, and ends it when the orders end.
+
+    They end because the launcher or the connection is gone.
+
+    Args:
+      orders: a line of JSON with `command`, `environment` and `folder`, then lines
+        ``signal N`` and ``kill``.
+
+    Returns:
+      The process's exit status.
+    """
+    order = json.loads(orders.readline())
+    try:
+        os.chdir(order["folder"])
+    except OSError as error:
+        print(
+            f"{order['folder']}: {error.strerror}; running in {os.getcwd()}",
+            file=sys.stderr,
+            flush=True,
+        )
+    process = Process(order["command"], order["environment"])
+    threading.Thread(target=_obey, args=(process, orders), daemon=True).start()
+    code = process.ended.result()
+    process.kill()  # what it left behind
+    return status_of(code)
+
+
+if __name__ == "__main__":
+    # A thread may still read the input, which Python would wait for.
+    status: int = lead()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
