@@ -133,7 +133,7 @@ def test_a_bad_candidate_is_rolled_back_without_a_lost_request(how: str) -> None
         await client(98)
         assert new.asked > asked and not versions.rollout.back
 
-    plan = Plan(shares=(0.5, 1.0), least=10, slow=0.02 if how == "late" else 0.0)
+    plan = Plan(shares=(0.5, 1.0), least=10, slow=0.02 if how == "late" else None)
     using(body, plan)
 
 
