@@ -588,13 +588,18 @@ _CALLED_HERE = {
 }
 
 
+def own_name(name: str) -> str:
+    """Returns what an option of JAX is called here, if there is one like it."""
+    short = name.removeprefix("jax_")
+    return _CALLED_HERE.get(short, short)
+
+
 def _option(name: str) -> Option[Any]:
     option = _OPTIONS.get(name)
     if option is None:
         import difflib  # needed for this error only
 
-        own = name.removeprefix("jax_")
-        own = _CALLED_HERE.get(own, own)
+        own = own_name(name)
         near = difflib.get_close_matches(own, _OPTIONS, n=3, cutoff=0.5)
         if own != name and own in _OPTIONS:
             hint = f"here it is {own}"

@@ -109,6 +109,10 @@ def arange(
         else:
             length = max(0, math.ceil((last - first) / by))
     except (ValueError, OverflowError, TypeError):  # nan, infinite, complex
+        if any(isinstance(v, complex | np.complexfloating) for v in (first, last, by)):
+            raise ArgumentError(
+                f"arange: start, stop and step must be real, got {first}, {last}, {by}"
+            ) from None
         raise ArgumentError(
             f"arange: from {first} to {last} by {by} is not a finite number of steps"
         ) from None

@@ -95,7 +95,9 @@ def test_negative_numbers_of_numbers(name: str) -> None:
         getattr(fnp, name)(1, 2, -1)
 
 
-@pytest.mark.parametrize("bounds", [(np.inf,), (np.nan,), (0, 3, np.nan), (1j,)])
+@pytest.mark.parametrize("bounds", [(np.inf,), (np.nan,), (0, 3, np.nan)])
 def test_ranges_without_a_length(bounds) -> None:
-    with pytest.raises(TypeError, match="no finite number of steps"):
+    with pytest.raises(TypeError, match="is not a finite number of steps"):
         fnp.arange(*bounds)
+    with pytest.raises(TypeError, match="must be real, got 0, 3j, 1"):
+        fnp.arange(3j)

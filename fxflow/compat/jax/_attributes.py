@@ -5,6 +5,7 @@ They are added here when this package is imported, so that fxflow itself has non
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,20 @@ from fxflow import checkpoint_policies
 from fxflow.compat.jax._gradient_refs import with_refs
 from fxflow.core.arrays import Array, Aval
 from fxflow.core.ir.trace import Trace
+from fxflow.devices.meshes import AbstractMesh
 from fxflow.devices.shardings import Sharding, local_part
 from fxflow.numpy import asarray
 from fxflow.stages import Compiled
 from fxflow.transforms.vjp import VJPFunction
+
+
+def _with_axis_types(mesh: AbstractMesh, name_to_type: Mapping[Any, Any]) -> Any:
+    """Returns an abstract mesh with other types of some axes."""
+    pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.update(
+        axis_types=[name_to_type.get(name, kind) for name, kind in pairs]
+    )
+
 
 _ATTRIBUTES: dict[type, dict[str, Any]] = {
     # equinox, to tell its own interpreter from others.
@@ -38,6 +49,7 @@ _ATTRIBUTES: dict[type, dict[str, Any]] = {
             checkpoint_policies.dots_with_no_batch_dims_saveable
         ),
     },
+    AbstractMesh: {"update_axis_types": _with_axis_types},
     Compiled: {
         "runtime_executable": lambda compiled: compiled.program.executable.loaded,
     },

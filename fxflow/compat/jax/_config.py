@@ -13,49 +13,59 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from fxflow._config import config as options
+from fxflow._config import own_name
 from fxflow.devices.clients import default_device, set_default_device
 
-# JAX's name -> fxflow's, where the values are the same.
-_SAME = {
-    "jax_enable_x64": "x64",
-    "jax_debug_nans": "debug_nans",
-    "jax_debug_infs": "debug_infs",
-    "jax_disable_jit": "disable_jit",
-    "jax_check_tracer_leaks": "check_leaks",
-    "jax_log_compiles": "log_compiles",
-    "jax_transfer_guard_device_to_device": "transfer_guard_device_to_device",
-    "jax_transfer_guard_device_to_host": "transfer_guard_device_to_host",
-    "jax_transfer_guard_host_to_device": "transfer_guard_host_to_device",
-    "jax_explain_cache_misses": "explain_retraces",
-    "jax_enable_compilation_cache": "cache",
-    "jax_default_matmul_precision": "default_matmul_precision",
-    "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
-    "jax_numpy_rank_promotion": "numpy_rank_promotion",
-}
-# Where they are written in another way: fxflow's name, to fxflow, to JAX.
 _Convert = Callable[[Any], Any]
-_OTHER: dict[str, tuple[str, _Convert, _Convert]] = {
-    "jax_platforms": ("platforms", lambda v: v or "", lambda v: v or None),
-    "jax_platform_name": ("platforms", lambda v: v or "", lambda v: v),
+_UNBOUNDED = 1 << 62
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+# JAX's options that fxflow has: to fxflow's values, and back.
+_OURS: dict[str, tuple[_Convert, _Convert]] = {
+    **dict.fromkeys(
+        (
+            "jax_check_tracer_leaks",
+            "jax_debug_infs",
+            "jax_debug_nans",
+            "jax_default_matmul_precision",
+            "jax_disable_jit",
+            "jax_enable_compilation_cache",
+            "jax_enable_x64",
+            "jax_explain_cache_misses",
+            "jax_log_compiles",
+            "jax_numpy_dtype_promotion",
+            "jax_numpy_rank_promotion",
+            "jax_transfer_guard_device_to_device",
+            "jax_transfer_guard_device_to_host",
+            "jax_transfer_guard_host_to_device",
+        ),
+        (_same, _same),
+    ),
+    "jax_platforms": (lambda v: v or "", lambda v: v or None),
+    "jax_platform_name": (lambda v: v or "", _same),
     "jax_num_cpu_devices": (
-        "num_cpu_devices",
         lambda v: 0 if v is None or v < 0 else v,
         lambda v: v or -1,
     ),
     "jax_transfer_guard": (
-        "transfer_guard",
         lambda v: v or "allow",
         lambda v: None if v == "allow" else v,
     ),
     # What JAX warns of or refuses becomes 32 bits here without a word.
     "jax_explicit_x64_dtypes": (
-        "explicit_x64_dtypes",
         lambda v: "allow" if v == "allow" else "truncate",
         lambda v: "allow" if v == "allow" else "warn",
     ),
-    "jax_compilation_cache_dir": ("cache_dir", lambda v: v or "", lambda v: v or None),
+    "jax_compilation_cache_dir": (lambda v: v or "", lambda v: v or None),
+    "jax_compilation_cache_max_size": (
+        lambda v: _UNBOUNDED if v < 0 else v,
+        lambda v: -1 if v == _UNBOUNDED else v,
+    ),
     "jax_traceback_filtering": (
-        "full_tracebacks",
         lambda v: v in ("off", "tracebackhide"),
         lambda v: "off" if v else "auto",
     ),
@@ -79,7 +89,6 @@ _KEPT: dict[str, Any] = {
     "jax_compilation_cache_check_contents": False,
     "jax_compilation_cache_expect_pgle": False,
     "jax_compilation_cache_include_metadata_in_key": False,
-    "jax_compilation_cache_max_size": -1,
     "jax_compiler_detailed_logging_min_ops": 10,
     "jax_compiler_enable_remat_pass": True,
     "jax_cpu_collectives_implementation": "gloo",
@@ -202,11 +211,8 @@ class Config:
           AttributeError: JAX has no such option.
           ValueError: the value is not allowed.
         """
-        if name in _SAME:
-            options.update(_SAME[name], value)
-        elif name in _OTHER:
-            own, to_ours, _ = _OTHER[name]
-            options.update(own, to_ours(value))
+        if name in _OURS:
+            options.update(own_name(name), _OURS[name][0](value))
         elif name == "jax_default_device":
             set_default_device(value)
         elif name in self._kept:
@@ -223,11 +229,8 @@ class Config:
         Raises:
           AttributeError: JAX has no such option.
         """
-        if name in _SAME:
-            return getattr(options, _SAME[name])
-        if name in _OTHER:
-            own, _, to_theirs = _OTHER[name]
-            return to_theirs(getattr(options, own))
+        if name in _OURS:
+            return _OURS[name][1](getattr(options, own_name(name)))
         if name == "jax_default_device":
             return default_device()
         try:
@@ -242,9 +245,7 @@ class Config:
     @property
     def values(self) -> dict[str, Any]:
         """All options by name."""
-        return {
-            name: self.read(name) for name in sorted([*_SAME, *_OTHER, *self._kept])
-        }
+        return {name: self.read(name) for name in sorted([*_OURS, *self._kept])}
 
     @property
     def x64_enabled(self) -> bool:
@@ -312,11 +313,8 @@ class Option:
 
 @contextmanager
 def _block(name: str, value: Any) -> Iterator[None]:
-    if name in _SAME or name in _OTHER:
-        own, to_ours = _SAME.get(name), None
-        if own is None:
-            own, to_ours, _ = _OTHER[name]
-        with options.override(**{own: to_ours(value) if to_ours else value}):
+    if name in _OURS:
+        with options.override(**{own_name(name): _OURS[name][0](value)}):
             yield
         return
     here = config._here.values

@@ -45,6 +45,14 @@ def test_options_by_their_names():
     with pytest.raises(AttributeError, match="jax_no_such"):
         _ = config.jax_no_such
     assert set(config.values) >= {"jax_enable_x64", "jax_platforms", "jax_log_compiles"}
+    before = fxflow.config.cache_max_bytes
+    try:
+        for size in (1 << 20, -1):
+            config.update("jax_compilation_cache_max_size", size)
+            assert config.jax_compilation_cache_max_size == size
+        assert fxflow.config.cache_max_bytes > before
+    finally:
+        fxflow.config.cache_max_bytes = before
 
 
 def test_64_bits_by_name():
@@ -480,3 +488,24 @@ def test_attributes_that_packages_read():
     assert policies.checkpoint_dots is policies.dots_saveable
     compiled = jax.jit(jnp.sin).lower(1.0).compile()
     assert "sine" in compiled.runtime_executable().hlo_modules()[0].to_string()
+
+
+def test_where_fxflow_stays_as_numpy_is():
+    assert round(jnp.float32(2.5)).dtype == np.float32
+    with pytest.raises(ValueError, match="at least one point"):
+        jnp.fft.fft(jnp.ones(0))
+    assert jnp.fft.fft2(jnp.ones((2, 2)), axes=(0,)).shape == (2, 2)
+    assert jnp.abs.__name__ == np.abs.__name__ == "absolute"
+    for name in ["fix", "i0", "imag", "iscomplex", "isneginf", "real", "sinc"]:
+        assert isinstance(getattr(jnp, name), jnp.ufunc)
+    with pytest.raises(TypeError, match="a slice needs a stop"):
+        jnp.mgrid[3:]
+
+
+def test_meshes_without_devices():
+    mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
+    manual = mesh.update_axis_types({"y": jax.sharding.AxisType.Manual})
+    assert (manual.manual_axes, manual.auto_axes) == (("y",), ("x",))
+    with pytest.raises(ValueError, match="expected a Mesh, got AbstractMesh"):
+        jax.sharding.NamedSharding(mesh, jax.P("x"))
+    assert not hasattr(jax.vjp(jnp.sin, 1.0)[1], "args_res")
