@@ -19,7 +19,7 @@ from fxflow.optim.base import (
     wide_chain,
     zero_count,
 )
-from fxflow.optim.numerics import positive_root
+from fxflow.optim.numerics import positive_root, rest_of
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.tree import bias_correction, update_moment, zeros_like
 
@@ -89,12 +89,13 @@ def scale_by_adan(
         updates: Updates, state: ScaleByAdanState, params: Params | None = None
     ) -> tuple[Updates, ScaleByAdanState]:
         first = fnp.equal(state.t, 0)
-        new = fnp.subtract(1.0, b2)
         t = safe_increment(state.t)
         change = tree.map(
             lambda g, old: fnp.where(first, 0, fnp.subtract(g, old)), updates, state.g
         )
-        ahead = tree.map(lambda g, d: fnp.add(g, fnp.multiply(new, d)), updates, change)
+        ahead = tree.map(
+            lambda g, d: fnp.add(g, fnp.multiply(rest_of(b2, d), d)), updates, change
+        )
         means = (
             update_moment(updates, state.m, b1, 1),
             update_moment(change, state.v, b2, 1),
@@ -104,7 +105,7 @@ def scale_by_adan(
 
         def one(m: Any, v: Any, n: Any) -> Any:
             root = fnp.add(positive_root(fnp.add(n, eps_root)), eps)
-            return fnp.divide(fnp.add(m, fnp.multiply(new, v)), root)
+            return fnp.divide(fnp.add(m, fnp.multiply(rest_of(b2, v), v)), root)
 
         return tree.map(one, *weighed), ScaleByAdanState(*means, updates, t)
 

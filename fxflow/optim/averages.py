@@ -9,7 +9,7 @@ from fxflow.core import tree
 from fxflow.core.docs import shared
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.base import Params, cast_like
-from fxflow.optim.numerics import widened
+from fxflow.optim.numerics import rest_of, widened
 
 _docs = shared("""
     Args:
@@ -42,11 +42,11 @@ def incremental_update(
 
     Reference: Polyak and Juditsky 1992; Lillicrap et al. 2016.
     """
-    rest = fnp.subtract(1.0, step_size)
 
     def one(new: Any, old: Any) -> Any:
         ahead = fnp.multiply(step_size, widened(new))
-        return cast_like(fnp.add(ahead, fnp.multiply(rest, widened(old))), old)
+        kept = fnp.multiply(rest_of(step_size, old), widened(old))
+        return cast_like(fnp.add(ahead, kept), old)
 
     return tree.map(one, new_tensors, old_tensors)
 

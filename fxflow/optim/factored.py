@@ -22,7 +22,7 @@ from fxflow.optim.base import (
     zero_count,
 )
 from fxflow.optim.clipping import clip_by_block_rms
-from fxflow.optim.numerics import positive_root, quotient
+from fxflow.optim.numerics import positive_root, quotient, rest_of
 from fxflow.optim.scaling import (
     add_decayed_weights,
     scale,
@@ -276,7 +276,7 @@ def scale_by_sm3(
         def step(g: Any, total: Any, mean: Any) -> Any:
             root = positive_root(fnp.add(total, eps))
             now = fnp.where(fnp.greater(total, 0), fnp.divide(g, root), 0)
-            new = fnp.multiply(fnp.subtract(1.0, b1), now)
+            new = fnp.multiply(rest_of(b1, now), now)
             return fnp.add(new, fnp.multiply(b1, mean))
 
         means = treedef.flatten_up_to(state.nu)

@@ -21,7 +21,7 @@ from fxflow.optim.base import (
     wide_chain,
     zero_count,
 )
-from fxflow.optim.numerics import positive_root
+from fxflow.optim.numerics import positive_root, rest_of
 from fxflow.optim.scaling import (
     add_decayed_weights,
     scale_by_learning_rate,
@@ -106,7 +106,7 @@ def scale_by_novograd(
         def second(g: Any, v: Any) -> Any:
             square = _square(g)
             later = fnp.add(
-                fnp.multiply(fnp.subtract(1.0, b2), square), fnp.multiply(b2, v)
+                fnp.multiply(rest_of(b2, square), square), fnp.multiply(b2, v)
             )
             return fnp.where(first, square, later)
 
@@ -178,11 +178,13 @@ def fromage(learning_rate: Scalar, min_norm: Scalar = 1e-6) -> GradientTransform
     Reference: Bernstein, Vahdat, Yue, Liu 2020, "On the distance between two neural
     networks and the stability of learning".
     """
-    shrink = fnp.divide(1.0, fnp.sqrt(fnp.add(1.0, fnp.square(learning_rate))))
+    square = learning_rate * learning_rate
+    root = (1.0 + square) ** 0.5
     return wide_chain(
         scale_by_trust_ratio(min_norm),
-        scale_by_learning_rate(fnp.multiply(learning_rate, shrink)),
-        add_decayed_weights(fnp.subtract(shrink, 1.0)),
+        scale_by_learning_rate(learning_rate / root),
+        # 1 / root - 1, which would cancel.
+        add_decayed_weights(-square / (root * (1.0 + root))),
     )
 
 

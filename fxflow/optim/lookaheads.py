@@ -20,7 +20,7 @@ from fxflow.optim.base import (
     with_extra_args_support,
     zero_count,
 )
-from fxflow.optim.numerics import widened
+from fxflow.optim.numerics import rest_of, widened
 from fxflow.optim.tree import where
 
 
@@ -133,7 +133,7 @@ def lookahead(
         ahead = tree.map(distance, fast, steps, slow)
 
         def of_fast(u: Any, d: Any) -> Any:
-            back = fnp.multiply(fnp.subtract(1.0, slow_step_size), d)
+            back = fnp.multiply(rest_of(slow_step_size, d), d)
             new = fnp.subtract(widened(u), fnp.where(meet, back, 0))
             return cast_like(new, u)
 

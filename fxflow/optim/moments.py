@@ -27,7 +27,7 @@ from fxflow.optim.base import (
     safe_increment,
     zero_count,
 )
-from fxflow.optim.numerics import positive_root, quotient
+from fxflow.optim.numerics import positive_root, quotient, rest_of
 from fxflow.optim.tree import (
     bias_correction as unbiased,
 )
@@ -332,7 +332,7 @@ def scale_by_yogi(
         def one(g: Any, v: Any) -> Any:
             square = fnp.square(fnp.abs(g))
             sign = fnp.sign(fnp.subtract(v, square))
-            step = fnp.multiply(fnp.multiply(fnp.subtract(1.0, b2), sign), square)
+            step = fnp.multiply(fnp.multiply(rest_of(b2, g), sign), square)
             return fnp.subtract(v, step)
 
         return tree.map(one, updates, nu)

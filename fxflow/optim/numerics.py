@@ -38,6 +38,29 @@ def widened(x: Any) -> Any:
     return fnp.astype(x, dtypes.float32)
 
 
+def rest_of(share: Any, x: Any) -> Any:
+    """Returns `1 - share`, in the precision of an array that is multiplied by it.
+
+    While `x64` is off, a Python number by itself becomes a float32. With the float32 of
+    the share it adds up to 1; beside an array of 64 bits it has to do so in these.
+
+    Args:
+      share: number.
+      x: array.
+
+    Returns:
+      A number.
+    """
+    if isinstance(share, int | float) and is_double(x):
+        return 1.0 - share
+    return fnp.subtract(1.0, share)
+
+
+def is_double(x: Any) -> bool:
+    """Returns whether an array has floats, or parts, of 64 bits."""
+    return dtypes.to_real(typeof(x).dtype) == dtypes.float64
+
+
 def in_wide(f: Callable[..., Any], *arrays: Any) -> Any:
     """Returns what a function gives, computed in float32 where arrays have 16 bits.
 

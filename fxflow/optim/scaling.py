@@ -119,8 +119,8 @@ def scale_by_learning_rate(
         return identity()
     sign = -1 if flip_sign else 1
     if callable(learning_rate):
-        return scale_by_schedule(lambda count: fnp.multiply(sign, learning_rate(count)))
-    return scale(fnp.multiply(sign, learning_rate))
+        return scale_by_schedule(lambda count: sign * learning_rate(count))
+    return scale(sign * learning_rate)
 
 
 def scale_by_sign() -> GradientTransformation:

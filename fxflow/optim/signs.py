@@ -72,8 +72,9 @@ def scale_by_rprop(
 
         def size(g: Any, before: Any, old: Any) -> Any:
             lasts = lasting(g, before)
-            factor = fnp.where(fnp.greater(lasts, 0), eta_plus, eta_minus)
-            new = fnp.clip(fnp.multiply(old, factor), min_step_size, max_step_size)
+            larger, smaller = fnp.multiply(old, eta_plus), fnp.multiply(old, eta_minus)
+            new = fnp.where(fnp.greater(lasts, 0), larger, smaller)
+            new = fnp.clip(new, min_step_size, max_step_size)
             return fnp.where(fnp.equal(lasts, 0), old, new)
 
         def step(g: Any, before: Any, size: Any) -> Any:

@@ -9,6 +9,7 @@ name of its field, however deep the chain it lies in:
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,7 @@ from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike
 from fxflow.numpy.elementary import flat_at_zero
-from fxflow.optim.numerics import in_wide, widened
+from fxflow.optim.numerics import in_wide, is_double, rest_of, widened
 from fxflow.optim.states import NamedTupleKey, get, get_all_with_path, map_params, set
 
 Tree = Any
@@ -631,7 +632,7 @@ def power_sum(x: Any, decay: Any, moment: Any, order: int) -> Any:
     else:
         term = fnp.power(fnp.abs(x), order)
     return fnp.add(
-        fnp.multiply(fnp.subtract(1.0, decay), term), fnp.multiply(decay, moment)
+        fnp.multiply(rest_of(decay, term), term), fnp.multiply(decay, moment)
     )
 
 
@@ -685,17 +686,18 @@ def update_infinity_moment(
     return pytrees.map(lambda g, m: in_wide(largest, g, m), updates, moments)
 
 
-def weight_held(decay: Any, count: Any) -> Any:
+def weight_held(decay: Any, count: Any, dtype: DTypeLike = float) -> Any:
     """Returns the weight that a decaying mean holds which began at 0: `1 - decay**t`.
 
     Args:
       decay: number.
       count: t, the number of updates so far.
+      dtype: in which it is computed.
 
     Returns:
-      A number, in the default float.
+      A number.
     """
-    return fnp.subtract(1.0, fnp.power(decay, fnp.astype(count, float)))
+    return fnp.subtract(1.0, fnp.power(decay, fnp.astype(count, dtype)))
 
 
 @_moment_docs
@@ -706,11 +708,12 @@ def bias_correction(moment: Tree, decay: ArrayLike, count: ArrayLike) -> Tree:
       >>> float(optim.tree.bias_correction({"a": 0.5}, 0.5, 1)["a"])
       1.0
     """
-    weight = weight_held(decay, count)
+    weight = functools.cache(functools.partial(weight_held, decay, count))
 
     def one(m: Any) -> Any:
         real = fnp.real(m) if dtypes.is_complex(typeof(m).dtype) else m
-        return fnp.divide(m, _like(weight, real))
+        held = weight(dtypes.float64) if is_double(m) else weight()
+        return fnp.divide(m, _like(held, real))
 
     return pytrees.map(lambda m: in_wide(one, m), moment)
 
