@@ -26,7 +26,7 @@ class Command(NamedTuple):
 
     run: Callable[[Sequence[str]], int]
     summary: str
-    #: Threads of a run's server wait in the runtime: nobody waits for them.
+    #: Threads of a run's server wait in the runtime, and are not joined.
     leaves_threads: bool = False
 
 

@@ -445,8 +445,8 @@ class Config(threading.local):
     def override(self, **values: Any) -> _Override:
         """Sets options for the extent of a ``with`` block.
 
-        They hold for what the block runs in this thread. Of the tasks of an event loop
-        only the one that entered the block has them, and those started within it.
+        They hold for what the block runs in this thread. In an event loop only the task
+        that entered the block has them, and tasks started within it.
 
         Args:
           **values: option names and their values.

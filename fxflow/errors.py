@@ -238,7 +238,7 @@ class DistributedError(BackendError):
     Explained in `docs/guides/errors.md#distributederror`.
 
     Attributes:
-      processes: the numbers of those that are gone, late or wrong.
+      processes: the numbers of those that are lost, late or wrong.
       seconds: the deadline that passed; None if it was not a matter of time.
     """
 

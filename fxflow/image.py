@@ -230,8 +230,8 @@ def resize(
       ShapeError: `shape` has another number of axes.
 
     Special cases:
-      Weights beyond the edges are left out, and the others are scaled to a sum of 1. Of
-      an image without pixels: zeros.
+      Weights beyond the edges are left out, and the others are scaled to a sum of 1. An
+      image without pixels gives zeros.
 
     Example:
       >>> resize(np.array([1.0, 3.0]), (4,), "linear")

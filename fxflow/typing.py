@@ -1,7 +1,7 @@
 """Types for annotations: what functions take for an array, a dtype, a shape.
 
 - `ArrayLike`: arrays, NumPy's arrays and scalars, Python numbers, and objects that
-  stand for an array (`HasArray`). Lists are none.
+  stand for an array (`HasArray`). Lists do not.
 - `DTypeLike`: names, scalar types, `numpy.dtype`s, dtypes of keys, and objects that
   stand for a dtype (`HasDtype`); `DType` is what these become.
 - `Shape`: the shape of an array. `ShapeLike` is what functions take for one: an integer

@@ -168,8 +168,8 @@ class Cache(dict[K, V]):
         Args:
           key: of the entry.
           make: makes it, and keeps it if others may have it.
-          patient: whether `make` runs nothing of the user's, and so can wait for
-            nobody.
+          patient: whether `make` runs nothing of the user's, and so cannot wait
+            for another thread.
         """
         while True:
             found = self.get(key)

@@ -44,7 +44,7 @@ _DTYPES = {short: name for name, short in _NAMES.items()}
 # By their names, whatever `config.explicit_x64_dtypes` says.
 _KNOWN = {dtype.name: dtype for dtype in dtypes.ALL}
 _METADATA = "__metadata__"
-#: Of each array, so that the runtime can use its memory without a copy.
+#: For each array, so that the runtime can use its memory without a copy.
 ALIGNMENT = 64
 
 

@@ -187,7 +187,7 @@ def of_rank(ndim: int) -> str:
       ndim: the number of axes that an axis was out of range for.
 
     Returns:
-      `; a is f32[2,3]`, or nothing if it is none or more than one.
+      `; a is f32[2,3]`, or nothing unless it is exactly one.
     """
     found = []
     for name, value in _public_call()[1].items():

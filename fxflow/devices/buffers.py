@@ -138,7 +138,7 @@ class Placement:
         return self._sharding
 
     def runtime(self, ndim: int) -> Any:
-        """Returns how the runtime is told where arrays of `ndim` axes live."""
+        """Returns what describes to the runtime where arrays of `ndim` axes live."""
         known = self._runtime.get(ndim)
         if known is None:
             # GSPMDSharding needs no Python subclass, and a put is 20 % faster with it
@@ -358,7 +358,7 @@ def assemble(aval: ArrayType, parts: Sequence[Any], placement: Placement) -> Buf
 
     Args:
       aval: type of the whole.
-      parts: a buffer on one device, or a NumPy array that nobody writes to any more,
+      parts: a buffer on one device, or a NumPy array that is not written to any more,
         for each local device of the placement.
       placement: where the parts belong.
     """
@@ -608,7 +608,7 @@ def can_donate(buffer: Buffer) -> bool:
 
     Memory that NumPy or a DLPack consumer can see is safe: the runtime leaves it as it
     is and uses new memory (see the top of this file). Asking also lets go of views that
-    are gone already, so that they do not keep the memory from being reused.
+    are freed already, so that they do not keep the memory from being reused.
     """
     collect_garbage()
     return not buffer.is_deleted()

@@ -93,7 +93,7 @@ class _State:
         self.nbytes: int | None = None
 
     def trusted(self) -> bool:
-        """Returns whether nobody else can have written into the directory."""
+        """Returns whether no other user can have written into the directory."""
         if not self._checked:
             try:
                 fault = _fault(os.stat(self.path))

@@ -123,7 +123,7 @@ def raise_original(error: BaseException) -> None:
 
     Raises:
       BaseException: what a Python callback raised, or what an explainer makes of it:
-        that another process is gone.
+        that another process is lost.
     """
     original = original_error(error)
     if original is not None:
@@ -258,7 +258,7 @@ def custom_call(
         ``"!stablehlo.token"`` is passed by and orders effects.
       result_types: types of the results.
       platform: the platform compiled for.
-      has_side_effect: whether the call must happen exactly once even if nobody uses
+      has_side_effect: whether the call must happen exactly once even if nothing uses
         its results.
       sharding: in a program for several devices, an attribute that says which of
         them calls.

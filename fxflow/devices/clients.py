@@ -102,7 +102,7 @@ _before_joining: list[Callable[[], None]] = []
 def before_joining(check: Callable[[], None]) -> None:
     """Calls `check` before a CPU client of several processes is made.
 
-    Making one waits for all processes: `check` raises if one of them is gone.
+    Making one waits for all processes: `check` raises if one of them is lost.
     """
     _before_joining.append(check)
 

@@ -7,9 +7,9 @@ module is made so that neither is seen:
 
 * A client connects through a `Relay`, which outlives the service, and beats so rarely
   that the runtime never misses a beat: who is alive is watched by
-  `fxflow.distributed`, which tells which process is gone.
+  `fxflow.distributed`, which knows which process is lost.
 * `Collectives.sever` breaks gloo's connections, so that an operation which waits for a
-  process that is gone fails at once instead of after its deadline.
+  process that is lost fails at once instead of after its deadline.
 * A `StandIn` takes the place of a process that died while a cluster was being formed:
   it fills in what the others wait for, with bytes that they refuse.
 
@@ -52,7 +52,7 @@ _GLOO = "cpu:gloo"
 _REFUSED = b"\xff" * 64
 
 
-# -- what has gone wrong in this process -----------------------------------------------
+# -- what failed in this process -------------------------------------------------------
 
 
 class _State:
@@ -79,8 +79,8 @@ def explain(error: BaseException) -> BaseException:
       error: what the runtime raised: "Connection closed by peer", a deadline.
 
     Returns:
-      A `DistributedError` that names the process which is gone and has `error` as its
-      cause, if one is known to be gone; else `error`.
+      A `DistributedError` that names the process which is lost and has `error` as its
+      cause, if one is known to be lost; else `error`.
     """
     if isinstance(error, DistributedError):
         return error
@@ -217,7 +217,7 @@ class Client:
       process_id: this process's number.
       timeout: seconds for all processes to connect. Call it when all are known to be
         there: the runtime *ends the process* when this passes.
-      lost: called with the reason, from another thread, when the service is gone.
+      lost: called with the reason, from another thread, when the service is lost.
 
     Attributes:
       raw: jaxlib's client.
@@ -249,7 +249,7 @@ class Client:
         self._tell(reason)
 
     def close(self, farewell: bool = True) -> None:
-        """Leaves; harmless when the service is gone. Do not use `raw` afterwards.
+        """Leaves; harmless when the service is lost. Do not use `raw` afterwards.
 
         Args:
           farewell: whether to say so, and wait for the answer. Not where the service
@@ -316,11 +316,11 @@ class StandIn:
                 owners = [int(i) // _IDS_PER_PROCESS for i in ids if i.isdigit()]
                 keys += [f"{group}/{k}" for k, o in enumerate(owners) if o == me]
         for key in dict.fromkeys(keys):
-            with contextlib.suppress(RuntimeFailure):  # it is there: nobody waits
+            with contextlib.suppress(RuntimeFailure):  # set already: none waits
                 client.key_value_set_bytes(key, _REFUSED)
 
     def close(self, timeout: float = 2.0) -> bool:
-        """Leaves, when nobody waits any more; returns whether that was possible.
+        """Leaves, when no process waits any more; returns whether that was possible.
 
         It is not while it waits itself, for processes that did not register. Then the
         service must not be stopped.
@@ -341,7 +341,7 @@ def _divert_cout() -> bool:
     """Sends what C++ prints to `std::cout` to standard error; returns whether it can.
 
     Gloo prints a line for each connection there, from its own threads and whenever a
-    program first needs one, and cannot be told not to. A program's own output would be
+    program first needs one, and has no option not to. A program's own output would be
     mixed with it. This is ``std::cout.rdbuf(std::cerr.rdbuf())``, by the names that
     compilers for Linux give to it. Output of C, and Python's, is not touched.
     """
@@ -461,14 +461,15 @@ class Collectives:
             if peer is None or not (own[1] == self.port or peer[1] in others):
                 continue
             with contextlib.suppress(OSError):
-                # `shutdown` acts on the connection, whoever holds a descriptor of it.
+                # `shutdown` acts on the connection, whatever else holds a descriptor of
+                # it.
                 with socket.socket(fileno=os.dup(descriptor)) as copy:
                     copy.shutdown(socket.SHUT_RDWR)
                 count += 1
         return count
 
     def release(self, peers: Sequence[int]) -> None:
-        """Lets go whatever waits in gloo for peers that may be gone; call it again.
+        """Releases whatever waits in gloo for peers that may be lost; call it again.
 
         A process that is still connecting waits for its peers to call, and for one
         that has given up it would wait half a minute. So the calls it waits for are

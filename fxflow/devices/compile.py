@@ -457,7 +457,7 @@ def load(payload: bytes, placement: Placement, name: str = "") -> Executable:
       name: for messages.
 
     Raises:
-      RuntimeFailure: it is none, or not for this device.
+      RuntimeFailure: it is not a compiled program, or not for this device.
     """
     process.require_not_forked()
     devices = placement.devices

@@ -12,8 +12,8 @@ numbers of a panel's row have to be neighbours.
 
 This is LLVM's IR, as text. The handler is of XLA's typed FFI; an array of integers says
 what to compute (`Contraction`). Large contractions are divided: threads of XLA's own
-pool take task after task, and so does the one that was called, which waits for nobody
-but those that are at a task already.
+pool take task after task, and so does the one that was called, which waits only
+for those that are at a task already.
 
 Source: K. Goto, R. van de Geijn, Anatomy of High-Performance Matrix Multiplication,
 2008; XLA's `ffi/api/c_api.h` for the offsets.
@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-#: Of the handler, and what programs call it by. Changes with what it computes.
+#: The handler's name, by which programs call it. Changes with what it computes.
 TARGET = "fxflow_contraction_1"
 #: Multiplications from which a thread of its own is worth waking.
 _WORK = 1 << 18
@@ -49,7 +49,7 @@ class Tile(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Of the result, which are those of a panel."""
+        """Columns of the result, which are those of a panel."""
         return self.lanes * self.vectors
 
     @property
@@ -148,7 +148,7 @@ def _axes(axes: tuple[Axis, ...], count: int) -> tuple[Axis, ...]:
     return (Axis(1, 0),) * (count - len(axes)) + axes
 
 
-# Of the array that `Contraction.config` writes, by position.
+# The fields of the array that `Contraction.config` writes, by position.
 _FIELDS = (
     *("tasks", "threads", "panels", "blocks", "block", "rows", "columns"),
     *("panel", "origin_a", "origin_b", "parts1", "pa0", "pb0", "pa1", "pb1"),
@@ -567,7 +567,7 @@ out:
 
 
 def _tile(name: str, rows: int, tile: Tile) -> str:
-    """Returns the function for so many rows and one panel: three loops over sums."""
+    """Returns the function for `rows` rows and one panel: three loops over sums."""
     vector = f"<{tile.lanes} x float>"
     each = [(i, j) for i in range(rows) for j in range(tile.vectors)]
     lines = [

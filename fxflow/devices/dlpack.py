@@ -1,6 +1,6 @@
 """DLPack: arrays from and to other libraries without a copy.
 
-Memory that is lent to somebody else must outlive our own use of it. The runtime keeps
+Memory that is lent to another library must outlive our own use of it. The runtime keeps
 it alive when the last reference to the buffer goes, and never donates it in place; but
 it aborts the process if an exported buffer is *deleted*. So an export is noted in
 `buffers`, and `buffers.delete` leaves such a buffer to the reference count.

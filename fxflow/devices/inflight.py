@@ -2,11 +2,11 @@
 
 The devices of a CPU client share one pool of threads. A device that reached a
 collective holds its thread until the others arrive; if several such programs are in
-flight, their waiting devices can fill the pool and nobody arrives any more (with jaxlib
-alone 2,000 calls of a program on 4 devices stop within the first hundreds, and the
-process is aborted after 40 s). So a program with collectives is launched when the one
-before it is through. GPUs and TPUs run each device's programs in order and need none of
-this.
+flight, their waiting devices can fill the pool and no device arrives any more (with
+jaxlib alone 2,000 calls of a program on 4 devices stop within the first hundreds, and
+the process is aborted after 40 s). So a program with collectives is launched when the
+one before it has finished. GPUs and TPUs run each device's programs in order and do not
+need this.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
         with _gate.lock:
             last = _gate.last
             if last is not None:
-                # A failure is told to whoever reads the results.
+                # A failure is raised where the results are read.
                 with contextlib.suppress(RuntimeFailure):
                     last.block_until_ready()
                 _gate.last = None  # not before: the wait may be interrupted

@@ -42,8 +42,8 @@ class PartitionSpec(tuple[Any, ...]):
     An entry is the name of a mesh axis, a tuple of names (the first is the slowest), or
     None: not split. Axes beyond the entries are not split, so specs that differ by None
     at the end are equal; an array keeps the shorter one. In constraints
-    `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler. There can be no
-    subclass: nothing would keep it.
+    `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler. It cannot be
+    subclassed: nothing would keep the subclass.
 
     Attributes:
       unreduced: explicit mesh axes over which the array is still to be summed; see
@@ -180,7 +180,7 @@ def names_of(entry: Any) -> tuple[AxisName, ...]:
 
 
 class _Explicit:
-    """Whether a mesh with explicit axes was ever made: nobody asks types before."""
+    """Whether a mesh with explicit axes was ever made: types are not asked before."""
 
     used = False
 
@@ -355,7 +355,7 @@ class Mesh(AbstractMesh):
 
     Raises:
       PlacementError: names and axes do not match, a device occurs twice, or a type is
-        none, or `Manual`.
+        not an `AxisType`, or is `Manual`.
     """
 
     __slots__ = ("_before", "_flat", "_hash", "devices")

@@ -155,7 +155,7 @@ def find() -> dict[str, Plugin]:
     found: dict[str, Plugin] = {}
     for plugin in [*_from_environment(), *_from_wheels()]:
         known = found.get(plugin.platform)
-        # Of two wheels for one platform, the one that fits jaxlib.
+        # The one that fits jaxlib, of two wheels for one platform.
         if known is None or (version_problem(known) and not version_problem(plugin)):
             found[plugin.platform] = plugin
     return dict(sorted(found.items(), key=lambda item: _PREFERENCE.get(item[0], 2)))

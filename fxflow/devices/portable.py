@@ -45,7 +45,8 @@ def read(payload: bytes) -> Any:
     """Returns the module of a portable artifact.
 
     Raises:
-      ValueError: it is none, or of a version that this jaxlib does not read.
+      ValueError: it is not such an artifact, or of a version that this jaxlib does not
+        read.
     """
     # Its own text has no header of bytecode, and the reader would parse anything.
     if payload[:4] != b"ML\xefR":

@@ -5,7 +5,7 @@ itself it crashes the process if one of them is interrupted, hangs in a process 
 forked, and aborts if Python ends while a thread is still inside. So:
 
 - what an interrupt must not cut short runs in a thread that none reaches (`shielded`);
-- a fork of a process that has used the runtime is warned of, and the child is told
+- a fork of a process that has used the runtime is warned of, and the child learns of it
   (`on_fork`), so that it can refuse to work rather than wait for ever;
 - at the end of the process, what the runtime still does is waited for, for
   `EXIT_SECONDS` at most.
@@ -48,8 +48,8 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
     """Calls a function of the runtime where no signal can cut the call short.
 
     The runtime looks for signals while it waits for its compiler, and leaves by a
-    `KeyboardInterrupt` while the compiler still reads the program, which is gone then.
-    Signals reach the main thread alone: there another thread makes the call. An
+    `KeyboardInterrupt` while the compiler still reads the program, which is freed by
+    then. Signals reach the main thread alone: there another thread makes the call. An
     interrupt ends the wait at once; the call goes on, and what it returns is dropped.
 
     Args:
@@ -88,7 +88,8 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
 
 def _awaited(answers: queue.SimpleQueue[T]) -> T:
     # A signal that comes as a wait is about to begin does not end it: Python has looked
-    # for signals just before, and the system wakes only who waits. So waits are short.
+    # for signals just before, and the system wakes only threads that wait. So waits are
+    # short.
     while True:
         try:
             return answers.get(timeout=_PATIENCE)
@@ -244,7 +245,7 @@ def _leave(ident: int) -> None:
 def _wait_for_threads(end: float) -> bool:
     """Waits until no thread is inside of fxflow, and holds threads off from there."""
     if threading.active_count() == len(sys._current_frames()) == 1:
-        return True  # as most often: nobody else has to be given time
+        return True  # as most often: no other thread has to be given time
     interval = sys.getswitchinterval()
     told: set[int] = set()
     while True:
@@ -268,7 +269,7 @@ def _wait_for_threads(end: float) -> bool:
 
 
 def _wait_for_programs(end: float) -> bool:
-    """Waits until all programs are through that anybody can see the results of."""
+    """Waits for every program whose results are still reachable."""
     pending = [*_unfinished, *(callback() for callback in _on_exit)]
     for client in _all_clients():
         pending += client.live_arrays()
@@ -278,7 +279,7 @@ def _wait_for_programs(end: float) -> bool:
 
     def wait() -> None:
         for each in pending:
-            # What failed, was deleted, or cannot be waited for is through.
+            # What failed, was deleted, or cannot be waited for has finished.
             with contextlib.suppress(RuntimeFailure, RuntimeError, ValueError):
                 each.block_until_ready()
 

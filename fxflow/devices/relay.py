@@ -60,7 +60,7 @@ def splice(left: socket.socket, right: socket.socket) -> None:
 
 
 #: Errors of `accept` that say that the listener is closed. Others pass: too many open
-#: files, or a peer that is gone already.
+#: files, or a peer that has closed already.
 _CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
 _PAUSE = 0.05
 
@@ -128,13 +128,12 @@ def _plain(address: Any) -> tuple[str, int]:
 class Relay:
     """A local port that forwards to a peer and outlives it.
 
-    Whoever is connected through it is trusted by the peer, so it serves this process
-    alone.
+    The peer trusts every connection through it, so it serves this process alone.
 
     Args:
       connect: makes a connection to the peer; raises OSError if it cannot.
       lost: called with the reason, once, from a thread of the relay, when the peer
-        is gone although the client is still there.
+        is lost although the client is still there.
 
     Attributes:
       address: ``"127.0.0.1:port"``, what the client is to connect to.
@@ -216,7 +215,7 @@ class Relay:
         self._lost(reason)
 
     def close(self) -> None:
-        """Ends everything; the client must be gone before, or it ends the process."""
+        """Ends everything; the client must have left before, or it ends the process."""
         with self._lock:
             self._closed = True
             ends, self._open = self._open, []

@@ -1,7 +1,7 @@
 """Shardings: which device holds which part of an array.
 
 A `NamedSharding` says it in terms of a mesh, and is what users write and read. The
-runtime is told with an `HloSharding`, a grid of tiles over the devices in mesh order;
+runtime takes an `HloSharding`, a grid of tiles over the devices in mesh order;
 `describe` goes the other way, from what the compiler chose to names of the mesh.
 """
 
@@ -269,7 +269,7 @@ class NamedSharding(Sharding):
             if name not in mesh.explicit_axes:
                 raise PlacementError(
                     f"{spec}: only explicit axes can be unreduced or reduced, and "
-                    f"{name!r} is none of {mesh}: "
+                    f"{name!r} is not one of {mesh}: "
                     "make_mesh(..., axis_types=AxisType.Explicit)"
                 )
         for names in spec.names():

@@ -54,7 +54,7 @@ def tpu_devices(name: str = "v5e:2x2") -> list[Device]:
 
 
 def cpu_devices(count: int) -> list[Device]:
-    """Returns this machine's CPU as so many devices, in a client of its own.
+    """Returns this machine's CPU as `count` devices, in a client of its own.
 
     So programs for several devices can be compiled and looked at in a process whose own
     client has one.

@@ -22,7 +22,7 @@ TO_HOST = "device-to-host"
 BETWEEN = "device-to-device"
 
 
-#: Whether any thread has had the guard do something: nobody asks before.
+#: Whether any thread has had the guard do something: it is not asked before.
 on = False
 _NAMES = ("", "_host_to_device", "_device_to_host", "_device_to_device")
 

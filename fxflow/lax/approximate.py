@@ -296,8 +296,8 @@ def approx_max_k(
       DtypeError: the array is not floating.
 
     Special cases:
-      nan counts as largest; on TPUs its index is not specified. Of equal elements any
-      may be chosen, on CPU and GPU those in front.
+      nan counts as largest; on TPUs its index is not specified. Among equal elements
+      any may be chosen, on CPU and GPU those in front.
 
     Example:
       >>> approx_max_k(np.array([1, 3, 2], "f4"), 2)
@@ -344,8 +344,8 @@ def approx_min_k(
       ShapeError, AxisError, ArgumentError, DtypeError: as for `approx_max_k`.
 
     Special cases:
-      nan whose sign is set counts as smallest; on TPUs its index is not specified. Of
-      equal elements any may be chosen, on CPU and GPU those in front.
+      nan whose sign is set counts as smallest; on TPUs its index is not specified.
+      Among equal elements any may be chosen, on CPU and GPU those in front.
 
     Example:
       >>> approx_min_k(np.array([1, 3, 2], "f4"), 2)

@@ -40,7 +40,7 @@ _EXACT = 1 << 24
 def _in_turns(ctx: Context, operand: Aval, axis: int) -> bool:
     """Returns whether the extremum is found first, then where it is.
 
-    XLA:CPU does not vectorize a reduction of values with their indices. Of 10,000 rows
+    XLA:CPU does not vectorize a reduction of values with their indices. For 10,000 rows
     of 100 float32 it takes 2.5 ms, and the two reductions one after the other 0.3 to
     0.8; of 32 numbers 0.87 and 0.40, of 16 0.12 and 0.45; of int32 it is as quick.
     """

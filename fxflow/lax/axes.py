@@ -49,7 +49,7 @@ def integer(name: str, what: str, value: Any) -> int:
     """Returns an integer as a Python int.
 
     Raises:
-      ArgumentError: it is none.
+      ArgumentError: it is not an integer.
     """
     try:
         return operator.index(value)
@@ -75,7 +75,7 @@ def pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
     """Returns a pair as a tuple.
 
     Raises:
-      ArgumentError: it is none.
+      ArgumentError: it is not a pair.
     """
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ArgumentError(f"{name}: {what} must be a pair, got {value!r}")
@@ -86,7 +86,7 @@ def number(name: str, what: str, value: Any) -> float:
     """Returns a real number as a Python float.
 
     Raises:
-      ArgumentError: it is none.
+      ArgumentError: it is not a real number.
     """
     try:
         return float(value)

@@ -1,6 +1,6 @@
 """Modified Bessel functions of the first kind, scaled by exp(-|x|).
 
-Of order 0: Chebyshev series (Clenshaw, 1962), in x/4 - 1 up to 8 and in 16/x - 1
+Order 0: Chebyshev series (Clenshaw, 1962), in x/4 - 1 up to 8 and in 16/x - 1
 beyond, whose coefficients were computed from I₀(x) = 1/π ∫ exp(x cos θ) dθ in 80 bits.
 """
 

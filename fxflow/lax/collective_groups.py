@@ -146,7 +146,7 @@ class Groups:
             if name not in meshes:
                 raise ArgumentError(
                     f"{what} over {name!r} cannot be compiled: no shard_map or pmap "
-                    "around it has an axis of that name (a vmap's is gone when a "
+                    "around it has an axis of that name (a vmap has none left when a "
                     "program is compiled)"
                 )
         mesh = meshes[axes[0]]

@@ -53,7 +53,7 @@ from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
 from fxflow.lax.slicing import slice_in_dim
 
-#: Bytes; a reduction over processes takes longer to begin than to copy so much. Larger
+#: Bytes; a reduction over processes takes longer to begin than to copy these. Larger
 #: ones go on beside what is computed: an MNIST step took 7 to 100 ms with all gradients
 #: joined, 14 to 17 with none, and 8 to 14 with those up to this size.
 SMALL = 2**16
@@ -124,7 +124,7 @@ class Reduction(Collective):
         return (self.bind(out, axes=rest) if rest else out), False
 
     def via_all_gather(self, x: Any, *, axes: Names, groups: Partition = None) -> Any:
-        """Of the results of all groups the own one."""
+        """Returns the own group's result, of those of all groups."""
         every = AllGather.bind(x, axes=axes, dim=0)
         if groups is None:
             return self.reduce(every, (0,))
@@ -343,7 +343,7 @@ class PBroadcast(Movement):
         return x.strong()
 
     def needs_index(self, params: dict[str, Any]) -> bool:
-        """The source is told from the others."""
+        """The source differs from the others."""
         return True
 
     def lower_across(

@@ -159,7 +159,7 @@ def logistic(z: Any) -> Any:
     power = exp(neg(z))
     one = complex(_one_like(real(z)), 0.0)
     out = div(one, complex(add(real(power), 1.0), imag(power)))
-    # Of an infinite divisor, in either part.
+    # Where the divisor is infinite, in either part.
     gone = bitwise_or(_infinite(real(power)), _infinite(imag(power)))
     return select(gone, complex(mul(real(one), 0.0), mul(real(one), 0.0)), out)
 

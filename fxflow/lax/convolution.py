@@ -293,7 +293,7 @@ class ConvGeneralDilated(Bilinear):
         lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
         features, batches = params["feature_group_count"], params["batch_group_count"]
         left, right = mapped
-        if not size:  # there may be no groups
+        if not size:  # zero groups
             inner = (
                 typeof(a).update(shape=typeof(a).shape[m:])
                 for a, m in zip(args, mapped, strict=True)
@@ -357,7 +357,7 @@ def _merge_axis(x: Any, source: int, target: int) -> Any:
     Args:
       x: an array.
       source: the axis that goes.
-      target: the other, counted as if `source` were gone already.
+      target: the other, counted as if `source` were removed already.
     """
     ndim = typeof(x).ndim
     order = [i for i in range(ndim) if i != source]
@@ -512,7 +512,7 @@ def conv_general_dilated(
         operands.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out.
-      window_reversal: along which spatial axes to flip the kernel; None is none.
+      window_reversal: along which spatial axes to flip the kernel; None flips no axis.
 
     Returns:
       An array [batch / batch_group_count, out features, *windows], axes as

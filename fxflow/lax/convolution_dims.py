@@ -230,7 +230,7 @@ def padtype_to_pads(
         # SAME: ceil(length / stride) windows, whatever their size.
         count = -(-length // stride)
         total = length_of(larger(0, (count - 1) * stride + window - length))
-        # Of an odd total, SAME has the one more behind, SAME_LOWER in front.
+        # SAME puts the odd one behind, SAME_LOWER in front.
         small, large = total // 2, total - total // 2
         pads.append((small, large) if kind == "SAME" else (large, small))
     return pads

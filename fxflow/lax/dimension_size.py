@@ -35,7 +35,7 @@ class DimensionSize(Primitive):
         return Aval((), dtypes.of_python(0), True)
 
     def lower(self, ctx: Context, *, size: Any) -> str:
-        """`constant`, which `core/sizes/stablehlo` replaces where it is none."""
+        """`constant`, which `core/sizes/stablehlo` replaces where it is not."""
         return ctx.emit(f"stablehlo.constant dense<{size:d}> : {ctx.avals_out[0].mlir}")
 
     def evaluate(self, *, size: Any) -> Any:

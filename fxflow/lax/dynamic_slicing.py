@@ -557,7 +557,7 @@ def dynamic_index_in_dim(
       allow_negative_indices: as for `dynamic_slice`.
 
     Returns:
-      Array whose `axis` has length 1 or is gone.
+      Array whose `axis` has length 1 or is removed.
 
     Raises:
       AxisError: there is no such axis.

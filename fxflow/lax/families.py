@@ -43,9 +43,9 @@ REAL: Kinds = frozenset("iuf")
 BITS: Kinds = frozenset("biu")
 ORDERED: Kinds = frozenset("biuf")
 
-# Of which dtypes NumPy gives what XLA gives (`Primitive.host_kinds`): all where nothing
-# is computed; complex ones where parts are added, but not where they are multiplied or
-# a function is taken, which differs at infinities and on branch cuts.
+# The dtypes of which NumPy gives what XLA gives (`Primitive.host_kinds`): all where
+# nothing is computed; complex ones where parts are added, but not where they are
+# multiplied or a function is taken, which differs at infinities and on branch cuts.
 MOVED: Kinds = ANY | {"n"}
 ADDED: Kinds = ANY
 

@@ -39,7 +39,7 @@ class FfiCall(MultipleResults):
     Params:
       target: its name.
       out_avals: types of the results.
-      has_side_effect: whether it is called also if nobody uses the results.
+      has_side_effect: whether it is called even if nothing uses the results.
       vmap_method: how it is vectorized (None: it is not).
       in_layouts: for each operand its axes from major to minor.
       out_layouts: likewise for each result.
@@ -109,7 +109,7 @@ class FfiCall(MultipleResults):
             f"output_operand_aliases = [{shared}]",
         ]
         if has_side_effect and ctx.module.devices and not ctx.module.manual:
-            # XLA's partitioner fails on it, wherever it is told to be.
+            # XLA's partitioner fails on it, wherever it is placed.
             raise ArgumentError(
                 f"ffi_call({target!r}): a call with side effects has no place in a "
                 "program that XLA divides over several devices: call it under "
@@ -265,10 +265,10 @@ def ffi_call(
     `shard_map`, with its part of them, and only there may it have side effects.
 
     Args:
-      target_name: as `register_ffi_target` was told.
+      target_name: as given to `register_ffi_target`.
       result_shape_dtypes: an object with `shape` and `dtype`, as a `ShapeDtypeStruct`;
         or a sequence of them, for a function of several results.
-      has_side_effect: whether it is called even if nobody uses its results.
+      has_side_effect: whether it is called even if nothing uses its results.
       vmap_method: what `vmap` makes of it, as for `pure_callback`: `"sequential"` or
         `"sequential_unrolled"`, a call for each slice; `"broadcast_all"`, one call
         with the mapped axis in front of all operands; `"expand_dims"`, the same with
@@ -279,7 +279,7 @@ def ffi_call(
       input_output_aliases: operands' positions, and those of the results that take
         their memory: the function finds the operand where it writes the result.
       custom_call_api_version: 4 for the typed FFI; lower ones are XLA's before it.
-      legacy_backend_config: what a function of an older version is told.
+      legacy_backend_config: what a function of an older version gets.
 
     Returns:
       A function of the operands, arrays or numbers, and by name the *attributes*:
@@ -289,7 +289,7 @@ def ffi_call(
 
     Raises:
       ArgumentError: an option does not fit; an operand is not an array; an attribute is
-        no constant.
+        not a constant.
       CompileError: no function of that name is registered for the platform.
 
     Example:

@@ -121,7 +121,7 @@ def canonical_precision(name: str, precision: Any) -> PrecisionPair:
         `DotAlgorithmPreset` or its name, or a `DotAlgorithm`.
 
     Raises:
-      ArgumentError: it is none of these.
+      ArgumentError: it is not one of these.
     """
     if precision is None:
         precision = config.default_matmul_precision

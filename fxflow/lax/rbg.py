@@ -25,7 +25,7 @@ from fxflow.lax.reshaping import reshape
 from fxflow.lax.rng_bit_generator import rng_bit_generator
 from fxflow.lax.slicing import index_in_dim, slice_in_dim
 
-# `unsafe_rbg` takes one of so many blocks for a new key.
+# `unsafe_rbg` takes every tenth block for a new key.
 _STRIDE = 10
 
 

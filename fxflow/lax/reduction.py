@@ -396,7 +396,7 @@ class Reduction(Monoid, Primitive):
 
 @register
 class ReduceSum(Sum, Reduction, Linear):
-    """Sum along axes. dtypes: numeric. StableHLO: reduce, add. Of nothing: 0."""
+    """Sum along axes. dtypes: numeric. StableHLO: reduce, add. Empty: 0."""
 
     name = "reduce_sum"
     sums: Callable[..., Any] = layouts.linear
@@ -410,7 +410,7 @@ class ReduceSum(Sum, Reduction, Linear):
 
 @register
 class ReduceProd(Product, Reduction):
-    """Product along axes. dtypes: numeric. StableHLO: reduce. Of nothing: 1."""
+    """Product along axes. dtypes: numeric. StableHLO: reduce. Empty: 1."""
 
     name = "reduce_prod"
 
@@ -511,7 +511,7 @@ class Extremum(Reduction):
 class ReduceMax(Maximum, Extremum):
     """Greatest element along axes. dtypes: all. StableHLO: reduce, maximum.
 
-    Of nothing: -inf or the least integer. NaN, if there is one. Complex numbers are
+    Empty: -inf or the least integer. NaN, if there is one. Complex numbers are
     ordered by real part, then by imaginary part.
     """
 
@@ -523,7 +523,7 @@ class ReduceMax(Maximum, Extremum):
 class ReduceMin(Minimum, Extremum):
     """Least element along axes. dtypes: all. StableHLO: reduce, minimum.
 
-    Of nothing: inf or the greatest integer. NaN, if there is one. Complex numbers are
+    Empty: inf or the greatest integer. NaN, if there is one. Complex numbers are
     ordered by real part, then by imaginary part.
     """
 
@@ -623,7 +623,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Special cases:
-      Of no elements: 0. Integers wrap around.
+      No elements: 0. Integers wrap around.
 
     Example:
       >>> print(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
@@ -648,7 +648,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
       DtypeError: the array is not numeric.
 
     Special cases:
-      Of no elements: 1. Integers wrap around.
+      No elements: 1. Integers wrap around.
 
     Example:
       >>> print(reduce_prod(np.float32([[1, 2], [3, 4]]), (1,)))
@@ -667,7 +667,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
       operand: any dtype[...].
 
     Special cases:
-      Of no elements: -inf, or the dtype's least value. NaN wins.
+      No elements: -inf, or the dtype's least value. NaN wins.
 
     Example:
       >>> print(reduce_max(np.float32([[1, 2], [3, 4]]), (1,)))
@@ -686,7 +686,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
       operand: any dtype[...].
 
     Special cases:
-      Of no elements: inf, or the dtype's greatest value. NaN wins.
+      No elements: inf, or the dtype's greatest value. NaN wins.
 
     Example:
       >>> print(reduce_min(np.float32([[1, 2], [3, 4]]), (1,)))
@@ -708,7 +708,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
       DtypeError: the array is not bool or integer.
 
     Special cases:
-      Of no elements: True, or all bits set.
+      No elements: True, or all bits set.
 
     Example:
       >>> print(reduce_and(np.array([[True, True], [True, False]]), (1,)))
@@ -730,7 +730,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
       DtypeError: the array is not bool or integer.
 
     Special cases:
-      Of no elements: False, or no bit set.
+      No elements: False, or no bit set.
 
     Example:
       >>> print(reduce_or(np.array([[True, True], [True, False]]), (1,)))
@@ -752,7 +752,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
       DtypeError: the array is not bool or integer.
 
     Special cases:
-      Of no elements: False, or no bit set.
+      No elements: False, or no bit set.
 
     Example:
       >>> print(reduce_xor(np.array([[True, True], [True, False]]), (1,)))

@@ -42,8 +42,8 @@ class RefOperation(Primitive):
 
     def _is_recorded(self) -> NoReturn:
         raise ArgumentError(
-            f"{self.name} is an operation on references, which a graph has and nobody "
-            "runs: `core.ir.discharge.discharge` replaces it"
+            f"{self.name} is an operation on references, which stands in graphs and "
+            "never runs: `core.ir.discharge.discharge` replaces it"
         )
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> Any:

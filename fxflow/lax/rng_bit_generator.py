@@ -229,7 +229,7 @@ def rng_bit_generator(
     Raises:
       ShapeError: the state is of another type.
       DtypeError: `dtype` is another.
-      ArgumentError: `algorithm` is none.
+      ArgumentError: `algorithm` is not an algorithm.
       PlacementError: the bits cannot be laid out as `out_sharding` says.
 
     Example:

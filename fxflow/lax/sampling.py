@@ -86,7 +86,7 @@ def uniform_between(
     constant = type(low) is np.ndarray and type(high) is np.ndarray
     scale = high - low if constant else sub(high, low)
     moved = add(mul(uniform(key_data, shape, dtype), scale), low)
-    return max(low, moved)  # rounding may have gone below
+    return max(low, moved)  # rounding may give less
 
 
 def open_uniform(key_data: Any, shape: Shape, dtype: Any) -> Any:

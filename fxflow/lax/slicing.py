@@ -241,7 +241,7 @@ def index_in_dim(
       keepdims: whether the axis stays, with length 1.
 
     Returns:
-      Array whose `axis` has length 1 or is gone.
+      Array whose `axis` has length 1 or is removed.
 
     Raises:
       AxisError: there is no such axis.

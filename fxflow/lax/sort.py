@@ -442,8 +442,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
       DtypeError: the array is complex.
 
     Special cases:
-      nan is the largest, or, if its sign is set, the smallest. -0 lies below +0. Of
-      equal elements those in front come first.
+      nan is the largest, or, if its sign is set, the smallest. -0 lies below +0. Equal
+      elements keep their order.
 
     Example:
       >>> top_k(np.array([1, 3, 2], "i4"), 2)

@@ -254,7 +254,7 @@ def counters(ctx: Context, batch: Shape, shape: Shape) -> tuple[str, str]:
     full = (*batch, *shape)
     words = Aval(full, WORD)
     size = math.prod(shape)
-    # Of sizes that only a call says, there may be more than 32 bits count.
+    # A size that only a call says may be more than 32 bits count.
     wide = words if is_at_least(MASK, size) else Aval(full, dtypes.uint64)
     total = ""
     stride = size

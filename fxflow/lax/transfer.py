@@ -92,7 +92,7 @@ class DevicePut(Structural):
 
     Params:
       to: a sharding, whose spec may leave axes to the compiler; None: the same layout.
-        Of a cotangent that goes back, a `Home`.
+        For a cotangent that goes back, a `Home`.
       memory: a `Going`, or None: the same memory in a program, that of `to` outside; a
         `Move` is what becomes of a `Going` when a program is lowered.
     """
@@ -239,7 +239,7 @@ class DevicePut(Structural):
     def batched_params(
         self, value: Any, size: int, *, to: Target, memory: Memory
     ) -> dict[str, Any]:
-        """The new axis is divided as `vmap` was told, or as the compiler likes."""
+        """The new axis is divided as `vmap` says, or as the compiler likes."""
         if type(memory) is Going and type(memory.back) is Home:
             memory = memory._replace(back=_batched(memory.back))
         return {"to": _batched(to), "memory": memory}
@@ -346,7 +346,7 @@ def as_sharding(where: Any, what: str) -> Sharding:
       what: the function, for messages.
 
     Raises:
-      ArgumentError: it is none of these.
+      ArgumentError: it is not one of these.
       PlacementError: there is no such device, or no current mesh.
     """
     if isinstance(where, Sharding):

@@ -96,7 +96,7 @@ def _fold(t: Any, x: Any, greatest: bool, window: Window) -> Any:
 class SelectAndGatherAdd(_Selection):
     """The element of one array where another has each window's extremum.
 
-    dtypes: float. StableHLO: reduce_window of pairs. Of equals, the first.
+    dtypes: float. StableHLO: reduce_window of pairs. The first of equals.
     """
 
     name = "select_and_gather_add"
@@ -174,7 +174,7 @@ class SelectAndGatherAdd(_Selection):
 class SelectAndScatterAdd(_Selection):
     """Adds each window's source to the position where the operand has its extremum.
 
-    dtypes: float. StableHLO: select_and_scatter. Of equals, the first.
+    dtypes: float. StableHLO: select_and_scatter. The first of equals.
     """
 
     name = "select_and_scatter_add"
@@ -297,7 +297,7 @@ def give_back(source: Any, x: Any, greatest: bool, window: Window) -> Any:
         limit = [c + span for c, span in zip(corner, spans, strict=True)]
         value = slice_(wide, corner, limit, window.strides)
         if best is None:
-            # Eight bits are enough for so few positions.
+            # Eight bits are enough for these positions.
             best, winner = value, full(lengths, 0, np.int8)
             continue
         wins = _better(greatest, value, best)

@@ -230,8 +230,8 @@ def with_fixed(
 
 
 def _as_result(value: Any) -> Any:
-    # A derivative by integers stays the NumPy array of nothing that it is; what is no
-    # array is what `is_leaf` took for one.
+    # A derivative by integers stays the NumPy array of nothing that it is; what is not
+    # an array is what `is_leaf` took for one.
     if isinstance(value, Array) or getattr(value, "dtype", None) == dtypes.float0:
         return value
     return as_array(value) if is_arraylike(value) else value
@@ -295,8 +295,8 @@ class FlatFunction:
                 if isinstance(leaf, Ref):
                     raise ArgumentError(
                         f"{self.name} returned a reference {leaf.aval}"
-                        f"{f' at {where}' if where else ''}, which belongs to whoever "
-                        "made it: return its contents, ref[...]"
+                        f"{f' at {where}' if where else ''}, which belongs to the code "
+                        "that made it: return its contents, ref[...]"
                     )
                 raise not_an_array(
                     leaf,

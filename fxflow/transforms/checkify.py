@@ -154,7 +154,7 @@ class Error:
     def get(self) -> str | None:
         """Returns the message of the first check that failed; None: none did.
 
-        Of a batch, one line for each slice with an error.
+        For a batch, one line for each slice with an error.
         """
         return self._said(lambda text, line: text)
 

@@ -59,8 +59,8 @@ class _Caches:
         # What the last call had: comparing is cheaper than hashing.
         self.last: tuple[Any, Any, Any] = (None, None, None)
         self.traced: Cache[Any, Traced] = Cache("traces", MAX_TRACED, by_options=True)
-        # Of a traced function and placements. A program knows what it was traced from,
-        # so kept there it would be freed by the garbage collector alone.
+        # The key is a traced function and placements. A program knows what it was
+        # traced from, so kept there it would be freed by the garbage collector alone.
         self.compiled: Cache[Any, Compiled] = Cache(
             "programs", MAX_TRACED, by_options=True, room=Room(PROGRAM_BYTES, LEAST)
         )
@@ -81,7 +81,7 @@ class _Caches:
         before = len(self.compiled)
         self.compiled.keep(key, compiled, compiled.program.nbytes)
         if len(self.compiled) <= before:
-            self.forget_fast()  # it has those that are gone, too
+            self.forget_fast()  # it has those that were dropped, too
 
     def forget_fast(self) -> None:
         self.fast.clear()

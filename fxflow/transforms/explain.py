@@ -58,7 +58,7 @@ class Signature(NamedTuple):
                 found.append(f"argument {label} is new: {aval}")
             elif earlier is not aval:
                 found.append(f"argument {label} changed from {earlier} to {aval}")
-        found += [f"argument {label} is gone" for label in before_avals]
+        found += [f"argument {label} is missing" for label in before_avals]
         if self.context != other.context:
             found.append("an option or a named axis around the call changed")
         return found

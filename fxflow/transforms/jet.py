@@ -32,7 +32,7 @@ def jet(
 ) -> tuple[R, Any]:
     r"""Computes a function's value and its derivatives along a curve.
 
-    Of the curve $x(t)$ the arguments give $x(0)$ and the derivatives $x'(0), x''(0),
+    The arguments give, for the curve $x(t)$, $x(0)$ and the derivatives $x'(0), x''(0),
     …, x^{(n)}(0)$; the results are $y(0)$ and $y'(0), …, y^{(n)}(0)$ of
     $y(t) = f(x(t))$. The cost grows as a power of n, that of nested `jvp` as $2^n$.
     With $x' = v$ and all others zero they are $f$'s own derivatives along $v$.

@@ -226,7 +226,7 @@ class JitFunction(CachedCall[P, R]):
             traced = known.once(key, lambda: self._trace(bound, avals, key))
         else:
             traced = known.get(key) or self._trace(bound, avals, key)
-        # Whoever is tracing this call now depends on the mesh, too.
+        # A function that traces this call now depends on the mesh, too.
         if traced.reads_mesh:
             note_mesh_read()
         return traced
@@ -312,7 +312,7 @@ class JitFunction(CachedCall[P, R]):
         try:
             check_finite(self._name, outs)
         except NonFiniteError:
-            # A donated argument's memory is gone, so the call cannot be repeated.
+            # A donated argument's memory is freed, so the call cannot be repeated.
             if not any(traced.donated):
                 # Again, one operation at a time: the error then names the operation.
                 traced.graph.evaluate(*traced.consts, *arrays)

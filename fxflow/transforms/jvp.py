@@ -65,9 +65,10 @@ def jvp(
       `(result, tangent)` or `(result, tangent, aux)`.
 
     Raises:
-      ArgumentError: `primals` and `tangents` differ in structure, or a leaf is no
-        array.
-      ShapeError, DtypeError: a tangent does not fit; an integer is none of a float.
+      ArgumentError: `primals` and `tangents` differ in structure, or a leaf is not
+        an array.
+      ShapeError, DtypeError: a tangent does not fit; an integer is not the tangent of a
+      float.
 
     Example:
       >>> y, dy = jvp(fnp.sin, (0.0,), (2.0,))

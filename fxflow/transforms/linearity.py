@@ -1,9 +1,9 @@
 """Whether a traced function is linear, or adds something.
 
 Transposing finds an operation that is not linear by itself. What it cannot see is a
-constant: in x + c it follows x, and c is gone. A function that is linear but for such
-constants is zero at zero if and only if each of its operations is, given zeros for what
-depends on the arguments. So the few operations that could add something are run on
+constant: in x + c it follows x, and c is dropped. A function that is linear but for
+such constants is zero at zero if and only if each of its operations is, given zeros for
+what depends on the arguments. So the few operations that could add something are run on
 zeros: those that join the two kinds of operands, and loops and branches.
 """
 

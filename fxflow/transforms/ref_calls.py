@@ -2,7 +2,7 @@
 
 The program takes the contents of references, given or captured, and returns new ones
 for those that it writes to, into the same memory: these arguments are donated. What
-somebody else has, too, is copied first.
+another owner has, too, is copied first.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class RefCall:
         require_distinct(values, self.name, self.labels)
         for i in self.written:
             ref = values[i]
-            # Anybody else who has the array would lose it.
+            # Another owner of the array would lose it.
             if ref._lent and ref._value is not None:
                 ref._value = ref._value.__deepcopy__(None)
                 ref._lent = False

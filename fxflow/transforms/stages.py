@@ -252,8 +252,8 @@ class _Stage:
         return self.traced.out_info
 
 
-# A captured array of so many bytes is written into the program: XLA folds what is
-# computed from it alone, and a call has one buffer less to pass.
+# A captured array of at most this many bytes is written into the program: XLA folds
+# what is computed from it alone, and a call has one buffer less to pass.
 WRITTEN_BYTES = 4096
 
 

@@ -23,7 +23,7 @@ def test_differences():
         "argument x0 changed from f32[3] to f32[4]"
     ]
     assert "argument x1 is new: f32[3]" in signature(f3, f3).differences(signature(f3))
-    assert "argument x1 is gone" in signature(f3).differences(signature(f3, f3))
+    assert "argument x1 is missing" in signature(f3).differences(signature(f3, f3))
     assert signature(static={"n": 2}).differences(signature(static={"n": 1})) == [
         "static argument n changed from 1 to 2"
     ]

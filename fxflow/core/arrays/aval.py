@@ -313,7 +313,7 @@ class ShapeDtypeStruct(_Typed):
         open.
 
     Raises:
-      ArgumentError: `sharding` is none.
+      ArgumentError: `sharding` is not a sharding.
       PlacementError: an array of that shape cannot be laid out so.
 
     Example:

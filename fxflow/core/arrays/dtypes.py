@@ -103,7 +103,7 @@ key_rbg: KeyDtype = KeyDtype("rbg")
 key_urbg: KeyDtype = KeyDtype("unsafe_rbg")
 KEYS: tuple[KeyDtype, ...] = (key_fry, key_rbg, key_urbg)
 
-# Of the tangents of integers, which carry no information: a dtype of zero bytes.
+# The dtype of the tangents of integers, which carry no information: zero bytes.
 float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 
 ALL: tuple[np.dtype[Any], ...] = tuple(_named(row[0]) for row in _TABLE)

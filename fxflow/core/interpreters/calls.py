@@ -1,8 +1,8 @@
 """Operations that do nothing but call a graph: `jit`, `checkpoint`.
 
 Their rules are the interpreters' own graph-to-graph functions: the derivative of a call
-is a call of the derivative. Whoever looks into a graph and wants to see through its
-calls asks `isinstance(node.primitive, GraphCall)`.
+is a call of the derivative. Code that looks into a graph and through its calls
+asks `isinstance(node.primitive, GraphCall)`.
 """
 
 from __future__ import annotations

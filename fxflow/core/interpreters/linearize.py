@@ -145,7 +145,7 @@ class LinearizeTrace(Trace):
         # For messages: what is differentiated, and the tangents of its arguments.
         self.function: Any = function
         self.inputs: list[Var | None] = []
-        # Nobody reads the lines of a tape that is computed at once.
+        # The lines of a tape that is computed at once are never read.
         outermost = parent
         while outermost.parent is not None:
             outermost = outermost.parent
@@ -206,7 +206,7 @@ class LinearizeTrace(Trace):
                 return self.parent.process(primitive, tuple(primals), params)
             finally:
                 state.trace = previous
-        # Of the operation, for all that its derivative is made of.
+        # The operation's line, for all that its derivative is made of.
         if line is None and self.keeps_lines:
             state.source = source.here()
         for i, t in enumerate(tangents):
@@ -368,7 +368,7 @@ def _split(
     residual_inputs: list[int | None] = []
     extra: list[Any] = []
     for value, _ in residuals.values():
-        # An input need not be returned: whoever calls the graph has it.
+        # An input need not be returned: the caller of the graph has it.
         position = positions.get(id(value._var))
         residual_inputs.append(position)
         if position is None:

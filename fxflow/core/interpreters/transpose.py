@@ -62,7 +62,7 @@ def backward(
         known[var] = add(known.get(var), ct)
 
     def taken(var: Var) -> Any:
-        # All uses of a variable come after its node, and have been gone through: the
+        # All uses of a variable come after its node, and have been visited: the
         # sum is complete, and its memory can go when the rule has used it.
         ct = known.pop(var, None)
         for part in apart.pop(var, {}).values():

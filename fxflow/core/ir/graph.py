@@ -211,8 +211,8 @@ class Graph:
     def mesh(self) -> Mesh | None:
         """The first mesh of several devices that it names, or None.
 
-        Of meshes that differ in the types of their axes, the current one: within
-        `auto_axes` and `explicit_axes` they are others.
+        The current one, of meshes that differ in the types of their axes: within
+        `auto_axes` and `explicit_axes` these are others.
         """
         found = self.facts.mesh
         if found is None:

@@ -365,7 +365,7 @@ def read_index(index: Any) -> tuple[Index | None, list[Any]]:
 
 
 def _home(ref: Ref) -> tuple[Trace, list[Trace]]:
-    """Finds who carries out operations on a reference.
+    """Finds the trace that carries out operations on a reference.
 
     Returns:
       The interpreter that the reference belongs to, or one that records before that,
@@ -401,7 +401,7 @@ def _is_of(value: Any, traces: Sequence[Trace]) -> bool:
 
 
 def _require_plain(value: Any, ref: Ref, passed: Sequence[Trace]) -> None:
-    """Checks that nobody on the way to a reference computes with a value."""
+    """Checks that no trace on the way to a reference computes with a value."""
     if not _is_of(value, passed):
         return
     what = "vectorized" if hasattr(value._trace, "axis_name") else "differentiated"
@@ -580,7 +580,7 @@ def _in_place(
 ) -> Any:
     """Returns new contents that have taken the memory of the old ones, or None.
 
-    Only a large array of which nobody else knows is worth a program of its own.
+    Only a large array without another owner is worth a program of its own.
     """
     whole = ref._value
     if (
@@ -603,7 +603,7 @@ def _store(ref: Ref, home: Trace, value: Any, lent: bool = False) -> None:
       ref: the reference.
       home: where to.
       value: the value.
-      lent: whether somebody else may have it, too.
+      lent: whether the array may have another owner, too.
     """
     value = retyped(as_array(value), ref.aval.inner_aval)
     if home.records_refs:

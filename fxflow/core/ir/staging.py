@@ -124,7 +124,7 @@ class GraphTrace(Trace):
         """
         if type(value) is GraphTracer and value._trace is self:
             return value._var
-        # Of another interpreter: a value that this graph only passes on.
+        # A value of another interpreter, which this graph only passes on.
         if isinstance(value, Tracer):
             return self.captured(value, value)
         if isinstance(value, Ref):

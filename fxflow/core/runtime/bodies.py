@@ -120,8 +120,8 @@ _bodies: Cache[Any, _Kept] = Cache(
 def _keep(key: Any, body: Body) -> None:
     """Keeps a traced function, if that keeps nothing of the user's alive.
 
-    Of captured arrays those that the function refers to are the user's; any other was
-    made when it was traced, and goes with the graph.
+    Captured arrays that the function refers to are the user's; any other was made when
+    it was traced, and is freed with the graph.
     """
     # A tracer belongs to one trace.
     if any(isinstance(c, Tracer) for c in body.consts):
@@ -208,7 +208,7 @@ class _Same:
         """Forgets an entry when the object is freed."""
         value = self.value()
         if isinstance(self.value, weakref.ref) and value is not None:
-            # Names of the module are gone first when the process ends.
+            # The module's names are cleared first when the process ends.
             cache = _bodies
             self.value = weakref.ref(value, lambda _: cache.pop(key, None))
 
@@ -244,7 +244,7 @@ def function_key(function: Any) -> Any:
 
     Two functions do the same if they have the same code and everything they refer to
     (captured variables, defaults, globals, functions called) is the same, which is
-    looked up at each call. None means that it cannot be told.
+    looked up at each call. None means that this is unknown.
     """
     try:
         return _value_key(function, ())

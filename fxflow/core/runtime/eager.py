@@ -432,8 +432,8 @@ caches.on_clear(_programs.clear)
 class _CompiledPlan:
     """A plan that is a compiled program.
 
-    Of many the graphs alone are kept: their programs are compiled, or read from the
-    disk, when they are needed again.
+    If there are many, their graphs alone are kept: their programs are compiled, or read
+    from the disk, when they are needed again.
     """
 
     __slots__ = ("__weakref__", "_arg_types", "_graph", "_name", "program", "ref")
@@ -617,7 +617,7 @@ def library(*static: str) -> Callable[[F], F]:
                         )
                         return function(*args, **kwargs)
                     return function(*map(unwrapped, args), **kwargs)
-                # Of arrays alone the key is what the loop below makes of them.
+                # The key of arrays alone is what the loop below makes of them.
                 if not kwargs:
                     types = []
                     for a in args:
@@ -697,7 +697,7 @@ def _overridden(
 ) -> Any:
     """Runs a library function under overridden options, operation by operation.
 
-    Of NaN and infinity only those in its results are the caller's.
+    Only NaN and infinity in its results are the caller's.
     """
     if not (config.debug_nans or config.debug_infs):
         return function(*args, **kwargs)

@@ -70,8 +70,8 @@ def exact(value: Any) -> Any:
     """Returns what tells a static value from others that are equal to it.
 
     1, 1.0 and True are equal and hash alike, and so are 0.0 and -0.0, but a function
-    may do something else with each; also within tuples, frozen sets and dataclasses. Of
-    any other type its own equality decides: this is the type.
+    may do something else with each; also within tuples, frozen sets and dataclasses.
+    For any other type its own equality decides: this is the type.
     """
     kind = type(value)
     if kind in _PLAIN:

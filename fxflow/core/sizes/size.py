@@ -87,7 +87,7 @@ class Scope:
         )
 
 
-#: Of sizes that were made without one: nothing more is known.
+#: The scope of sizes that were made without one: nothing more is known.
 NO_SCOPE = Scope()
 
 
@@ -537,7 +537,7 @@ def _divided(a: Any, b: Any) -> tuple[Any, Any]:
             break
         monomial, count = max(terms.items(), key=_order)
         left = quotient_of(monomial, lead)
-        # Of a constant the rest is to be positive; of names the multiple is cut off.
+        # The rest of a constant is to be positive; the multiple of names is cut off.
         sign = -1 if (count < 0) != (factor < 0) else 1
         share = count // factor if not monomial else abs(count) // abs(factor) * sign
         if left is None or not share:

@@ -19,7 +19,7 @@ Only what is linear takes it (`sums`, a second rule of few families); `reshard` 
 The cotangent of an unreduced array is whole on all devices along `x`: *reduced*,
 `{R:x}`; that of a reduced one is unreduced. Whatever types say, the array is the sum:
 parts are added up before an operation that does not take them, and where a program
-ends, since nobody who reads a buffer knows of them (`partition.constrained`).
+ends, since code that reads a buffer does not know of them (`partition.constrained`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from fxflow.errors import ShardingTypeError
 
 Entries = tuple[tuple[Any, ...], ...]
 Avals = Sequence[Aval]
-#: Of each result the axes over which it is unreduced, and those of which it is reduced.
+#: For each result, the axes over which it is unreduced, and those over which it is
+#: reduced.
 Sums = list[tuple[frozenset[Any], frozenset[Any]]]
 
 NO_SUMS: tuple[frozenset[Any], frozenset[Any]] = (frozenset(), frozenset())

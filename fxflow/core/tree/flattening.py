@@ -318,7 +318,7 @@ def failed(error: Exception, tree: Any) -> Exception:
     try:
         walk(tree, 0)
     except Exception:
-        # The subtree that came last fails, so many levels below the root.
+        # The last subtree fails, `last` levels below the root.
         for _ in range(last):
             ctypes.pythonapi.Py_LeaveRecursiveCall()
     return (_unordered(tree) if "sorting" in str(error) else None) or error

@@ -219,9 +219,9 @@ def transpose(
       A tree with `inner_treedef` outside and `outer_treedef` inside.
 
     Raises:
-      TreeError: the tree has not that structure. Of containers that flatten what they
-        hold, and so have other children in the tree than in `outer_treedef`, the
-        number of leaves is compared.
+      TreeError: the tree does not have that structure. Containers that flatten what
+        they hold, and so have other children in the tree than in `outer_treedef`, are
+        compared by their number of leaves.
 
     Example:
       >>> transpose(structure([0, 0]), structure((0, 0, 0)), [(1, 2, 3), (4, 5, 6)])

@@ -198,7 +198,7 @@ def _if_any(mask: Any, graph: Graph, operands: Values) -> list[Any]:
 def _guarded(mask: Any, operands: Values, mapped: Flags, loops: bool) -> list[Any]:
     """Returns operands to which no cotangent passes from rows that are not selected.
 
-    A row's own cotangent is selected. Of an operand that all rows share it is summed
+    A row's own cotangent is selected. That of an operand that all rows share is summed
     over them by whatever uses the operand, where it is too late to select: so the rows
     that are not selected get the values of one that is, whose slopes do no harm.
 

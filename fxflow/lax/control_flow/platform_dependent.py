@@ -28,7 +28,7 @@ _GPUS = ("gpu", "cuda", "rocm")  # of one platform, as programs know it
 class PlatformDependent(Branching):
     """The branch of the platform that is compiled for. dtypes: any. Lowered in place.
 
-    Branches whose index (the first operand, which nobody reads) is known when the
+    Branches whose index (the first operand, which is never read) is known when the
     program is lowered; no other branch is.
 
     Params:

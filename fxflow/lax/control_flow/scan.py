@@ -481,7 +481,7 @@ def scan(
         dtypes) and an output (any pytree of arrays, or None).
       init: the first carry; a pytree of arrays.
       xs: a pytree of arrays `[length, ...]`; None to loop `length` times without input.
-        Of a reference the body gets a view of each slice, to read and write.
+        For a reference the body gets a view of each slice, to read and write.
       length: number of steps; needed if `xs` has no leaves.
       reverse: whether to go from the last slice to the first (outputs stay in place).
       unroll: how many steps to write out in each round; True writes out all of them.

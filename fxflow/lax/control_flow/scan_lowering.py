@@ -61,7 +61,7 @@ class ScanLowering:
             ys = [self.zeros(self.stacked(a)) for a in self.y_avals]
             return [*self.carry, *ys]
         if is_symbolic((length,)):
-            # Of rounds that only a call counts, none is left over.
+            # Rounds that only a call counts leave no step over.
             unroll = 1
         elif length == 1 or length < 2 * unroll:
             self.copies = length

@@ -77,7 +77,7 @@ class Eig(MultipleResults):
         is_complex = dtypes.is_complex(x.dtype)
         values, vectors = outs[0], Aval(x.shape, outs[0].dtype)
         part = values.update(dtype=dtypes.to_real(x.dtype))
-        # Of a real matrix LAPACK gives real and imaginary parts of the eigenvalues.
+        # For a real matrix LAPACK gives real and imaginary parts of the eigenvalues.
         spectrum = [(values, 1)] if is_complex else [(part, 1), (part, 1)]
         info = Aval(x.shape[:-2], dtypes.int32)
         sides = [ord("V" if side else "N") for side in (left, right)]

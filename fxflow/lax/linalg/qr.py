@@ -103,7 +103,7 @@ def _changes(
 ) -> list[Any]:
     """Returns the tangents: dQ = Q(Ω - Qᴴ dx R⁻¹) + dx R⁻¹, Ω antihermitian; R follows.
 
-    Of a wide matrix [A B], Q is that of A.
+    For a wide matrix [A B], Q is that of A.
 
     Source: Walter and Lehmann 2010, "On evaluating higher-order derivatives of the QR
     decomposition of tall matrices with full column rank"; Roberts and Roberts 2020, "QR

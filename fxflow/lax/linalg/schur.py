@@ -27,7 +27,7 @@ from fxflow.lax.linalg.library import (
 class Schur(MultipleResults):
     """x = Z T Zᴴ, T upper triangular. dtypes: f32, f64, c64, c128. LAPACK gees.
 
-    Of real matrices T has blocks of two where eigenvalues are complex. On GPUs SciPy's
+    For real matrices T has blocks of two where eigenvalues are complex. On GPUs SciPy's
     on the host.
 
     Params:

@@ -304,7 +304,7 @@ def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
         small = bitwise_or(lt(size, least), gt(mul(abs(value), least), size))
         more = step
         if not dtypes.is_complex(dtype):
-            # Of 1 / pivot, since -0 has a sign, too.
+            # The sign of 1 / pivot, since -0 has one, too.
             below = lt(div(full_like(pivot, 1), pivot), full_like(pivot, 0))
             more = select(below, neg(step), step)
         pivot = select(small, add(pivot, convert_element_type(more, dtype)), pivot)

@@ -54,5 +54,5 @@ def packed(matrix: Any, columns: int) -> Any:
     if missing := panels * columns - count:
         matrix = pad(matrix, np.float32(0), ((0, 0, 0), (0, missing, 0)))
     lines = transpose(reshape(matrix, (sums, panels, columns)), (1, 0, 2))
-    # Of three axes XLA would choose their order in memory itself, and change it later.
+    # XLA would choose the order of three axes in memory itself, and change it later.
     return reshape(lines, (panels * sums, columns))

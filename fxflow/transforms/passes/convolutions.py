@@ -139,7 +139,7 @@ def _is_finite(x: Any) -> Any:
 class _Dilation(NamedTuple):
     """A dilation of an image along one axis, by `d`: results `d` apart see it alike.
 
-    Of a window of k, result `d q + r` multiplies the elements `(low - r) mod d`, `d`
+    With a window of k, result `d q + r` multiplies the elements `(low - r) mod d`, `d`
     further, ..., and all others by zeros: `r` is its phase.
 
     Attributes:
@@ -237,13 +237,13 @@ def _dilated(
 
 
 def _panels(columns: int, tile: Tile) -> int:
-    """Returns the columns that are computed for so many."""
+    """Returns how many columns are computed for `columns`."""
     each = _panel(columns, tile)
     return -(-columns // each) * each
 
 
 def _panel(columns: int, tile: Tile) -> int:
-    """Returns the columns of a panel for a result of so many."""
+    """Returns the columns of a panel for a result of `columns`."""
     narrow = tile.narrow.columns
     return narrow if columns <= narrow else tile.columns
 

@@ -15,8 +15,8 @@ waits for the carry `h`, but `x @ w[:n]` does not.
 All that costs memory: what is stacked. No loop may take more for it than `ROOM`, or
 than its own operands and results take. A loop in which no step waits for another is
 left alone, be it that there is no carry (`lax.map`) or that it is only added to
-(gradients of a batch part by part): whoever writes one wants one step in memory at a
-time. Values that are the same in each step are XLA's to take out of the loop, and it
+(gradients of a batch part by part): the user who writes one wants one step in memory at
+a time. Values that are the same in each step are XLA's to take out of the loop, and it
 does.
 """
 

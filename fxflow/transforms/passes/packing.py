@@ -1,7 +1,7 @@
 """Products of few rows in loops, with matrices that are packed before the loop.
 
 A step of a recurrent net multiplies a few rows by a matrix that no step changes, and
-for so few rows XLA:CPU is slow. Where a kernel of our own can be had (extra `kernels`),
+for few rows XLA:CPU is slow. Where a kernel of our own can be had (extra `kernels`),
 the matrix is brought into the kernel's order once, before the loop, and each step calls
 the kernel. XLA computes all else as before.
 """

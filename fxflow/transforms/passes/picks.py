@@ -40,7 +40,7 @@ def pick_products(graph: Graph) -> Graph:
       graph: of any operations; graphs inside are left as they are.
     """
     makers: dict[Any, Node] = {}
-    # Of each product the picks, by name.
+    # The picks of each product, by name.
     picks: dict[Any, set[Any]] = {}
     for node in graph.nodes:
         if node.primitive.name in (DotGeneral.name, Transpose.name):

@@ -25,7 +25,7 @@ _STARTS = _ROWS | {Scan.name, DotGeneral.name}
 # Passes that may keep more in memory: never in what `checkpoint` computes again.
 _STORING = frozenset({"split_loops"})
 # Passes that make a program for this process's CPU: by kernels of our own, or because
-# nobody has measured them elsewhere.
+# they were not measured elsewhere.
 _NATIVE = frozenset(
     {
         *("scatter_sums", "pick_products", "flatten_products", "pack_products"),

@@ -122,7 +122,7 @@ def _recipes(
     # Each that follows from others: what it is, those, and the nodes between.
     found: dict[Var, tuple[Var, Collection[Var], list[Node]]] = {}
     ys = zip(body.outputs[p.num_carry :], scan.outputs[p.num_carry :], strict=True)
-    # Of what is stacked twice one is enough.
+    # What is stacked twice is kept once.
     for atom, out in sorted(ys, key=lambda y: y[1] in wanted):
         if type(atom) is not Var or stacked.setdefault(atom, out) is out:
             continue

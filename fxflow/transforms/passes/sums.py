@@ -39,7 +39,7 @@ from fxflow.transforms.passes.rewriting import computed, uses
 #: Elements of an array from which it is worth the more operations
 #: (docs/design/0017-sparse-sums.md).
 _LEAST = 1 << 15
-#: Of how many elements of the array one is updated at most.
+#: At most one element in this many of the array is updated.
 _FEW = 4
 
 

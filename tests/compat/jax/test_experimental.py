@@ -61,7 +61,7 @@ def test_compute_on():
     with compute_on("device_host"):
         assert float(jnp.ones(()) * 2) == 2.0
     assert float(compute_on("gpu_stream:1")(jax.jit(lambda x: x + 1))(1.0)) == 2.0
-    with pytest.raises(ValueError, match="'moon' is none of"), compute_on("moon"):
+    with pytest.raises(ValueError, match="'moon' is not one of"), compute_on("moon"):
         pass
 
 

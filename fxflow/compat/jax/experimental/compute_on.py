@@ -29,7 +29,7 @@ def compute_on(compute_type: str) -> Iterator[None]:
     known = compute_type in ("device", "device_host", "tpu_sparsecore")
     if not known and not str(compute_type).startswith("gpu_stream:"):
         raise ValueError(
-            f"compute_on: {compute_type!r} is none of device, device_host, "
+            f"compute_on: {compute_type!r} is not one of device, device_host, "
             "tpu_sparsecore and gpu_stream:n"
         )
     yield
