@@ -216,10 +216,31 @@ def linspace(
     if count < 0:
         raise ArgumentError(f"linspace: num must not be negative, got {num}")
     chosen = None if dtype is None else dtypes.dtype(dtype)
-    out, step = _linspace(start, stop, count, bool(endpoint), chosen, axis)
+    numbers = isinstance(start, int | float) and isinstance(stop, int | float)
+    compute = _between if numbers and state.trace is EVAL else _linspace
+    out, step = compute(start, stop, count, bool(endpoint), chosen, axis)
     if device is not None:
         out = to_device(out, device)
     return (out, step) if retstep else out
+
+
+def _between(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> tuple[Array, Array]:
+    """Returns `_linspace` of two numbers, rounded once, as NumPy does."""
+    canonical_axis("linspace", axis, 1)
+    both = (array_of(a, "linspace", dtype) for a in (start, stop))
+    inner = promote_inexact("linspace", *both)[0].aval.dtype
+    if dtype is not None and dtypes.is_inexact(dtype):
+        inner = dtype
+    require_room((num,), dtypes.float64)
+    with np.errstate(all="ignore"):
+        out, step = np.linspace(start, stop, num, endpoint, retstep=True)
+        if dtype is not None and not dtypes.is_inexact(dtype):
+            out = np.floor(out).astype(dtype)
+        else:
+            out = out.astype(inner)
+        return wrap_host(out), wrap_host(np.asarray(step).astype(inner))
 
 
 @library("num", "endpoint", "dtype", "axis")

@@ -62,6 +62,18 @@ def test_linspace(num: int, endpoint: bool) -> None:
     assert same((want, step), (got, gap))
 
 
+def test_linspace_of_numbers_is_rounded_once() -> None:
+    for start, stop in ((0, 1), (-1, 1), (1e-3, 7.3), (0, 2 * np.pi), (2, 1e30)):
+        for num in (7, 101, 1000):
+            want = np.linspace(start, stop, num)
+            got = fnp.linspace(start, stop, num)
+            np.testing.assert_array_equal(got, want.astype(np.float32))
+            wide = fnp.linspace(start, stop, num, dtype="float64")
+            np.testing.assert_array_equal(wide, want)
+    large = np.linspace(0, 10**9, 7, dtype=int)
+    np.testing.assert_array_equal(fnp.linspace(0, 10**9, 7, dtype=int), large)
+
+
 def test_linspace_of_arrays() -> None:
     low, high = np.array([0.0, 5.0], np.float32), np.array([1.0, -5.0], np.float32)
     for axis in (0, 1, -1):
