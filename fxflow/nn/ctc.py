@@ -48,8 +48,8 @@ def ctc_loss(
 
     Special cases:
       Labels that do not fit into the steps give inf, with slope 0. A sequence without
-      labels is all blanks; one without steps and labels gives 0. A label that is no
-      class gives nan.
+      labels is all blanks; one without steps and labels gives 0. A label that is not
+      a class gives nan.
 
     Example:
       >>> logits = fnp.zeros((4, 3))  # all of 3⁴ paths are equally likely

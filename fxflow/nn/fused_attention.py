@@ -228,7 +228,7 @@ def _folding(call: Callable[..., Any]) -> Callable[..., Any]:
     return foldable
 
 
-# -- what a kernel is told -------------------------------------------------------------
+# -- the operands of a kernel ----------------------------------------------------------
 
 # By which axes products are taken, by the names of XLA's `CudnnfMHABackendConfig`:
 # contracted and batch axes of the left and of the right operand.

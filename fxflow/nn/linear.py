@@ -167,8 +167,8 @@ def conv(
     """Convolves images, sequences or volumes, whose features are the last axis.
 
     Args:
-      x: float[batch, spatial axes, inputs], with as many spatial axes as the window. Of
-        how many groups the weights are follows from its inputs and theirs.
+      x: float[batch, spatial axes, inputs], with as many spatial axes as the window.
+        The number of groups follows from its inputs and the weights'.
       strides: steps of the window; None means 1.
       padding: `"SAME"`, `"VALID"`, `"SAME_LOWER"`, or a pair for each spatial axis.
       dilation: distance of neighbouring elements of the window; None means 1.

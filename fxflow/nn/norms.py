@@ -150,7 +150,7 @@ def rms_norm_init(
       A dict of `scale`, ones.
 
     Raises:
-      ArgumentError: the shape is none.
+      ArgumentError: the shape is not a shape.
 
     Example:
       >>> nn.rms_norm_init(16)["scale"].shape

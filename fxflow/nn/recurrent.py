@@ -388,7 +388,7 @@ _state_docs = shared("""
       A list like the params.
 
     Raises:
-      ArgumentError: the params are not such a list, or the shape is none.
+      ArgumentError: the params are not such a list, or the shape is not a shape.
 """)
 
 

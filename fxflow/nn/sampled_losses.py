@@ -43,8 +43,8 @@ _docs = shared("""
       float[...], the loss of each example.
 
     Raises:
-      ArgumentError: the params are not a dict of the weights, or another argument is no
-        array.
+      ArgumentError: the params are not a dict of the weights, or another argument is
+        not an array.
       DtypeError: an argument has no floats, or the labels are not integers.
       ShapeError: shapes do not fit.
 

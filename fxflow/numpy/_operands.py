@@ -42,7 +42,7 @@ class HasDtype(Protocol):
         ...
 
 
-# What functions take for an array: lists are none, but for `array` and `asarray`.
+# What functions take for an array: not lists, except `array` and `asarray`.
 ArrayLike = (
     Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex | HasArray
 )

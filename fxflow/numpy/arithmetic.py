@@ -340,13 +340,13 @@ minimum: Binary[Array] = primitive_binary(
 
 @binary("The larger of two numbers.", special="nan only if both are nan.")
 def fmax(x: Array, y: Array) -> Array:
-    """The larger number, nan being none."""
+    """The larger number, where nan is not a number."""
     return _unless_nan(lax.max(x, y), x, y)
 
 
 @binary("The smaller of two numbers.", special="nan only if both are nan.")
 def fmin(x: Array, y: Array) -> Array:
-    """The smaller number, nan being none."""
+    """The smaller number, where nan is not a number."""
     return _unless_nan(lax.min(x, y), x, y)
 
 

@@ -131,7 +131,7 @@ def histogram_bin_edges(
       ShapeError: the edges do not have one axis.
 
     Special cases:
-      Of no data: from 0 to 1. Of equal data: half a unit around.
+      No data: from 0 to 1. Equal data: half a unit around.
 
     Example:
       >>> histogram_bin_edges(np.array([0.0, 4.0]), 2)

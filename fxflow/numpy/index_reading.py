@@ -58,7 +58,7 @@ def get(
     if not plan.advanced and not any(a.kind == "scalar" for a in plan.axes):
         x = _sliced(x, plan)
         return _laid_out(x, plan, ())
-    # A dynamic slice is clamped, which is not to be told from an index in bounds.
+    # A dynamic slice is clamped, which cannot be distinguished from an index in bounds.
     if not plan.advanced and mode is not GatherScatterMode.FILL_OR_DROP:
         x = _dynamically_sliced(x, arrays, plan, wrap)
         return _laid_out(x, plan, ())

@@ -187,7 +187,7 @@ def _storable(name: str, arr: Any) -> np.ndarray[Any, Any]:
     """Returns an array that NumPy's format holds.
 
     Raises:
-      DtypeError: nobody could read it again: NumPy writes the other dtypes of
+      DtypeError: it could not be read again: NumPy writes the other dtypes of
         `ml_dtypes` as raw bytes, by which only bfloat16 is known (it alone has two).
     """
     host = np.asarray(unwrapped(arr))

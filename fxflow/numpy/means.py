@@ -64,7 +64,7 @@ def mean(
       dtype: of the result; None is that of `a`, made a float.
 
     Special cases:
-      Of no elements: nan. 16-bit floats are added up in 32 bits.
+      No elements: nan. 16-bit floats are added up in 32 bits.
 
     Example:
       >>> mean(np.array([[1, 2], [3, 5]]), axis=0)
@@ -211,7 +211,7 @@ _deviation_docs = shared("""
       ShapeError: `mean` or `where` does not broadcast to `a`.
 
     Special cases:
-      Of no more than `ddof` elements: nan.
+      At most `ddof` elements: nan.
 """)
 
 

@@ -69,7 +69,7 @@ def nansum(
       dtype: of the result, see `sum`.
 
     Special cases:
-      Of nothing but nan: 0.
+      Nothing but nan: 0.
 
     Example:
       >>> nansum(np.array([2.0, np.nan, 3.0]))
@@ -96,7 +96,7 @@ def nanprod(
       dtype: of the result, see `prod`.
 
     Special cases:
-      Of nothing but nan: 1.
+      Nothing but nan: 1.
 
     Example:
       >>> nanprod(np.array([2.0, np.nan, 3.0]))
@@ -142,7 +142,7 @@ def nanmax(
       initial: a bound of the result; needed for no elements and with `where`.
 
     Special cases:
-      Of nothing but nan: nan.
+      Nothing but nan: nan.
 
     Example:
       >>> nanmax(np.array([2.0, np.nan, 3.0]))
@@ -167,7 +167,7 @@ def nanmin(
       initial: a bound of the result; needed for no elements and with `where`.
 
     Special cases:
-      Of nothing but nan: nan.
+      Nothing but nan: nan.
 
     Example:
       >>> nanmin(np.array([2.0, np.nan, 3.0]))
@@ -199,7 +199,7 @@ _index_docs = shared("""
       Default integer array without the axis.
 
     Special cases:
-      Of nothing but nan: -1.
+      Nothing but nan: -1.
 """)
 
 
@@ -258,7 +258,7 @@ def nanmean(
       dtype: of the result, see `mean`.
 
     Special cases:
-      Of nothing but nan: nan.
+      Nothing but nan: nan.
 
     Example:
       >>> nanmean(np.array([2.0, np.nan, 3.0]))
@@ -278,7 +278,7 @@ _deviation_docs = shared("""
       Real array without the reduced axes.
 
     Special cases:
-      Of no more than `ddof` elements that are not nan: nan.
+      At most `ddof` elements that are not nan: nan.
 """)
 
 

@@ -43,7 +43,7 @@ def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
         return sum(lax.abs(x), axis=axes, keepdims=keepdims)
     size = lax.abs(x)
     wide, dtype = accumulated(size, None)
-    # Of quotients by the element that counts most: powers would over- or underflow.
+    # By quotients with the element that counts most: powers would over- or underflow.
     if order > 0:
         most = max(wide, axis=axes, keepdims=True, initial=0)
     else:

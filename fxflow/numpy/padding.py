@@ -353,7 +353,7 @@ def _odd_reflection(x: Any, axis: int, before: int, after: int, mode: str) -> An
             low = _widened(_edge(x, axis, False), axis, before)
             high = _widened(_edge(x, axis, True), axis, after)
             return lax.concatenate([low, x, high], axis)
-        # Of the mirrored array, the edge itself is left out by "reflect".
+        # "reflect" leaves out the edge itself of the mirrored array.
         skip = 1 if mode == "reflect" else 0
         reach = length - skip
         parts = [x]

@@ -343,7 +343,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> _Quantile:
         mistake="there is no such method, it takes no weights, or `a` is not an array",
     )
     left_out = ", nan left out" if skip_nan else ""
-    nothing = "Of nothing but nan: nan." if skip_nan else "nan if any element is nan."
+    nothing = "Nothing but nan: nan." if skip_nan else "nan if any element is nan."
     function.__doc__ = f"""Returns {name.removeprefix("nan")}s{left_out}.
 
     Values below which a share of the elements lies.
@@ -352,7 +352,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> _Quantile:
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Special cases:
-      {nothing} Of no elements: nan.
+      {nothing} No elements: nan.
       With weights that are negative, nan, infinite or all zero: nan.
 
     Example:
@@ -388,13 +388,13 @@ def _declared_median(name: str, *, values: str) -> _Median:
         mistake="`a` is not an array",
     )
     left_out = ", nan left out" if skip_nan else ""
-    nothing = "Of nothing but nan: nan." if skip_nan else "nan if any element is nan."
+    nothing = "Nothing but nan: nan." if skip_nan else "nan if any element is nan."
     function.__doc__ = f"""Returns the middle of the sorted elements{left_out}.
 
     {common}
     Special cases:
       {nothing}
-      Of an even number of elements: the mean of the two in the middle.
+      An even number of elements: the mean of the two in the middle.
 
     Example:
       >>> {name}(np.array({values}))

@@ -119,7 +119,7 @@ def sum(
     """Adds up elements.
 
     Special cases:
-      Of no elements: 0. 16-bit floats are added up in 32 bits. With `dtype=bool`:
+      No elements: 0. 16-bit floats are added up in 32 bits. With `dtype=bool`:
       whether any element is not zero.
 
     Example:
@@ -209,7 +209,7 @@ def prod(
     """Multiplies elements.
 
     Special cases:
-      Of no elements: 1. With `dtype=bool`: whether no element is zero.
+      No elements: 1. With `dtype=bool`: whether no element is zero.
 
     Example:
       >>> prod(np.array([[1, 2], [3, 4]]), axis=1)
@@ -417,7 +417,7 @@ def all(
       bool array without the reduced axes.
 
     Special cases:
-      Of no elements: True. nan is true.
+      No elements: True. nan is true.
 
     Example:
       >>> all(np.array([[True, False], [True, True]]), axis=1)
@@ -445,7 +445,7 @@ def any(
       bool array without the reduced axes.
 
     Special cases:
-      Of no elements: False. nan is true.
+      No elements: False. nan is true.
 
     Example:
       >>> any(np.array([[True, False], [False, False]]), axis=1)

@@ -130,7 +130,7 @@ def piecewise(
       **kw: passed to the functions.
 
     Returns:
-      Array of the shape and dtype of `x`. Of several true conditions the last counts.
+      Array of the shape and dtype of `x`. The last of several true conditions counts.
 
     Raises:
       ArgumentError: the numbers of conditions and functions do not fit.
@@ -251,7 +251,7 @@ def clip(
 
     Special cases:
       nan, in the array or a bound, gives nan. A bound that is a Python number outside
-      of the range of the integer dtype of `arr` is none: -1 of unsigned integers.
+      of the range of the integer dtype of `arr` is not: -1 of unsigned integers.
 
     Example:
       >>> clip(np.array([-1, 0, 5]), 0, 3)

@@ -296,7 +296,7 @@ def _misfit(state: State, updates: Updates) -> str:
     for field in getattr(state, "_fields", ()):
         value = getattr(state, field)
         kept = tree.structure(value)
-        # Counts are no such trees, nor are the states of what a wrapper is around.
+        # Counts are not such trees, nor are the states of what a wrapper is around.
         nested = isinstance(value, tuple) and not isinstance(updates, tuple)
         if not nested and not tree.treedef_is_leaf(kept) and kept != wanted:
             return (

@@ -78,7 +78,7 @@ def scale_by_factored_rms(
 ) -> GradientTransformation:
     r"""Makes updates of Adafactor: gradients over estimated root mean squares.
 
-    Of the second moments of a matrix only the means r of its rows and c of its columns
+    Only the means r of the rows and c of the columns of a matrix's second moments
     are kept; :math:`v_{ij} = r_i c_j / \bar r` is the best estimate of rank 1.
 
     Args:

@@ -16,7 +16,7 @@ from fxflow.optim.tree import norm, scale, sub, vdot
 
 
 def _square(name: str, matrix: Any) -> Any:
-    """Returns a matrix of floats; raises if it is none, or not square."""
+    """Returns a matrix of floats; raises if it is not a matrix, or not square."""
     aval = typeof(matrix)
     if aval.ndim != 2 or aval.shape[0] != aval.shape[1]:
         raise ShapeError(f"{name}: expected a square matrix, got {aval}")

@@ -82,7 +82,7 @@ def lookahead(
       parameters.
 
     Raises:
-      ArgumentError: `sync_period` is not positive, or (in use) the parameters are no
+      ArgumentError: `sync_period` is not positive, or (in use) the parameters are not
         `LookaheadParams`.
 
     Example:

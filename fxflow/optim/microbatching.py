@@ -437,7 +437,7 @@ def _real(real: Any, count: int) -> Any:
 
 
 def _accumulator(rule: Any, count: int) -> Accumulator:
-    """Returns what an `AccumulationType` says, for so many microbatches."""
+    """Returns the `Accumulator` that a rule means for `count` microbatches."""
     if isinstance(rule, Accumulator):
         return rule
     if not isinstance(rule, AccumulationType):

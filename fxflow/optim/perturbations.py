@@ -1,4 +1,4 @@
-"""Smooth versions of functions that are none: means over noisy inputs.
+"""Smooth versions of functions that are not smooth: means over noisy inputs.
 
 The mean of f over noise is smooth whatever f is (a rank, a choice, a shortest path),
 and its derivatives need values of f alone.

@@ -67,7 +67,7 @@ def scale_by_rprop(
         updates: Updates, state: ScaleByRpropState, params: Params | None = None
     ) -> tuple[Updates, ScaleByRpropState]:
         def lasting(g: Any, before: Any) -> Any:
-            # Of the signs: the product of small numbers would be 0.
+            # The product of the signs: that of small numbers would be 0.
             return fnp.multiply(fnp.sign(g), fnp.sign(before))
 
         def size(g: Any, before: Any, old: Any) -> Any:

@@ -299,8 +299,8 @@ def apply_if_finite(
 
     Args:
       inner: the transformation.
-      max_consecutive_errors: after so many skips in a row the gradients pass anyway, so
-        that a lasting error is seen.
+      max_consecutive_errors: after this many skips in a row the gradients pass anyway,
+        so that a lasting error is seen.
 
     Returns:
       A transformation whose state counts the errors.
@@ -364,7 +364,7 @@ def inject_hyperparams(
       the stateful schedules.
 
     Raises:
-      ArgumentError: a static argument is none of the factory's.
+      ArgumentError: a static argument is not one of the factory's.
 
     Example:
       >>> tx = optim.inject_hyperparams(optim.sgd)(learning_rate=0.5)

@@ -286,7 +286,7 @@ def t(
     first, second = sampling.split(key_data, 2)
     x = sampling.normal(first, full, chosen)
     half = lax.div(d, 2.0)
-    # Of infinitely many degrees of freedom, a normal number.
+    # A normal number, for infinitely many degrees of freedom.
     normal = lax.eq(half, math.inf)
     half = lax.select(normal, lax.full_like(half, 1), half)
     # By logarithms: few degrees of freedom give gamma numbers that would underflow.

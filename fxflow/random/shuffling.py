@@ -42,7 +42,7 @@ def _shuffled(key_data: Any, x: Any, axis: int) -> Any:
             return lax.sort_key_val(sampling.bits(used, 32, aval.shape), x, axis)[1]
 
         if open_size and i:
-            # Only a call says whether there are so many.
+            # Only a call says whether there are enough.
             least = math.floor((2**32 - 1) ** (i / _EXPONENT)) + 1
             x = lax.cond(lax.ge(aval.size, least), sort, lambda x: x, x)
         else:
@@ -120,7 +120,7 @@ def permutation(
       >>> sorted(random.permutation(random.key(0), 5).tolist())
       [0, 1, 2, 3, 4]
 
-    Source: sorting by random 32-bit numbers, twice from 1626 elements on.
+    Source: sorting by random 32-bit numbers, twice for at least 1626 elements.
     """
     count = _count("permutation", "x", x)
     if count is not None:

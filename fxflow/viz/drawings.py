@@ -21,7 +21,7 @@ from fxflow.viz.svg import svg
 from fxflow.viz.texts import dot, mermaid
 from fxflow.viz.walk import Item, walk
 
-#: What a picture shows at first: scopes are unfolded while so much is to be seen.
+#: What a picture shows at first: scopes are unfolded until this many nodes are visible.
 _SHOWN = 60
 
 

@@ -299,7 +299,7 @@ def _levels(group: Group, count: int, edges: list[tuple[int, int]]) -> list[int]
             waiting[other] -= 1
             if not waiting[other]:
                 ready.append(other)
-    # What reads nothing comes just before who reads it, not all in the first layer.
+    # What reads nothing comes just before its reader, not all in the first layer.
     reads = {b for _, b in edges}
     for child in reversed(order):
         below = after.get(child)

@@ -179,7 +179,7 @@ def pca(vectors: ArrayLike, components: int = 2) -> Array:
       float[n, components].
 
     Raises:
-      ArgumentError: `vectors` has not two axes, or there are not so many directions.
+      ArgumentError: `vectors` does not have two axes, or has fewer directions.
 
     Example:
       >>> pca = viz.pca([[0.0, 0.0], [2.0, 2.0], [4.0, 4.0]], 1)

@@ -14,7 +14,7 @@ from fxflow.viz.texts import caption
 from fxflow.viz.walk import ARGUMENT, RESULT, Item
 
 _GAP_X, _GAP_Y, _PAD, _HEAD = 18.0, 34.0, 16.0, 24.0
-#: Of a letter of 13 pixels' size, on average.
+#: The average width of a letter of 13 pixels' size.
 _LETTER = 7.2
 _BEND = 6.0
 _PASSES = 6

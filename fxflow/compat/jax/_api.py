@@ -284,7 +284,7 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
 
     Args:
       x: array-like or pytree of them.
-      device: where to, or a pytree prefix. Of a `Format` the sharding counts, since
+      device: where to, or a pytree prefix. The sharding of a `Format` counts, since
         the compiler chooses layouts.
       **options: of `fxflow.device_put`.
 

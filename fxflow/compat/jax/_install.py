@@ -71,7 +71,7 @@ class Finder(importlib.abc.MetaPathFinder):
         """Returns the spec of a module of JAX.
 
         Raises:
-          ModuleNotFoundError: the module is not here; it says who asked.
+          ModuleNotFoundError: the module is not here; it names the importing module.
         """
         if fullname.startswith(f"{HERE}."):
             # Python asks so for a name that a `from jax import …` does not find.

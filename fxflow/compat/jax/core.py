@@ -105,7 +105,7 @@ def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
 
     Args:
       size: length of the axis.
-      axis: which; None is none.
+      axis: which; None: no axis.
       aval: a type.
 
     Returns:

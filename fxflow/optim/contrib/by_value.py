@@ -109,7 +109,7 @@ def momo(
 ) -> GradientTransformationExtraArgs:
     r"""Makes MoMo: momentum with Polyak's step size.
 
-    Of the losses f, gradients g and parameters p so far it keeps decaying means
+    It keeps decaying means of the losses f, gradients g and parameters p so far,
     :math:`\bar f`, d and :math:`\gamma = \overline{\langle g, p\rangle}`; the step is
 
     .. math:: p \leftarrow p - \min\left(\eta, \frac{(\bar f + \langle d, p\rangle -
@@ -261,7 +261,7 @@ def momo_adam(
 
 
 def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransformation:
-    """Makes updates of COCOB: each parameter is a gambler who bets on its gradient.
+    """Makes updates of COCOB: each parameter is a gambler that bets on its gradient.
 
     Args:
       alpha: the first bets are at most this share of the gradients' size, inverted.
@@ -292,7 +292,7 @@ def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransfo
         updates: Updates, state: COCOBState, params: Params | None = None
     ) -> tuple[Updates, COCOBState]:
         params = need_params("scale_by_cocob", params)
-        # Of steps downwards, as in optax.
+        # The sum of steps downwards, as in optax.
         total = tree.map(fnp.subtract, state.cumulative_gradients, updates)
         size = tree.map(lambda s, c: fnp.maximum(s, fnp.abs(c)), state.scale, updates)
         seen = tree.map(

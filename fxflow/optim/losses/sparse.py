@@ -118,7 +118,7 @@ def make_fenchel_young_loss(
     r"""Makes a loss of a regularised maximum: :math:`M(s) - s \cdot y`.
 
     Its derivative is the difference of the regularised argument of the maximum and the
-    targets. Of `nn.logsumexp` it makes the cross entropy (less the targets' own).
+    targets. With `nn.logsumexp` it is the cross entropy (less the targets' own).
 
     Args:
       max_fun: M: takes float[n], returns a number.

@@ -17,7 +17,7 @@ def matrix_of(name: str, a: Any, *, square: bool = False) -> Array:
     """Returns matrices in a dtype that the libraries take.
 
     Raises:
-      ShapeError: they are none, or not square.
+      ShapeError: they are not matrices, or not square.
     """
     (x,) = promote_inexact(name, a)
     if dtypes.bits(x.aval.dtype) < 32:
@@ -49,7 +49,7 @@ def way_of(name: str, trans: Any) -> int:
     """Returns 0 for a matrix itself, 1 for the transpose, 2 for the adjoint.
 
     Raises:
-      ArgumentError: it is none of them.
+      ArgumentError: it is not one of them.
     """
     if trans not in _TRANS:
         raise ArgumentError(f"{name}: trans must be 0, 1 or 2, got {trans!r}")

@@ -158,7 +158,8 @@ def _root(a: Any) -> Array:
 
 @_root.defjvp
 def _root_rule(primals: Any, tangents: Any) -> Any:
-    # Of x x = a: x dx + dx x = da, whose solver is linear and not differentiated.
+    # From x x = a follows x dx + dx x = da, whose solver is linear and not
+    # differentiated.
     (a,), (da,) = primals, tangents
     x = _root(a)
     fixed = lax.stop_gradient(x)

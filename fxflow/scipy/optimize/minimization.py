@@ -247,7 +247,7 @@ def _line(both: Any, s: _State, way: Any, most: int) -> Any:
     count = lax.full((), 0, dtypes.int32)
     state = (*start, count, lax.full((), False))
     t, low, _, value, slope, count, done = lax.while_loop(more, step, state)
-    # Of a failed search the last point that was lower is kept.
+    # A failed search keeps the last point that was lower.
     back = ~done & (low > 0)
     again = lax.cond(back, lambda: both(s.x + low * way), lambda: (value, slope))
     t = fnp.where(done, t, low)

@@ -357,8 +357,8 @@ def fftconvolve(
     for i, (n, m) in enumerate(both):
         if i not in along and n != m and 1 not in (n, m):
             raise ShapeError(
-                f"fftconvolve: lengths {n} and {m} of axis {i}, which is none of axes="
-                f"{axes}, differ and neither is 1"
+                f"fftconvolve: lengths {n} and {m} of axis {i}, which is not one of "
+                f"axes={axes}, differ and neither is 1"
             )
     if mode == "valid":
         x, y = _longer_first("fftconvolve", x, y, along)

@@ -163,7 +163,7 @@ def _solved(
 ) -> Any:
     b = tree.map(lambda v: promote_inexact(name, v)[0], b)
     matvec = _function_of(name, "A", A)
-    # Of a complex map the right side is complex too.
+    # The right side of a complex map is complex, too.
     image = eval_shape(matvec, b)
     if tree.structure(image) == tree.structure(b):
         b = tree.map(

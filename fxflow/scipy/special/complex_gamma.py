@@ -35,7 +35,7 @@ def _zeta(k: int) -> float:
     return float(head + rest * 100.0**-k)
 
 
-# Of log Γ(1 + w) in powers of -w.
+# Coefficients of log Γ(1 + w) in powers of -w.
 _AROUND_ONE = (0.0, _EULER, *(_zeta(k) / k for k in range(2, 28)))
 
 

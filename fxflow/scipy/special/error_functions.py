@@ -170,7 +170,7 @@ def _wofz(z: Any) -> Any:
     w = fnp.where(huge, 1j / _ROOT_PI / fnp.where(huge, inside, 1), w)
     w = fnp.where(origin, 1, w)
     w = fnp.where(x < 0, fnp.conj(w), w)
-    # Of the lower half plane: w(z) = 2 exp(-z²) - w(-z).
+    # In the lower half plane: w(z) = 2 exp(-z²) - w(-z).
     below = y < 0
     inner = fnp.where(below, z, 0)
     return fnp.where(below, 2 * lax.exp(-inner * inner) - fnp.conj(w), w)

@@ -179,7 +179,8 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
       x: non-negative real array-like.
 
     Special cases:
-      nan where `n` is no such integer, or `x` is negative; of 0: 1 / (n - 1), or inf.
+      nan where `n` is not such an integer, or `x` is negative; of 0: 1 / (n - 1), or
+      inf.
 
     Example:
       >>> expn(2, 1.0).round(4)

@@ -42,7 +42,7 @@ def logsumexp(
       ArgumentError: an argument is not an array.
 
     Special cases:
-      Of no elements: -inf. nan if the sum is negative, unless `return_sign`. Where `b`
+      No elements: -inf. nan if the sum is negative, unless `return_sign`. Where `b`
       is 0, `a` does not matter; the derivative by `b` is exp(a) divided by the sum.
 
     Example:

@@ -218,7 +218,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
       m: real array-like.
     """
     z, m = operands("poch", z, m)
-    # Of a ratio of poles, which has a value only where nothing is between them.
+    # A ratio of poles, which has a value only where nothing is between them.
     pole = (m == 0) & (z <= 0) & (z == lax.floor(z))
     z = safe(~pole, z, 1)
     sign = gammasgn(z) * gammasgn(z + m)
@@ -263,7 +263,7 @@ def _zeta(x: Any, q: Any) -> Array:
     return lax.zeta(*operands("zeta", x, q))
 
 
-# Up to so many terms are written out, more are an axis.
+# At most this many terms are written out, more are an axis.
 _UNROLLED = 64
 
 

@@ -42,7 +42,8 @@ def _polynomial(x: Any, *coefficients: float) -> Any:
 
 # -- Spence's function -----------------------------------------------------------------
 
-# Of Li₂(1 - exp(-u)) in powers of u²: Bernoulli numbers over factorials (Debye).
+# Coefficients of Li₂(1 - exp(-u)) in powers of u²: Bernoulli numbers over factorials
+# (Debye).
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _DEBYE = tuple(b / math.factorial(2 * k + 3) for k, b in enumerate(_BERNOULLI))
 
@@ -68,13 +69,13 @@ def _spence(x: Any) -> Any:
     inner = safe(low & (x > 0), x, 0.25)
     outer = safe(high, x, 4)
     middle = safe(~(low | high) & (x == x), x, 1)
-    # Of a small number: by that of its distance from 1.
+    # For a small number: by that of its distance from 1.
     # Not below the normal numbers, which are 0 to XLA.
     least = float(dtypes.finfo(x.aval.dtype).tiny)
     part = fnp.where(high, fnp.maximum(1 / outer, least), inner)
     logs = lax.log(part) * lax.log1p(-part)
     small = math.pi**2 / 6 - logs - _around_one(1 - part)
-    # Of a large one: by that of its inverse.
+    # For a large one: by that of its inverse.
     large = -0.5 * lax.square(lax.log(outer)) - small
     out = fnp.where(high, large, fnp.where(low, small, _around_one(middle)))
     out = fnp.where(x == 0, math.pi**2 / 6, out)
@@ -292,7 +293,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     x, slope = lax.abs(h), lax.abs(a)
     fits = (x < math.inf) & (slope < math.inf)
     x, slope = safe(fits, x, 0), safe(fits, slope, 0)
-    # Of a slope above 1 by that of its inverse.
+    # For a slope above 1 by that of its inverse.
     steep = slope > 1
     product = safe(x * slope < math.inf, x * slope, 1e3)
     height = fnp.where(steep, product, x)

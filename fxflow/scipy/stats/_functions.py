@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LOG_2PI = math.log(2 * math.pi)
 
-# Of the functions that are made of others.
+# Summaries of the functions that are made of others.
 _SUMMARIES = {
     "pdf": "Returns the probability density.",
     "pmf": "Returns the probability of a number.",

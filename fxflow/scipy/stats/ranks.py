@@ -67,7 +67,7 @@ def mode(
       AxisError: there is no such axis.
 
     Special cases:
-      Of no elements: nan (0 for integers), 0 times. All nan are one value, the
+      No elements: nan (0 for integers), 0 times. All nan are one value, the
       greatest.
 
     Example:

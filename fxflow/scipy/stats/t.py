@@ -39,7 +39,7 @@ def logpdf(
     tail = 2 * lax.log(lax.abs(safe(far, z, 1)) / root)
     bend = 0.5 * (n + 1) * fnp.where(far, tail, near)
     value = -betaln(0.5 + 0 * n, n / 2) - 0.5 * lax.log(n) - bend
-    # Of infinite degrees of freedom it is the normal distribution.
+    # With infinite degrees of freedom it is the normal distribution.
     value = fnp.where(finite, value, -0.5 * (z * z + LOG_2PI))
     return with_nan(df, value - lax.log(scale))
 

@@ -1,7 +1,7 @@
 """`jax.experimental.hijax`: names only.
 
 Types and primitives of the user's own above those of arrays do not exist here. What
-defines some when it is imported can be, which is all that most who do so need.
+defines some when it is imported can be, which is all that most such modules need.
 """
 
 from __future__ import annotations

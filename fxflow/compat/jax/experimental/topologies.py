@@ -41,7 +41,7 @@ def get_topology_desc(
     """Returns devices that programs can be compiled for, but not run on.
 
     Args:
-      topology_name: of a TPU: generation and shape, such as `"v5e:2x2"`. Of a GPU:
+      topology_name: for a TPU: generation and shape, such as `"v5e:2x2"`. For a GPU:
         `processes x hosts x devices`, such as `"1x1x4"`.
       platform: `tpu`, which is also None, or `cuda`.
       **kwargs: of a GPU: `target_config`, XLA's description of it as text.
