@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 
 from fxflow import __version__, devices
 from fxflow.distributed import launch, standalone
-from fxflow.distributed.parameter_server import command
+from fxflow.distributed.parameter_server import command, simulator_command
 from fxflow.errors import BackendError
 from fxflow.serve import command as serving
 
@@ -90,6 +90,9 @@ COMMANDS = {
     ),
     "parameter-server": Command(
         command.main, "one server of an asynchronous parameter server", True
+    ),
+    "simulate": Command(
+        simulator_command.main, "how fast a parameter server's workers would train"
     ),
     "serve": Command(serving.main, "models over HTTP, within an objective of latency"),
     "coordinator": Command(
