@@ -23,6 +23,10 @@ from fxflow.compat.jax.experimental.rnn import (
     lstm,
     swap_lstm_gates,
 )
+from fxflow.compat.jax.experimental.serialize_executable import (
+    deserialize_and_load,
+    serialize,
+)
 
 SIZES = (3, 4, 2, True)
 
@@ -149,3 +153,33 @@ def test_the_cache_on_disk(tmp_path):
         assert jax.jit(lambda x: x + 1)(1) == 2
     finally:
         jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_compiled_programs_as_bytes():
+    def f(x, unused, *, y):
+        return {"a": x + y, "b": jnp.linalg.qr(jnp.eye(2) + y)[0]}
+
+    compiled = jax.jit(f).lower(jnp.ones(2), 0, y=1.0).compile()
+    data, in_tree, out_tree = serialize(compiled)
+    assert isinstance(data, bytes)
+    loaded = deserialize_and_load(data, in_tree, out_tree)
+    for have, want in zip(
+        jax.tree.leaves(loaded(jnp.ones(2), 0, y=2.0)),
+        jax.tree.leaves(f(jnp.ones(2), 0, y=2.0)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(have, want, 1e-6)
+    assert isinstance(loaded, jax.stages.Compiled)
+    assert loaded.as_text() == compiled.as_text()
+    with pytest.raises(TypeError, match=r"f32\[2\] as argument x, got f32\[3\]"):
+        loaded(jnp.ones(3), 0, y=2.0)
+    with pytest.raises(NotImplementedError, match="comes from bytes itself"):
+        serialize(loaded)
+    large = jnp.arange(10_000.0)
+    captures = jax.jit(lambda x: x + large).lower(1.0).compile()
+    with pytest.raises(NotImplementedError, match="captures arrays"):
+        serialize(captures)
+    second = jax.devices()[1]
+    there = deserialize_and_load(data, in_tree, out_tree, "cpu", [second])
+    out = there(*jax.device_put((jnp.ones(2), 0), second), y=2.0)
+    assert out["a"].devices() == {second}
