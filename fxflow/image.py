@@ -17,7 +17,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.boundary import public as _public
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_shape

@@ -15,7 +15,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.boundary import public as _public
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import table
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import integer
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode

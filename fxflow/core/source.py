@@ -11,7 +11,6 @@ import contextlib
 import functools
 import inspect
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
@@ -139,17 +138,6 @@ def telling(more: Callable[[], str]) -> Iterator[None]:
     except FxflowError as error:
         error.args = (f"{error}{more()}",)
         raise
-
-
-def graph_name(name: str) -> str:
-    """Returns what graphs and programs call a function, where its line is left out.
-
-    So a program does not change with what stands above it.
-    """
-    return re.sub(_LAMBDA, "lambda_", name) if "<lambda>" in name else name
-
-
-_LAMBDA = r"<lambda>( at .*?:\d+)?"
 
 
 def user_line() -> str:

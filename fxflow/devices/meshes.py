@@ -479,8 +479,8 @@ class Mesh(AbstractMesh):
         raise TypeError(f"{self} cannot be pickled: its devices are of this process")
 
     def __enter__(self) -> Mesh:
-        self._before.append(_current.mesh)
-        _current.mesh = self
+        self._before.append(current.mesh)
+        current.mesh = self
         return self
 
     def __exit__(
@@ -489,7 +489,7 @@ class Mesh(AbstractMesh):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _current.mesh = self._before.pop()
+        current.mesh = self._before.pop()
 
 
 def make_mesh(
@@ -641,11 +641,13 @@ class Layout(Frozen):
 
 
 class _Current(threading.local):
+    """This thread's current mesh, and how often a function has asked for it."""
+
     mesh: Mesh | None = None
     reads: int = 0
 
 
-_current = _Current()
+current = _Current()
 
 
 class _MeshContext:
@@ -665,7 +667,7 @@ class _MeshContext:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _current.mesh = self._before
+        current.mesh = self._before
 
 
 def set_mesh(mesh: Mesh | None) -> Any:
@@ -687,13 +689,13 @@ def set_mesh(mesh: Mesh | None) -> Any:
     """
     if mesh is not None and not isinstance(mesh, Mesh):
         raise PlacementError(f"set_mesh: expected a Mesh, got {type(mesh).__name__}")
-    before, _current.mesh = _current.mesh, mesh
+    before, current.mesh = current.mesh, mesh
     return _MeshContext(mesh, before)
 
 
 def current_mesh() -> Mesh | None:
     """Returns this thread's current mesh, or None."""
-    return _current.mesh
+    return current.mesh
 
 
 def get_mesh() -> Mesh:
@@ -706,7 +708,7 @@ def get_mesh() -> Mesh:
       PlacementError: there is none.
     """
     note_mesh_read()
-    mesh = _current.mesh
+    mesh = current.mesh
     if mesh is None:
         raise PlacementError(
             "there is no current mesh: use `with fxflow.set_mesh(mesh):`, or pass a "
@@ -715,14 +717,9 @@ def get_mesh() -> Mesh:
     return mesh
 
 
-def mesh_reads() -> int:
-    """Returns how often this thread has read the current mesh: see `jit`."""
-    return _current.reads
-
-
 def note_mesh_read() -> None:
     """Notes that what is being traced depends on the current mesh."""
-    _current.reads += 1
+    current.reads += 1
 
 
 def coordinates(mesh: AbstractMesh) -> Iterator[dict[AxisName, int]]:

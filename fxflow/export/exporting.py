@@ -8,9 +8,9 @@ from typing import Any
 
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct
 from fxflow.core.boundary import boundary
+from fxflow.core.ir.graph import graph_name
 from fxflow.core.labels import dotted_names
 from fxflow.core.runtime.lowering import dense
-from fxflow.core.source import graph_name
 from fxflow.devices import clients
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import NamedSharding

@@ -20,9 +20,8 @@ from fxflow._version import __version__
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, put_host
 from fxflow.core.boundary import guard_methods
-from fxflow.core.ir.graph import Graph, prune
+from fxflow.core.ir.graph import Graph, graph_name, prune
 from fxflow.core.labels import dotted_names, dotted_path
-from fxflow.core.source import graph_name
 from fxflow.errors import ArgumentError
 from fxflow.export.onnx_rules.writer import IR_VERSION, OPSET, Value, Writer
 from fxflow.export.programs import leaves_of, traced_of, words_of

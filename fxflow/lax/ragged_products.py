@@ -29,7 +29,7 @@ from fxflow.core.ir.primitive import (
     Zero,
     register,
 )
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, int_tuple

@@ -17,7 +17,7 @@ from fxflow.core.arrays import (
     typeof,
 )
 from fxflow.core.arrays.array import buffer_of, from_host, host_of
-from fxflow.core.arrays.aval import TypeSharding, layout_of, type_on
+from fxflow.core.arrays.aval import TypeSharding, layout_of, mesh_of, type_on
 from fxflow.core.interpreters.batching import BatchTracer
 from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer
@@ -36,7 +36,7 @@ from fxflow.core.spmd.memories import (
     Origin,
     Rewritten,
 )
-from fxflow.core.spmd.partition import constrained, mesh_of, whole
+from fxflow.core.spmd.partition import constrained, whole
 from fxflow.devices import Device, buffers, transfers
 from fxflow.devices.meshes import Layout, PartitionSpec, get_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding

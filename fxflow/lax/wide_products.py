@@ -8,7 +8,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir import arith
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, shift_right_logical

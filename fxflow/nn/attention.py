@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, Shape, dtypes, is_arraylike, not_an_array, typeof
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.nn.fused_attention import Fused, check, fused_attention
 from fxflow.nn.normalization import logsumexp, softmax

@@ -6,7 +6,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import length_of
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import DTypeLike

@@ -11,7 +11,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.transforms.custom_jvp import custom_jvp

@@ -6,7 +6,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import DtypeError
 from fxflow.numpy._operands import (
     array_of,

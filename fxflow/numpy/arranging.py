@@ -13,7 +13,8 @@ from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes, unwrapped
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library, open_layouts
+from fxflow.core.runtime.eager import open_layouts
+from fxflow.core.runtime.library import library
 from fxflow.errors import (
     ArgumentError,
     ConcretizationError,

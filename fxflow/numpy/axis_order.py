@@ -7,7 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_axis, hashable
 from fxflow.numpy._operands import ArrayLike, array_of

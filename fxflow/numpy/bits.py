@@ -9,7 +9,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import array_of, convert, promote

@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Shape
 from fxflow.core.ir.arith import repeated
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.lax.transfer import laid_out

@@ -8,7 +8,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,

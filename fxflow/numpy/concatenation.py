@@ -12,7 +12,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, typeof, unwrapped
 from fxflow.core.boundary import shown
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_at_least
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis

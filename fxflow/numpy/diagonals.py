@@ -14,7 +14,8 @@ from fxflow.core.arrays.aval import require_room
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, library
+from fxflow.core.runtime.eager import EVAL
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_symbolic, larger, smaller
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer

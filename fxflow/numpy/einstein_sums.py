@@ -8,7 +8,8 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, typeof
-from fxflow.core.runtime.eager import library, open_layouts
+from fxflow.core.runtime.eager import open_layouts
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.transfer import laid_out

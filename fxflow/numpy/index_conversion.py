@@ -11,7 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import constant
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, array_of, convert

@@ -11,7 +11,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy import index_plans, index_reading

@@ -20,7 +20,8 @@ from fxflow.core.boundary import boundary, guard_methods
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
-from fxflow.core.runtime.eager import interpreter, library, open_layouts
+from fxflow.core.runtime.eager import interpreter, open_layouts
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import Size, is_symbolic, to_array
 from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError

@@ -19,7 +19,8 @@ import numpy as np
 
 from fxflow.core.arrays import Array, buffer_of, from_host, type_on
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, HOST_BYTES, host_types, library
+from fxflow.core.runtime.eager import EVAL, HOST_BYTES, host_types
+from fxflow.core.runtime.library import library
 from fxflow.core.source import leave
 from fxflow.devices import buffers
 from fxflow.numpy.index_plans import read

@@ -13,7 +13,7 @@ from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import (

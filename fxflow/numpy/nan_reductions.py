@@ -9,7 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import means, reductions
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of

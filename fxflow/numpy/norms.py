@@ -8,7 +8,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import ArrayLike, Axes, convert, promote_inexact

@@ -6,7 +6,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, broadcast, convert, no_out, promote_dtypes

@@ -10,7 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_symbolic, larger, length_of, to_array
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis

@@ -11,7 +11,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.arrays.aval import require_room
 from fxflow.core.ir.arith import repeated
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import (

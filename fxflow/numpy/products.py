@@ -10,7 +10,8 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library, open_layouts
+from fxflow.core.runtime.eager import open_layouts
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.transfer import laid_out

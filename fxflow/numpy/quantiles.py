@@ -18,7 +18,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes
 from fxflow.core.ir.arith import repeated
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.lax.transfer import laid_out

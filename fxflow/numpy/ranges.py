@@ -14,7 +14,8 @@ from fxflow.core.arrays.aval import require_room
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer, state
-from fxflow.core.runtime.eager import EVAL, library
+from fxflow.core.runtime.eager import EVAL
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import Size, is_symbolic, larger, length_of
 from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.axes import canonical_axis

@@ -11,7 +11,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import (

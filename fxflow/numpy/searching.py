@@ -12,7 +12,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import (
     ArgumentError,
     ConcretizationError,

@@ -12,7 +12,7 @@ from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer, state
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import (
     ArrayLike,

@@ -13,7 +13,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_at_least
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis, integer

@@ -10,7 +10,8 @@ from fxflow import lax
 from fxflow.core.arrays import Array, ArrayType, Aval, Shape
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, host_types, library, open_layouts
+from fxflow.core.runtime.eager import EVAL, host_types, open_layouts
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes, hashable, int_tuple, shape_or_length
 from fxflow.lax.transfer import laid_out

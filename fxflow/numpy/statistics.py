@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import (

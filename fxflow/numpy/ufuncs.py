@@ -28,14 +28,15 @@ from fxflow.core.arrays import (
     type_on,
     unwrapped,
 )
+from fxflow.core.arrays.aval import common_placement
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
-from fxflow.core.ir.primitive import table
+from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, EvalTrace, library, plans_of
+from fxflow.core.runtime.eager import EVAL, PLAN_BYTES, EvalTrace, primitive_plan
+from fxflow.core.runtime.library import library, plans_of
 from fxflow.core.source import leave
-from fxflow.core.spmd.partition import common_placement
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import SCALARS, array_of, convert, host_beside, promote
 
@@ -83,7 +84,7 @@ class ufunc(Generic[R]):
         self.__wrapped__ = function
         named = _named(function, name)
         self._eager = library()(named)
-        self._plans = cast("dict[Any, Callable[..., R]]", plans_of(self._eager))
+        self._plans = cast("Cache[Any, Callable[..., R]]", plans_of(self._eager))
 
     def __call__(self, *args: Any) -> R:
         """Applies the function."""
@@ -187,14 +188,20 @@ class Binary(ufunc[R]):
     Attributes:
       mixed: whether the arguments are not promoted to one dtype: then a Python number
         does not take that of an array.
+      primitive: what it is for arrays of one inexact type; None: more than that.
     """
 
     def __init__(
-        self, function: Callable[..., R], *, mixed: bool = False, **options: Any
+        self,
+        function: Callable[..., R],
+        *,
+        mixed: bool = False,
+        primitive: Primitive | None = None,
+        **options: Any,
     ) -> None:
         options.setdefault("nin", 2)
         super().__init__(function, **options)
-        self.mixed = mixed
+        self.mixed, self.primitive = mixed, primitive
         # For an array and the type of a Python number: what the number becomes.
         self._numbers: Cache[Any, tuple[Callable[..., R], Any, ArrayType]]
         self._numbers = Cache("numbers beside arrays")
@@ -211,7 +218,7 @@ class Binary(ufunc[R]):
                     try:
                         plan = self._plans[x._type, y._type]
                     except KeyError:
-                        plan = self._eager
+                        plan = self._plan(x._type, y._type)
                     return plan(x, y)
                 if type(y) in SCALARS:
                     return self._beside(x, y, False)
@@ -226,6 +233,14 @@ class Binary(ufunc[R]):
         except Exception as error:
             leave(error)
             raise
+
+    def _plan(self, x: ArrayType, y: ArrayType) -> Callable[..., R]:
+        """Returns what runs the function on arrays for which there is no plan yet."""
+        # Nothing to promote or to broadcast: no function is traced.
+        if self.primitive is None or x is not y or not dtypes.is_inexact(x.aval.dtype):
+            return self._eager
+        plan = primitive_plan(self.primitive, (x, y), {}, self.__name__)
+        return self._plans.keep((x, y), plan, PLAN_BYTES)
 
     def _beside(self, array: Array, number: Any, reflected: bool) -> R:
         """Applies the function to a concrete array and a Python number.
@@ -268,6 +283,7 @@ class Binary(ufunc[R]):
           symbol: of the operator, for messages.
         """
         plans, function, beside = self._plans, self.function, self._beside
+        make = self._plan
 
         def forward(self: Any, other: Any) -> Any:
             try:
@@ -275,7 +291,9 @@ class Binary(ufunc[R]):
                     if type(other) is Array:
                         try:
                             plan = plans[self._type, other._type]
-                        except (KeyError, AttributeError):
+                        except KeyError:
+                            plan = make(self._type, other._type)
+                        except AttributeError:
                             plan = slow
                         return plan(self, other)
                     if type(other) in SCALARS and type(self) is Array:
@@ -521,6 +539,7 @@ def primitive_binary(
     return Binary(
         function,
         name=name,
+        primitive=None if float_only else table[primitive],
         identity=identity,
         doc=describe(
             name,

@@ -15,7 +15,8 @@ import numpy as np
 
 from fxflow.core.docs import shared
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EvalTrace, library
+from fxflow.core.runtime.eager import EvalTrace
+from fxflow.core.runtime.library import library
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import as_sharding, laid_out
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, typeof
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike

@@ -21,7 +21,7 @@ from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.execute import buffer_at
-from fxflow.core.runtime.operands import exact
+from fxflow.core.runtime.library import exact
 from fxflow.core.source import interrupted, shorten
 from fxflow.core.tree.flattening import failed
 from fxflow.devices import RuntimeFailure

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fxflow._config import config
 from fxflow.core import source, tree
 from fxflow.core.arrays import Aval
-from fxflow.core.runtime.operands import exact
+from fxflow.core.runtime.library import exact
 from fxflow.errors import RetraceWarning
 
 # Warned at 10 traces of one function, then at 20, 40, 80, …: each message differs, so

@@ -31,11 +31,11 @@ from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.labels import leaf_labels, parameter_names, signature_of
-from fxflow.core.runtime.eager import EVAL, EvalTrace, options
+from fxflow.core.runtime.eager import EVAL, EvalTrace, options_of
 from fxflow.core.runtime.execute import check_finite
 from fxflow.core.source import name_of
 from fxflow.devices.compile import log_step
-from fxflow.devices.meshes import current_mesh, mesh_reads, note_mesh_read
+from fxflow.devices.meshes import current, note_mesh_read
 from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, is_sharding_leaf, put_traced, require_fit
@@ -219,7 +219,7 @@ class JitFunction(CachedCall[P, R]):
 
     def _traced(self, bound: _Bound, avals: Sequence[Any]) -> Traced:
         known = self._caches.traced
-        context = (state.axes, options(), current_mesh())
+        context = (state.axes, options_of(config), state.open_layouts, current.mesh)
         key = (bound.treedef, bound.static_key(), tuple(avals), context)
         # What is traced within another trace may capture what belongs to that.
         if isinstance(state.trace, EvalTrace):
@@ -241,7 +241,7 @@ class JitFunction(CachedCall[P, R]):
         if caches.signatures:
             explain_retrace(self._name, signature, caches.signatures, caches.traces)
         caches.signatures = (*caches.signatures, signature)[-MAX_TRACED:]
-        before = mesh_reads()
+        before = current.reads
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
         start = time.perf_counter()
         graph, consts = trace_flat(flat, avals, name=self._name, labels=labels)
@@ -268,7 +268,7 @@ class JitFunction(CachedCall[P, R]):
                     self._name,
                 )
             ),
-            reads_mesh=mesh_reads() > before,
+            reads_mesh=current.reads > before,
         )
         # What captures a tracer is of no use once the trace around it has ended.
         if not any(isinstance(c, Tracer) for c in consts):

@@ -22,12 +22,12 @@ import fxflow.lax
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, host_of
+from fxflow.core.arrays.aval import common_placement
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.eager import host_plan, runs_on_host
 from fxflow.core.runtime.execute import compile_graph
-from fxflow.core.spmd.partition import common_placement
 from fxflow.lax.families import Elementwise
 from tests.conformance.harness import Sample, array
 from tests.sweeps import sampling

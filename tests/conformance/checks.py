@@ -11,13 +11,13 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, host_of
+from fxflow.core.arrays.aval import common_placement
 from fxflow.core.interpreters.batching import batch_flat, batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.runtime.eager import runs_on_host
 from fxflow.core.runtime.lowering import lower_graph
-from fxflow.core.spmd.partition import common_placement
 from fxflow.devices import mlir
 from tests.conformance.cases import (
     Case,

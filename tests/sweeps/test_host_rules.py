@@ -17,12 +17,11 @@ import pytest
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import host_of, put_host
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.aval import Aval, common_placement
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.eager import host_plan, runs_on_host
 from fxflow.core.runtime.execute import compile_graph
-from fxflow.core.spmd.partition import common_placement
 from fxflow.errors import DtypeError
 from fxflow.lax.families import Elementwise, kind
 from tests.conformance import cases

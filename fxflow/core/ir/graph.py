@@ -8,6 +8,7 @@ refers to tracers: a value captured from outside is one of the first inputs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -125,6 +126,17 @@ class Memo(dict[Any, Any]):
         super().__setitem__(key, value)
 
 
+def graph_name(name: str) -> str:
+    """Returns what graphs and programs call a function, where its line is left out.
+
+    So a program does not change with what stands above it.
+    """
+    return re.sub(_LAMBDA, "lambda_", name) if "<lambda>" in name else name
+
+
+_LAMBDA = r"<lambda>( at .*?:\d+)?"
+
+
 class Facts(NamedTuple):
     """What holds for all operations of a graph, those of graphs inside included.
 
@@ -183,7 +195,7 @@ class Graph:
         self.inputs = list(inputs)
         self.nodes = list(nodes)
         self.outputs = list(outputs)
-        self.name = source.graph_name(name)
+        self.name = graph_name(name)
         self.num_consts = num_consts
         self.memo: dict[Any, Any] = Memo()
 

@@ -1,30 +1,26 @@
 """Eager execution: operations run at once.
 
-A *plan* runs one operation, or one whole library function, on arguments of given types
-and placements. On the CPU a small plan is NumPy: host memory is device memory there,
-and NumPy's rule of an operation gives what XLA gives, in a microsecond and without
-compiling. Any other plan is a compiled program. `runs_on_host` decides.
-
-A library function (`@library`) called with concrete arrays is one plan; under any other
-interpreter it just runs, and its operations land where they belong.
+A *plan* runs one operation, or one whole library function (`library`), on arguments of
+given types and placements. On the CPU a small plan is NumPy: host memory is device
+memory there, and NumPy's rule of an operation gives what XLA gives, in a microsecond
+and without compiling. Any other plan is a compiled program. `runs_on_host` decides.
 """
 
 from __future__ import annotations
 
 import contextvars
-import functools
-import sys
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from operator import attrgetter
+from typing import Any, cast
 
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import caches, source, tree
+from fxflow.core import caches, source
 from fxflow.core.arrays import (
     Array,
     ArrayType,
@@ -33,20 +29,16 @@ from fxflow.core.arrays import (
     as_array,
     dtypes,
     type_on,
-    unwrapped,
 )
 from fxflow.core.arrays.array import host_of
+from fxflow.core.arrays.aval import common_placement
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs, with_graphs
 from fxflow.core.ir.primitive import Primitive
-from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
-from fxflow.core.runtime.execute import Program, check_finite, compile_graph, runs_at
-from fxflow.core.runtime.operands import classify, exact, wide_kinds, with_all_bits
-from fxflow.core.sizes import Size
+from fxflow.core.runtime.execute import Program, check_finite, compile_graph
 from fxflow.devices.meshes import explicit
 from fxflow.devices.process import forked_error, on_fork
-from fxflow.errors import NonFiniteError
 
 # Above this many bytes in and out of one operation, XLA's threads and fused loops win
 # over NumPy even though the call costs more (measured on 2 cores; see docs/design).
@@ -94,10 +86,10 @@ class EvalTrace(Trace):
     ) -> Plan:
         """Returns a plan that is not in `plans`, and keeps it where it may be kept."""
         if not primitive.keeps_plan:
-            return _primitive_plan(primitive, arg_types, params)
+            return primitive_plan(primitive, arg_types, params)
         graphs = subgraphs(params)
         if not graphs:
-            plan = _primitive_plan(primitive, arg_types, params)
+            plan = primitive_plan(primitive, arg_types, params)
             return self.plans.keep(key, plan, PLAN_BYTES)
         # Kept by a graph for as long as all live: parameters may lead to arrays of the
         # user's (the rule of a derivative closes over some), which must go when the
@@ -108,7 +100,7 @@ class EvalTrace(Trace):
         known = owner.memo.get(key)
         if known is None:
             copies = with_graphs(params, Graph.replace)
-            plan = _primitive_plan(primitive, arg_types, copies)
+            plan = primitive_plan(primitive, arg_types, copies)
             of = weakref.ref(owner)
 
             def forget(_: Any) -> None:
@@ -147,11 +139,6 @@ class _Overridden(EvalTrace):
 OVERRIDDEN = _Overridden()
 
 
-def options() -> tuple[Any, ...]:
-    """Returns the options that plans and traces depend on."""
-    return (*(getattr(config, name) for name in _OPTIONS), state.open_layouts)
-
-
 _OPTIONS = (
     "x64",
     "explicit_x64_dtypes",
@@ -164,6 +151,15 @@ _OPTIONS = (
     "debug_infs",
     "passes",
 )
+options_of: Callable[[Any], tuple[Any, ...]] = attrgetter(*_OPTIONS)
+"""Returns what `config` has of the options that plans and traces depend on."""
+
+
+def options() -> tuple[Any, ...]:
+    """Returns the options that plans depend on, and whether layouts are open."""
+    return options_of(config), state.open_layouts
+
+
 _in_force = [options()]
 _overriding: dict[tuple[Any, ...], EvalTrace] = {}
 
@@ -331,9 +327,20 @@ class _HostTypes(Cache[tuple[ArrayType, Shape], ArrayType | None]):
 host_types: _HostTypes = _HostTypes("types of host data")
 
 
-def _primitive_plan(
-    primitive: Primitive, arg_types: Sequence[ArrayType], params: dict[str, Any]
+def primitive_plan(
+    primitive: Primitive,
+    arg_types: Sequence[ArrayType],
+    params: dict[str, Any],
+    name: str = "",
 ) -> Plan:
+    """Returns a plan of one operation.
+
+    Args:
+      primitive: the operation.
+      arg_types: of the arguments.
+      params: as bound.
+      name: for messages and profiles, if it is not the operation's.
+    """
     # Copies and callbacks need neither NumPy nor a program.
     own = primitive.plan(arg_types, params)
     if own is not None:
@@ -341,8 +348,9 @@ def _primitive_plan(
     inputs = [Var(p.aval) for p in arg_types]
     outputs = [Var(a) for a in primitive.out_avals([p.aval for p in arg_types], params)]
     node = Node(primitive, inputs, outputs, params)
-    graph = Graph(inputs, [node], outputs, primitive.name)
-    return graph_plan(graph, arg_types, primitive.name, single=not primitive.multi)
+    name = name or primitive.name
+    graph = Graph(inputs, [node], outputs, name)
+    return graph_plan(graph, arg_types, name, single=not primitive.multi)
 
 
 def graph_plan(
@@ -356,7 +364,7 @@ def graph_plan(
       name: for messages and profiles.
       single: whether it returns the only result itself.
     """
-    placement, committed = runs_at(arg_types, name, graph.mesh)
+    placement, committed = common_placement(arg_types, name, graph.mesh)
     check = config.debug_nans or config.debug_infs
     plan: Plan
     if runs_on_host(graph, placement):
@@ -566,231 +574,3 @@ def compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     ):
         return view.copy()
     return view
-
-
-# -- library functions -----------------------------------------------------------------
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def library(*static: str) -> Callable[[F], F]:
-    """Makes a function of arrays one plan when eager, and inlined when traced.
-
-    Args:
-      *static: names of the arguments that are not arrays (axes, shapes, dtypes).
-        Arguments that are None, strings or types are always static.
-
-    Returns:
-      A decorator for a pure function of arrays, numbers and sequences of them that
-      returns an array or a pytree of arrays.
-    """
-
-    def decorate(function: F) -> F:
-        plans: Cache[Any, Plan] = Cache("eager functions", room=PLANS)
-        code = function.__code__
-        positional = code.co_varnames[: code.co_argcount]
-        fixed = frozenset(static)
-        fixed_positions = frozenset(
-            i for i, name in enumerate(positional) if name in fixed
-        )
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                if state.trace is not EVAL:
-                    if state.trace is OVERRIDDEN:
-                        return _overridden(function, args, kwargs)
-                    kinds = wide_kinds((*args, *kwargs.values()))
-                    if kinds:
-                        args = tuple(
-                            a if i in fixed_positions else with_all_bits(a, kinds)
-                            for i, a in enumerate(args)
-                        )
-                        kwargs = {
-                            name: a if name in fixed else with_all_bits(a, kinds)
-                            for name, a in kwargs.items()
-                        }
-                    if Size in map(type, args):
-                        args = tuple(
-                            a if i in fixed_positions else unwrapped(a)
-                            for i, a in enumerate(args)
-                        )
-                        return function(*args, **kwargs)
-                    return function(*map(unwrapped, args), **kwargs)
-                # The key of arrays alone is what the loop below makes of them.
-                if not kwargs:
-                    types = []
-                    for a in args:
-                        if type(a) is not Array:
-                            break
-                        types.append(a._type)
-                    else:
-                        plan = plans.get(tuple(types))
-                        if plan is not None:
-                            return plan(*args)
-                key: list[Any] = []
-                arrays: list[Any] = []
-                add = key.append
-                beside = (*args, *kwargs.values()) if kwargs else args
-                for i, a in enumerate(args):
-                    if type(a) is Array:
-                        add(a._type)
-                        arrays.append(a)
-                    elif i in fixed_positions:
-                        # Not by equality alone: 1, 1.0 and True are equal.
-                        add(exact(a))
-                        add(a)
-                    else:
-                        classify(a, key, arrays, beside)
-                for name, a in kwargs.items():
-                    add(name)
-                    if name in fixed:
-                        add(exact(a))
-                        add(a)
-                    else:
-                        classify(a, key, arrays, beside)
-                frozen = tuple(key)
-                try:
-                    plan = plans.get(frozen)
-                except TypeError:
-                    # A static argument without a hash: run operation by operation.
-                    return function(*args, **kwargs)
-                if plan is None:
-                    if any(
-                        i in fixed_positions and type(a) is Array
-                        for i, a in enumerate(args)
-                    ):
-                        # The key names its type only, and the function asks its value.
-                        return function(*args, **kwargs)
-                    plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
-                    plans.keep(frozen, plan, PLAN_BYTES)
-                return plan(*arrays)
-            except Exception as error:
-                wrong = call.leave(error, args, kwargs)  # type: ignore[attr-defined]
-                if wrong is not None:
-                    raise wrong from None
-                raise
-            except BaseException:
-                source.interrupted()
-                raise
-
-        call.plans = plans  # type: ignore[attr-defined]
-        call.leave = _leave  # type: ignore[attr-defined]
-        return cast(F, call)
-
-    return decorate
-
-
-def _leave(error: Exception, args: Any, kwargs: Any) -> None:
-    """What leaves a library function: `boundary` has words for public ones."""
-    if not source.is_internal(sys._getframe(2).f_code.co_filename):
-        source.shorten(error)
-
-
-def plans_of(function: Any) -> Cache[Any, Plan] | None:
-    """Returns the plans of a library function; None for any other function."""
-    return getattr(function, "plans", None)
-
-
-def _overridden(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Runs a library function under overridden options, operation by operation.
-
-    Only NaN and infinity in its results are the caller's.
-    """
-    if not (config.debug_nans or config.debug_infs):
-        return function(*args, **kwargs)
-    with config.override(debug_nans=False, debug_infs=False):
-        out = function(*args, **kwargs)
-    try:
-        arrays = [x for x in tree.leaves(out) if type(x) is Array]
-        check_finite(f"{function.__name__} at {source.user_line()}", arrays)
-    except NonFiniteError:
-        function(*args, **kwargs)  # again, for the operation's name
-        raise
-    return out
-
-
-def _library_plan(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    fixed_positions: frozenset[int],
-    fixed: frozenset[str],
-) -> Plan:
-    arrays: list[Array] = []
-    integers: dict[int, int] = {}
-    beside = (*args, *kwargs.values())
-
-    def collect(value: Any) -> Callable[[list[Any]], Any]:
-        """Returns how to rebuild an argument from the list of traced arrays."""
-        key: list[Any] = []
-        found: list[Any] = []
-        if isinstance(value, list | tuple):
-            parts = [collect(item) for item in value]
-            kind = type(value)
-            # A namedtuple takes its fields one by one.
-            if hasattr(value, "_fields"):
-                return lambda traced: kind(*(part(traced) for part in parts))
-            return lambda traced: kind(part(traced) for part in parts)
-        classify(value, key, found, beside)
-        if not found:
-            return lambda traced: value
-        position = len(arrays)
-        arrays.append(found[0])
-        if type(value) is int:
-            integers[position] = value
-        return lambda traced: traced[position]
-
-    rebuilt = [
-        (lambda traced, a=a: a) if i in fixed_positions else collect(a)
-        for i, a in enumerate(args)
-    ]
-    named = {
-        name: (lambda traced, a=a: a) if name in fixed else collect(a)
-        for name, a in kwargs.items()
-    }
-    structure: list[Any] = []
-
-    def flat(*traced: Any) -> Sequence[Any]:
-        given = list(traced)
-        out = function(
-            *(make(given) for make in rebuilt),
-            **{name: make(given) for name, make in named.items()},
-        )
-        leaves, treedef = tree.flatten(out)
-        structure.append(treedef)
-        return leaves
-
-    name = function.__name__
-    # Final: nothing differentiates a plan, so 0-d operands need no broadcast.
-    graph, consts = trace_flat(flat, [a.aval for a in arrays], name=name, final=True)
-    for position, integer in integers.items():
-        _check_fits(integer, graph.inputs[len(consts) + position], graph)
-    constants = [as_array(c) for c in consts]
-    treedef = structure[0]
-    single = tree.treedef_is_leaf(treedef)
-    arg_types = [a._type for a in (*constants, *arrays)]
-    plan = graph_plan(graph, arg_types, name, single)
-    if constants:
-        plan = functools.partial(plan, *constants)
-    if single:
-        return plan
-    unflatten = treedef.unflatten
-    return lambda *values: unflatten(plan(*values))
-
-
-def _check_fits(integer: int, var: Var, graph: Graph) -> None:
-    """Refuses a Python int that wraps around where it is made an array's dtype.
-
-    Under a trace the same number is a constant, which is refused as well.
-
-    Raises:
-      OverflowError: it does not fit.
-    """
-    for node in graph.nodes:
-        if var in node.inputs and node.primitive.name == "convert_element_type":
-            dtype = node.params["new_dtype"]
-            if dtypes.is_integer(dtype):
-                dtypes.of_python(integer, dtype)

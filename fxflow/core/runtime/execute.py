@@ -24,10 +24,10 @@ from fxflow.core.arrays import (
     type_on,
 )
 from fxflow.core.arrays.array import require_alive
-from fxflow.core.ir.graph import Graph, Node, Var, subgraphs
+from fxflow.core.arrays.aval import common_placement, mesh_of
+from fxflow.core.ir.graph import Graph, Node, Var, graph_name, subgraphs
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
-from fxflow.core.source import graph_name
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.memories import Going, laid_out, wanted_of
 from fxflow.devices import Device, RuntimeFailure, buffers, transfers
@@ -205,26 +205,6 @@ def _reshard(array: Array, placement: Any) -> Any:
     return program([array])[0]._buffer
 
 
-def runs_at(
-    arg_types: Sequence[ArrayType], name: str, mesh: Any = None
-) -> tuple[Any, bool]:
-    """Returns where an operation runs, and whether an argument insists on it.
-
-    Args:
-      arg_types: of the arguments.
-      name: of the operation, for the message.
-      mesh: that the operation itself names.
-
-    Raises:
-      ArgumentError: two arguments insist on different devices.
-    """
-    default = buffers.default_placement()
-    # The usual case: there is nothing to choose.
-    if mesh is None and all(t.placement is default for t in arg_types):
-        return default, any(t.committed for t in arg_types)
-    return partition.common_placement(arg_types, name, mesh)
-
-
 def compile_graph(
     graph: Graph,
     arg_types: Sequence[ArrayType],
@@ -295,7 +275,7 @@ class LoweredProgram:
             for aval, where in zip(graph.out_avals, out_shardings, strict=False)
             if isinstance(where, SingleDeviceSharding)
         ]
-        self.placement, self._committed = runs_at(
+        self.placement, self._committed = common_placement(
             [*arg_types, *results], name, graph.mesh or mesh
         )
         out_shardings = _as_typed(graph.out_avals, out_shardings, self.placement)
@@ -371,7 +351,7 @@ class LoweredProgram:
             # What the compiler made of it: an array of no elements, say, is anywhere.
             kinds = executable.result_memory_kinds()
         if several:
-            mesh = partition.mesh_of(placement)
+            mesh = mesh_of(placement)
             found = executable.result_shardings() or [REPLICATED] * len(avals)
             outs = []
             for i, (aval, kind) in enumerate(zip(avals, kinds, strict=True)):
@@ -477,7 +457,7 @@ def _as_typed(
     """Returns the shardings of results with those that their types say."""
     if placement.is_single or not explicit.used:
         return shardings
-    mesh = partition.mesh_of(placement)
+    mesh = mesh_of(placement)
     whole = None
     if not mesh.auto_axes and mesh.explicit_axes:
         whole = NamedSharding(mesh, PartitionSpec())

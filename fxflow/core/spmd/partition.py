@@ -15,7 +15,6 @@ from fxflow.core.arrays import ArrayType, Aval
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Layout, Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding, Sharding
-from fxflow.errors import ArgumentError
 
 
 def mesh_among(shardings: Sequence[Any]) -> Mesh | None:
@@ -24,74 +23,6 @@ def mesh_among(shardings: Sequence[Any]) -> Mesh | None:
         if isinstance(sharding, NamedSharding):
             return sharding.mesh
     return None
-
-
-def mesh_of(placement: Any) -> Mesh:
-    """Returns the mesh of a placement on several devices."""
-    sharding = placement.sharding
-    if isinstance(sharding, NamedSharding):
-        return sharding.mesh
-    return Mesh(list(placement.devices), ("devices",))
-
-
-def common_placement(
-    arg_types: Sequence[ArrayType], name: str, mesh: Mesh | None = None
-) -> tuple[Any, bool]:
-    """Returns where an operation on arrays of these placements runs.
-
-    Args:
-      arg_types: of the arguments.
-      name: of the operation, for the message.
-      mesh: that the operation itself names.
-
-    Returns:
-      The placement of what has none of its own (on several devices: a copy on each),
-      and whether anything insists on it.
-
-    Raises:
-      ArgumentError: two arguments insist on different devices.
-    """
-    chosen: ArrayType | None = None
-    for array_type in arg_types:
-        if not array_type.committed:
-            continue
-        if chosen is None:
-            chosen = array_type
-        elif array_type.placement is chosen.placement:
-            continue
-        elif array_type.placement.devices != chosen.placement.devices:
-            raise ArgumentError(
-                f"{name}: arguments are committed to different devices: "
-                f"{chosen.aval} to {chosen.placement}, {array_type.aval} to "
-                f"{array_type.placement}; move one with fxflow.device_put"
-            )
-        elif chosen.placement.is_single or (
-            isinstance(array_type.placement.sharding, NamedSharding)
-            and not isinstance(chosen.placement.sharding, NamedSharding)
-        ):
-            # The same devices: a mesh gives the results' shardings their axis names.
-            chosen = array_type
-    if chosen is not None:
-        placement = chosen.placement
-        if mesh is not None and mesh.flat != placement.devices:
-            raise ArgumentError(
-                f"{name}: runs on {mesh}, but the argument {chosen.aval} is committed "
-                f"to {placement}; move it with fxflow.device_put(x, "
-                "NamedSharding(mesh, spec))"
-            )
-        if len(placement.devices) == 1 and mesh is None:
-            if isinstance(placement.sharding, NamedSharding):
-                return everywhere(placement.sharding.mesh), True
-            return buffers.placement(placement.device), True
-        return everywhere(mesh or mesh_of(placement)), True
-    if mesh is not None:
-        return everywhere(mesh), True
-    return buffers.default_placement(), False
-
-
-def everywhere(mesh: Mesh) -> Any:
-    """Returns the placement of a copy on each device of a mesh."""
-    return buffers.placement_for(NamedSharding(mesh, PartitionSpec()))
 
 
 def argument_placement(array_type: ArrayType, placement: Any) -> Any:

@@ -20,7 +20,7 @@ from fxflow.core.ir.primitive import (
     Zero,
     register,
 )
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, as_array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fxflow import lax
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, Axes
 from fxflow.numpy.fft._machine import (
     complex_operand,

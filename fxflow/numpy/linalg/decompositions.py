@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow.core.arrays import Array
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.axis_order import matrix_transpose

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.arrays import Array
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy import diagonals, outer_products

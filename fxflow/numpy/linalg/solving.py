@@ -9,7 +9,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.sizes import larger
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.lax.axes import canonical_axis

@@ -10,7 +10,7 @@ from fxflow import nn
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.elementary import flat_at_zero

@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import nn
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, is_arraylike, not_an_array, typeof
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.losses.checks import floats

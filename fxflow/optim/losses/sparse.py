@@ -9,7 +9,7 @@ from typing import Any
 from fxflow import nn
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes, typeof
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.losses.checks import floats, same_shapes

@@ -12,7 +12,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_axis, int_tuple
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact

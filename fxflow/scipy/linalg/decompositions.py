@@ -10,7 +10,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import pair
 from fxflow.numpy import linalg

@@ -10,7 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.axis_order import matrix_transpose

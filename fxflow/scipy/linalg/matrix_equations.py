@@ -11,7 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose

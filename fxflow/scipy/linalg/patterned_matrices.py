@@ -10,7 +10,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, array_of, promote_dtypes, promote_inexact

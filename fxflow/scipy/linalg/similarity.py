@@ -8,7 +8,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.numpy.diagonals import triu

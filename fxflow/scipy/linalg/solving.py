@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import pair
 from fxflow.numpy import linalg

@@ -9,7 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ShapeError
 from fxflow.numpy._operands import (
     ArrayLike,

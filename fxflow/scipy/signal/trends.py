@@ -9,7 +9,7 @@ import numpy as np
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis, int_tuple
 from fxflow.numpy._operands import ArrayLike, promote_inexact

@@ -8,7 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands, safe
 

@@ -8,7 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.lax.gamma_ratios import excess
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.elementary import logaddexp

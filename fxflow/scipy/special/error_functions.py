@@ -8,7 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.scipy.special._operands import operands, safe, special_docs
 from fxflow.transforms.custom_jvp import custom_jvp

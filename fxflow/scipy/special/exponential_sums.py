@@ -7,7 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.nn import normalization
 from fxflow.numpy._operands import ArrayLike, Axes, array_of

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow.core.arrays import Array
 from fxflow.core.arrays.aval import require_room
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio

@@ -10,7 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, array_of, convert

@@ -17,7 +17,7 @@ from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.numpy._operands import promote_inexact
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import operands

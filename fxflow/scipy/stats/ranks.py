@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, array_of, promote_inexact

@@ -19,6 +19,7 @@ from fxflow.core.ir.graph import (
     Node,
     Var,
     format_graph,
+    graph_name,
     last_uses,
     live_nodes,
     prune,
@@ -311,6 +312,11 @@ def test_memo_lives_with_the_graph():
     assert graph.effects == frozenset()
     assert "facts" in graph.memo
     assert graph.in_avals == [SCALAR] and graph.out_avals == [SCALAR]
+
+
+def test_names_of_graphs_leave_out_lines():
+    assert graph_name("grad(<lambda> at /a/b.py:12)") == "grad(lambda_)"
+    assert graph_name("loss") == "loss"
 
 
 def test_variables_are_letters():

@@ -15,7 +15,8 @@ from fxflow.core.arrays.array import host_of
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime import eager, execute
-from fxflow.core.runtime.eager import EVAL, EvalTrace, graph_plan, library, runs_on_host
+from fxflow.core.runtime.eager import EVAL, EvalTrace, graph_plan, runs_on_host
+from fxflow.core.runtime.library import library
 from fxflow.devices import buffers
 from fxflow.errors import LeakedTracerError
 

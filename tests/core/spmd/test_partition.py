@@ -5,10 +5,10 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax
-from fxflow.core.arrays.aval import Aval, type_on
+from fxflow.core.arrays.aval import Aval, common_placement, type_on
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
-from fxflow.core.spmd.partition import argument_placement, common_placement
+from fxflow.core.spmd.partition import argument_placement
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Mesh
 from fxflow.errors import ArgumentError

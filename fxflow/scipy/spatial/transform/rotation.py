@@ -12,7 +12,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.library import library
 from fxflow.core.tree import register_pytree_node_class
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike, DTypeLike, convert, promote_inexact

@@ -7,7 +7,7 @@ import pytest
 
 from fxflow import config, jit
 from fxflow.core.arrays import as_array
-from fxflow.core.runtime.operands import (
+from fxflow.core.runtime.library import (
     classify,
     exact,
     number,
