@@ -85,7 +85,7 @@ def c_library(
       The paths of the header, the source and the object.
 
     Raises:
-      ArgumentError: the name is none in C; `vulkan`; else as `iree`.
+      ArgumentError: the name is not a name in C; `vulkan`; else as `iree`.
       CompileError: IREE's compiler refuses an operation, or the program has what
         cannot be written straight on, such as loops around steps.
       ImportError: IREE's compiler is not installed (extra `iree`).

@@ -1,7 +1,7 @@
 """The steps of a program, read from what IREE's compiler writes of it.
 
 Lowered to the dialect `hal`, a program says on which bytes of which buffer each step
-works. Here that is read from its text; what is no such step is refused by name.
+works. Here that is read from its text; any other step is refused by name.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Schedule:
       outputs: where the results are.
 
     Raises:
-      CompileError: there is something that is no such step.
+      CompileError: it has another step.
     """
 
     text: str

@@ -89,8 +89,8 @@ class Exported(Record):
         """Returns the exported derivative.
 
         It takes the leaves of the arguments and then a cotangent for each leaf of the
-        result, and returns a tuple with a cotangent for each leaf of the arguments. Of
-        integers these are `float0`.
+        result, and returns a tuple with a cotangent for each leaf of the arguments;
+        those of integers are `float0`.
 
         Raises:
           ExportError: there is none: the artifact was written without it.
@@ -151,9 +151,9 @@ class Exported(Record):
             what is loaded.
 
         Raises:
-          ExportError: so many derivatives it does not have, or a container or dtype
+          ExportError: it has fewer derivatives, or a container or dtype
             has no place in the format.
-          ArgumentError: `vjp_order` is no such number.
+          ArgumentError: `vjp_order` is not such a number.
         """
         if not isinstance(vjp_order, int) or vjp_order < 0:
             raise ArgumentError(

@@ -246,8 +246,8 @@ def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
       A `Bundle`; its `call` takes the arguments that are not in the file.
 
     Raises:
-      ExportError: it is no such file, is damaged or cut off, is of a later version, or
-        the file beside it is gone or another.
+      ExportError: it is not such a file, is damaged or cut off, is of a later version,
+        or the file beside it is missing or another.
       OSError: there is no such file, or it cannot be read.
 
     Example:

@@ -280,4 +280,6 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise ExportError("the artifact is damaged: a text in it is none") from None
+        raise ExportError(
+            "the artifact is damaged: a text in it is not UTF-8"
+        ) from None

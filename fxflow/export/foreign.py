@@ -27,7 +27,7 @@ def reread(payloads: Sequence[bytes]) -> list[bytes]:
     """Returns portable artifacts written anew from what a child read in them.
 
     Args:
-      payloads: artifacts of StableHLO, by whomever.
+      payloads: artifacts of StableHLO, of any writer.
 
     Raises:
       ExportError: one is damaged, or of a version that is not known here; or no child

@@ -68,8 +68,8 @@ def program_of(given: Any, where: str, write: Writer | None = None) -> Program:
       write: how captured values are written, where not as they are.
 
     Raises:
-      ArgumentError: it is none of these, takes references, has effects, is for several
-        devices or captures a traced value.
+      ArgumentError: it is not one of these, takes references, has effects, is for
+        several devices or captures a traced value.
     """
     if isinstance(given, Exported):
         return _of_exported(given, where)
@@ -117,7 +117,7 @@ def traced_of(given: Any, where: str) -> Traced:
 
 
 def without_donation(traced: Traced) -> Traced:
-    """Returns a program to which nothing is donated: elsewhere it is nobody's to give.
+    """Returns a program without donation: elsewhere arguments belong to the caller.
 
     Args:
       traced: the program.

@@ -34,7 +34,7 @@ _OLDEST, _NEWEST = 2, 11
 OLDEST_CALLING_CONVENTION, CALLING_CONVENTION = 9, 10
 _MARK = b"FXE1"
 _END = b"fxflow sha256:  "
-#: Derivatives of derivatives; nobody writes more.
+#: Derivatives of derivatives; no writer makes more.
 _MOST_VJPS = 32
 
 #: Numbers of the element types.
@@ -86,7 +86,7 @@ _DTYPE_OF = _dtype_table()
 _NUMBER_OF = {dtype: i for i, dtype in _DTYPE_OF.items()}
 _AXIS_TYPES = {1: AxisType.Auto, 2: AxisType.Explicit, 3: AxisType.Manual}
 _AXIS_NUMBERS = {kind: i for i, kind in _AXIS_TYPES.items()}
-#: Of memory spaces; 0 is unsaid.
+#: A memory space; 0 is unspecified.
 _DEVICE_MEMORY = 1
 
 
@@ -267,7 +267,7 @@ def decode(blob: bytes) -> list[Record]:
     """Returns what an artifact says: of the function and of each derivative in turn.
 
     Raises:
-      ExportError: it is none, it is damaged, or of a version that is not known here.
+      ExportError: it is not an artifact, is damaged, or of a version unknown here.
     """
     data = blob
     if has_digest(blob):

@@ -158,7 +158,7 @@ def _ordered_keys(keys: Sequence[Any]) -> bytes:
     if not all(isinstance(key, str) for key in keys):
         raise ExportError(
             "export: an OrderedDict among the arguments or results has keys that are "
-            f"no strings: {list(keys)}"
+            f"not strings: {list(keys)}"
         )
     return json.dumps(list(keys)).encode()
 
@@ -238,7 +238,8 @@ def from_table(table: Table | None, count: int) -> PyTreeDef:
       count: how many leaves it must have.
 
     Raises:
-      ExportError: it is none, a class is not registered here, or the leaves are others.
+      ExportError: it is not a tree, a class is not registered here, or the leaves
+        differ.
     """
     if table is None:
         raise ExportError("the artifact is damaged: a structure is missing")

@@ -73,7 +73,7 @@ class Watch:
             return select_tree(which, new, old)
 
         self._judge, self._select = jit(judge), jit(select)
-        # Of the state's structure: which leaves are looked at, and their names.
+        # The state's structure: which leaves are checked, and their names.
         self._structure: Any = None
         self._places: list[int] = []
         self._names: list[str] = []

@@ -169,9 +169,9 @@ def every(
     """Makes a hook of a function that is called now and then; a decorator.
 
     Args:
-      steps: after every so many steps; or
-      seconds: after a step, when so many have passed; or
-      epochs: after every so many epochs.
+      steps: after every `steps` steps; or
+      seconds: after a step, when this many have passed; or
+      epochs: after every `epochs` epochs.
 
     Returns:
       A decorator of functions of a `Progress`.
@@ -402,7 +402,7 @@ def run(
 
 
 class _Interrupted(threading.Event):
-    """Whether the run was told to end, by SIGTERM or Ctrl-C."""
+    """Whether SIGTERM or Ctrl-C asked the run to end."""
 
     def __init__(self) -> None:
         super().__init__()

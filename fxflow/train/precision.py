@@ -95,7 +95,7 @@ def policy(text: str) -> Policy:
       The policy.
 
     Raises:
-      ArgumentError: a name is none of the three, or no floating-point dtype.
+      ArgumentError: a name is not one of the three, or not a floating-point dtype.
 
     Example:
       >>> train.precision.policy("bf16") == train.precision.policy(

@@ -78,7 +78,7 @@ def test_what_has_no_name_is_refused():
         written(collections.defaultdict(list, a=1))
     with pytest.raises(ExportError, match="the key 1"):
         written({1: 2})
-    with pytest.raises(ExportError, match="no strings"):
+    with pytest.raises(ExportError, match="not strings"):
         written(collections.OrderedDict({1: 2}))
 
 

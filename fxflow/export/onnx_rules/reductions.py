@@ -169,9 +169,9 @@ def _cumulative(w: Writer, x: Value, *, axis: int, reverse: bool) -> Value:
 
 # -- windows ---------------------------------------------------------------------------
 
-#: Nodes of ONNX Runtime that pool go over so many axes.
+#: Nodes of ONNX Runtime that pool go over at most this many axes.
 _POOLED_AXES = 3
-#: Where no node pools, the places of a window are combined one by one, up to so many.
+#: Where no node pools, the places of a window are combined one by one, up to this many.
 _PLACES = 1024
 
 

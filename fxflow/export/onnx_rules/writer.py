@@ -27,7 +27,8 @@ from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ExportError
 from fxflow.export.onnx_rules.open_sizes import OpenSizes
 
-#: Of ONNX 1.16 (2024): what ONNX Runtime 1.18 and later read, phones' builds included.
+#: The versions of ONNX 1.16 (2024): ONNX Runtime 1.18 and later read them, builds for
+#: phones included.
 OPSET, IR_VERSION = 21, 10
 
 
@@ -150,7 +151,7 @@ class Writer:
       stays_small: whether all that use its result repeat it to its shape themselves.
     """
 
-    #: What rules that differ by platform are told: none that has its own way.
+    #: The platform for rules that differ by platform: not one with rules of its own.
     platform = "onnx"
 
     def __init__(self, name: str) -> None:

@@ -239,7 +239,7 @@ class Checkpointer:
     def best(self) -> int | None:
         """Returns the step with the best value of the metric `best`.
 
-        Of equal ones the newest; None without such a metric, or without checkpoints.
+        The newest of equal ones; None without such a metric, or without checkpoints.
         """
         if self._best is None:
             return None

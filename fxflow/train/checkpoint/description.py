@@ -132,7 +132,7 @@ def decode(data: bytes, where: str) -> Description:
       where: the checkpoint, for messages.
 
     Raises:
-      CheckpointError: it is none, of another version, or damaged.
+      CheckpointError: it is not a description, of another version, or damaged.
     """
     try:
         body = json.loads(data)
@@ -258,8 +258,8 @@ def _said_key(key: Any) -> Any:
     """Returns a dictionary's key as JSON can say it.
 
     Texts, integers, booleans and None are themselves. Others are `{type: value}`, as
-    are a NumPy scalar (`{"float32": {"float": "0.5"}}`) and a tuple. Of an object of
-    another class only the text is known, `{"object": text}`.
+    are a NumPy scalar (`{"float32": {"float": "0.5"}}`) and a tuple. Only the text
+    of an object of another class is known, `{"object": text}`.
     """
     if key is None or isinstance(key, (str, int)):
         return key

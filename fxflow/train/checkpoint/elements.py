@@ -269,7 +269,7 @@ def _zarr(storage: Storage, files: str, number: int, entry: Entry) -> dict[str, 
     return {
         "driver": "zarr3",
         "kvstore": {**kvstore, "path": f"{kvstore['path']}{files}/{number:05}/"},
-        # A chunk that is gone would else be read as zeros.
+        # A chunk that is missing would else be read as zeros.
         "fill_missing_data_reads": False,
     }
 

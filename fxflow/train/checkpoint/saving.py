@@ -137,7 +137,7 @@ def write(
     if process_index() == 0:
         said = Description(files, taken.structure, entries, metadata)
         storage.write(description.NAME, said.encode())
-        # Of what was here before, or of a run that was killed.
+        # Files of an earlier checkpoint here, or of a run that was killed.
         for name in storage.names():
             is_old = name.startswith("arrays-") and name != files
             if is_old or TEMPORARY.fullmatch(name):
@@ -154,7 +154,7 @@ def save(
 
     One process writes a safetensors file; several, or a URL, TensorStore's zarr arrays,
     each process its own parts once. Beside them `tree.json` says what they are. It is
-    written last, so that a checkpoint is there whole or not at all: whoever reads finds
+    written last, so that a checkpoint is there whole or not at all: a reader finds
     the old one or the new one.
 
     Args:

@@ -46,7 +46,7 @@ def _seconds(name: str, timeout: Any) -> float:
 
 
 def require_callable(name: str, function: Any) -> None:
-    """Raises ArgumentError if `function` is none; `name` is who asks."""
+    """Raises ArgumentError unless `function` is one; `name` is the caller's."""
     if not callable(function):
         raise ArgumentError(f"{name}: expected a function, got {function!r}")
 
@@ -69,7 +69,7 @@ def _alike(first: State, state: State) -> bool:
 
 
 class DataIterator(Iterator[T]):
-    """The elements of a dataset from one position on.
+    """The elements of a dataset after a position.
 
     To drop it, to `close` it, or to leave its `with` block ends the threads and
     processes that work for it.
@@ -284,7 +284,7 @@ class Dataset(Generic[T]):
           predicate: called with an element.
 
         Returns:
-          A dataset that is read in order: how long it is, nobody knows before.
+          A dataset that is read in order: its length is not known before.
 
         Example:
           >>> list(train.data.indexed(range(7)).filter(lambda x: x % 3 == 0))

@@ -106,7 +106,7 @@ def shuffled(source: Numbered, seed: int) -> Numbered:
 
 
 def cut(source: Numbered, first: int, step: int, length: float) -> Numbered:
-    """The elements `first`, `first + step`, … of each epoch, so many."""
+    """The elements `first`, `first + step`, … of each epoch: `length` of them."""
     whole = 0 if math.isinf(source.length) else int(source.length)
 
     def numbers(wanted: Any) -> Any:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 Pairs = Generator[tuple[T, S], None, None]
 
-#: How long a thread that was told to end may go on before it is left behind.
+#: Seconds that a thread has to end once it is asked to; then it is left behind.
 _GRACE = 1.0
 #: How long a process whose pipe is closed may take to end, with what it still says.
 _ENDING = 10.0
@@ -79,7 +79,7 @@ def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pair
             with contextlib.closing(pairs):
                 while has_room():
                     ready.put((next(pairs), None))
-        except BaseException as raised:  # given to who waits, whatever it is
+        except BaseException as raised:  # any error is given to the consumer
             error = raised
         ready.put((None, error))
 
@@ -204,7 +204,7 @@ def _work(
                 if is_closed.is_set():
                     return
             run.parts.put(None)
-        except BaseException as error:  # given to who waits, whatever it is
+        except BaseException as error:  # any error is given to the consumer
             run.parts.put(error)
             return  # `place` stays
         del run

@@ -86,7 +86,7 @@ def files(paths: Path | Iterable[Path]) -> IndexedDataset[str]:
 
     Args:
       paths: names, or one pattern such as `"images/*.png"`, whose matches are sorted.
-        Of a URL, such as `"s3://bucket/*.png"`, fsspec finds them (extra `data`).
+        fsspec (extra `data`) finds those of a URL, such as `"s3://bucket/*.png"`.
 
     Returns:
       A dataset of names.

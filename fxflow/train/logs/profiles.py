@@ -42,7 +42,7 @@ class _Profile:
 def _finish(progress: Progress[Any]) -> None:
     """Ends a profile, once the steps that were started are part of it."""
     arrays = [x for x in tree.leaves(progress.state) if isinstance(x, Array)]
-    # After the run somebody may have donated its state.
+    # The state may have been donated after the run.
     block_until_ready([x for x in arrays if not x.is_deleted()])
     stop_trace()
 

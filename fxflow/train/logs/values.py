@@ -139,7 +139,7 @@ def number(name: str, value: Any) -> float | int:
     """Returns a value as a Python number.
 
     Raises:
-      ArgumentError: it is none.
+      ArgumentError: it is not a scalar.
     """
     if isinstance(value, int):  # of any size
         return int(value)
