@@ -1,11 +1,11 @@
-"""Trains the blocks of ResNet-50 or of Inception-v3 to know photographs by a patch.
+"""Trains blocks of ResNet-50 or Inception-v3 to recognize photographs from patches.
 
     python examples/blocks.py                        # ResNet-50's blocks
     python examples/blocks.py --model inception      # Inception-v3's
 
-Twelve photographs and textures are cut into patches of 64 × 64 pixels: those of the
-upper two thirds are trained on, those of the lower third tested on. Weights and running
-moments are dicts by name; a block is a function of them.
+Twelve photographs and textures are divided into patches of 64 × 64 pixels: those of the
+upper two thirds are for training, those of the lower third for testing. Weights and
+running moments are dicts by name; a block is a function of them.
 
 He et al. 2016, "Deep residual learning for image recognition"; Szegedy et al. 2016,
 "Rethinking the Inception architecture for computer vision".

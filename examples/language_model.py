@@ -4,11 +4,10 @@
     python examples/language_model.py --loss sampled
     python examples/language_model.py --vocabulary 40000 --steps 20
 
-Back-propagation is truncated: a step goes over a few words of each of many texts that
-run side by side, and hands its state to the next. Training looks at the whole softmax,
-or at the labels and some drawn words (Jean et al. 2015); then only the rows of these
-are gathered, differentiated and written back. Perplexities are always those of the
-whole softmax.
+Back-propagation is truncated: a step processes a few words of each of many parallel
+texts, and passes its state to the next. Training uses the full softmax, or the labels
+and some drawn words (Jean et al. 2015); then only the rows of these are gathered,
+differentiated and written back. Perplexities are always those of the full softmax.
 """
 
 import argparse

@@ -8,8 +8,8 @@
     pip install tensorboard xprof && tensorboard --logdir runs
 
 A model is two pure functions: `init(key) -> params` and `apply(params, images) ->
-logits`. What changes during training is one pytree, `State`; a step takes it and gives
-the next one, and as it is donated the step writes into the memory of the old one.
+logits`. Everything that changes during training is one pytree, `State`; a step takes
+it and returns the next one, in the memory of the old one, which is donated.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     fxflow launch -n 2 examples/mnist_multihost.py
 
 Each process has two devices and calls the same `pmap`ped functions with the parts of
-the batch for its own devices; the named axis counts the devices of all processes, so
+the batch for its own devices; the named axis covers the devices of all processes, so
 `pmean` is over the whole batch. Every process holds a copy for each of its devices.
 """
 
@@ -19,7 +19,7 @@ import fxflow
 
 
 def make_step(model: Model, optimizer: Any, devices: int) -> Step:
-    """Compiles what training needs for so many devices in each process."""
+    """Compiles what training needs for `devices` devices in each process."""
     mapped = mnist_pmap.make_step(model, optimizer, devices)
     return Step(
         mapped.init,
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser = options("Train on MNIST in several processes.", model="mlp")
     parser.add_argument("--devices", type=int, default=2, help="of each process")
     given = parser.parse_args(arguments)
-    # Where there is only a CPU, it counts as so many devices. Before the first use.
+    # Without accelerators, the CPU counts as this many devices. Set before first use.
     fxflow.config.num_cpu_devices = given.devices
     fxflow.distributed.initialize()
     print(

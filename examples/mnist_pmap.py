@@ -3,9 +3,10 @@
     python examples/mnist_pmap.py                       # 4 host devices, mlp, ≥ 97.5 %
     python examples/mnist_pmap.py --devices 2 --model cnn
 
-A batch is cut into as many parts as there are devices; each device takes the gradient
-of its part, `pmean` makes them the gradient of the whole batch, and every copy takes
-the same step. So the run is the one of `mnist.py`, up to the last bits of its sums.
+A batch is divided into as many parts as there are devices; each device computes the
+gradient of its part, `pmean` averages them to the gradient of the whole batch, and
+every copy takes the same step. So the run is that of `mnist.py`, up to the last bits of
+sums.
 """
 
 import functools
@@ -28,7 +29,7 @@ def in_parts(count: int, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def make_step(model: Model, optimizer: Any, devices: int) -> Step:
-    """Compiles what training needs for so many devices.
+    """Compiles what training needs for `devices` devices.
 
     State and parameters have one more axis in front: a slice for each device.
     """
@@ -65,7 +66,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser = options("Train on MNIST over several devices.", model="mlp")
     parser.add_argument("--devices", type=int, default=4)
     given = parser.parse_args(arguments)
-    # Where there is only a CPU, it counts as so many devices. Before the first use.
+    # Without accelerators, the CPU counts as this many devices. Set before first use.
     fxflow.config.num_cpu_devices = given.devices
     chosen = functools.partial(make_step, devices=given.devices)
     _, curve = train(given, load_mnist(), make_step=chosen)

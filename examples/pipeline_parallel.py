@@ -2,10 +2,10 @@
 
     python examples/pipeline_parallel.py               # 4 host devices, a layer each
 
-A batch is cut into microbatches that go from device to device. In tick t, device s runs
-its layer on microbatch t − s and hands the result on; with m microbatches and n devices
-all is done after m + n − 1 ticks. Differentiating the pipeline gives the pipeline that
-runs backwards: the transpose of `ppermute` sends the other way.
+A batch is divided into microbatches that pass from device to device. In tick t, device
+s runs its layer on microbatch t − s and sends the result on; with m microbatches and n
+devices all is done after m + n − 1 ticks. Differentiating the pipeline gives the
+pipeline that runs backwards: the transpose of `ppermute` sends the other way.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def pipeline(params: Params, x: fxflow.Array, mesh: fxflow.Mesh, parts: int) -> 
 
         def tick(arrived: fxflow.Array, t: fxflow.Array) -> Any:
             # The first device takes new ones; after the last it repeats that for
-            # nothing, and nobody looks at what comes of it.
+            # nothing, and the results are not used.
             new = lax.dynamic_index_in_dim(
                 micro, fnp.minimum(t, parts - 1), keepdims=False
             )
@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--steps", type=int, default=100)
     given = parser.parse_args(arguments)
-    # Where there is only a CPU, it counts as so many devices. Before the first use.
+    # Without accelerators, the CPU counts as this many devices. Set before first use.
     fxflow.config.num_cpu_devices = given.devices
     return run(given.devices, given.microbatches, given.steps)
 

@@ -4,11 +4,11 @@
     python examples/recommender_ps.py --memory 0       # as much as there is
     fxflow launch --ps 2 --workers 2 examples/recommender_ps.py
 
-How much will somebody like a film, given what this person thought of films before? Each
-pair of films has a row of 31 weights: one for each number of stars and each stretch of
-time between the two, and one for that the other was seen at all (after Koren 2008).
-There are 2.8 million pairs, and rows are made when they are first touched. In memory
-are those that were used last; the others are on disk (`pip install fxflow[tables]`).
+How much will a person like a film, given their earlier ratings? Each
+pair of films has a row of 31 weights: one for each number of stars and each interval
+of time between the two, and one for having seen the other at all (after Koren 2008).
+There are 2.8 million pairs, and rows are made when they are first used. The most
+recently used ones are in memory; the others are on disk (`pip install fxflow[tables]`).
 
 The script starts a server of its own, whose memory the system limits (`RLIMIT_DATA`:
 what it allocates, not the pages of its file). The last ten ratings of each person are
@@ -178,8 +178,8 @@ def fit(
     Args:
       ratings: of films.
       settings: of the run.
-      cluster: where the servers are; None: here. Each of several workers takes every
-        so many-th rating.
+      cluster: where the servers are; None: here. Each of n workers takes every n-th
+        rating.
       folder: of rows that are not in memory.
       pairs: whether there is a table, or only what is dense.
     """
@@ -231,7 +231,7 @@ def fit(
 
 
 class Limited:
-    """A server, a process that may allocate so many bytes.
+    """A server: a process that may allocate `limit` bytes.
 
     Args:
       limit: bytes; 0: as many as there are.

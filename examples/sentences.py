@@ -1,13 +1,13 @@
-"""Tells praise from blame in sentences, by a convolutional net (Kim 2014).
+"""Classifies the sentiment of sentences by a convolutional net (Kim 2014).
 
     python examples/word2vec.py --save vectors       # vectors of words, of IMDb
     python examples/sentences.py --vectors vectors   # random, static, tuned, both
     python examples/sentences.py --channels random   # without the vectors
 
 The vectors of a sentence's words are convolved with filters of three widths; the
-greatest answer of each filter, wherever it is, decides. Ten folds: each tenth of the
-8,530 sentences is tested once by a net that learnt from the others, but for a tenth of
-those, which says when to stop.
+largest response of each filter, at any position, decides. Ten folds: each tenth of the
+8,530 sentences is tested once by a net that was trained on the others, except for a
+tenth of those, which decides when to stop.
 """
 
 import argparse
@@ -188,7 +188,7 @@ def learn(
         return fnp.argmax(logits(params, frozen, words, None, 0.0), axis=-1)
 
     def told(params: Any, places: np.ndarray) -> np.ndarray:
-        # The last sentences are told twice: all calls are of one shape.
+        # The last sentences are classified twice, so that all calls have one shape.
         size = min(500, len(places))
         starts = [*range(0, len(places) - size, size), len(places) - size]
         out = np.zeros(len(places), np.int64)
@@ -224,7 +224,7 @@ def fit(
 def accuracies(
     data: Sentences, known: Vocabulary, table: Any, size: int, settings: Settings
 ) -> list[float]:
-    """The share of each fold that is told right."""
+    """The fraction of each fold that is classified correctly."""
     fold = folds(data.labels)
     tables = tables_of(settings, size, len(known), table)
     found = []

@@ -1,4 +1,4 @@
-"""Handwritten digits: a model trained, exported, served and asked; a page to draw on.
+"""Handwritten digits: a model trained, exported and served, with a page to draw on.
 
     python examples/serve_mnist.py                  # a perceptron, trained for seconds
     python examples/serve_mnist.py --model cnn --epochs 8    # the whole training
@@ -7,9 +7,9 @@
 
     pip install 'fxflow[examples,serve]'
 
-What is served needs none of this source: programs of StableHLO for batches of 1, 8 and
-64 images, which share one file of parameters. The page is at /app/, and what the server
-is doing at /status.
+The server needs none of this source: it runs StableHLO programs for batches of 1, 8 and
+64 images, which share one file of parameters. The page is at /app/, and the state of
+the server at /status.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Praise or blame: a net for sentences trained, exported, served and asked.
+"""The sentiment of sentences: a net trained, exported and served, and a client.
 
     python examples/serve_sentences.py                 # three passes over them
     python examples/serve_sentences.py --epochs 6      # the whole training
@@ -7,9 +7,9 @@
 
     pip install 'fxflow[examples,serve]'
 
-Requests are texts. The model's process takes them to numbers, and runs exported
-programs, which share one file of parameters: what is served is a function of one's own
-around them.
+Requests are texts. The model's process converts them to numbers and runs exported
+programs, which share one file of parameters: what is served is a Python function around
+them.
 """
 
 import argparse

@@ -3,10 +3,10 @@
     python examples/sharded_transformer.py             # 2 × 2 host devices
     python examples/sharded_transformer.py --data 4 --model 2
 
-One function of whole arrays, one `jit`. Batches are divided along "data"; the heads of
-the attention and the hidden units of the perceptrons along "model"; Adam's memory lies
-as the parameters do. The compiler finds the exchanges. The task: continue sequences
-a, a + d, a + 2d, … modulo a prime, from what came before.
+One function of whole arrays, one `jit`. Batches are divided along "data"; attention
+heads and the hidden units of the perceptrons along "model"; Adam's state is sharded
+like the parameters. The compiler inserts the collectives. The task: continue sequences
+a, a + d, a + 2d, … modulo a prime.
 """
 
 import argparse
@@ -143,7 +143,7 @@ def main(arguments: list[str] | None = None) -> tuple[float, float]:
     parser.add_argument("--model", type=int, default=2, help="devices along heads")
     parser.add_argument("--steps", type=int, default=200)
     given = parser.parse_args(arguments)
-    # Where there is only a CPU, it counts as so many devices. Before the first use.
+    # Without accelerators, the CPU counts as this many devices. Set before first use.
     fxflow.config.num_cpu_devices = given.data * given.model
     return run(given.data, given.model, given.steps)
 

@@ -1,11 +1,11 @@
-"""A perceptron whose matrices are cut over the devices: `jit` and `NamedSharding`.
+"""A perceptron whose matrices are divided over devices: `jit` and `NamedSharding`.
 
     python examples/tensor_parallel.py                 # 4 host devices
 
-The first matrix of each pair is cut by columns, the second by rows: each device has a
-slice of the hidden units, and one sum over the devices gives the result. Nothing in the
-model says so. `jit` is told where the parameters lie, and the compiler puts the sums
-in; the program's text shows how many.
+The first matrix of each pair is divided by columns, the second by rows: each device has
+a slice of the hidden units, and one all-reduce gives the result. The model itself does
+not mention this. `jit` gets the shardings of the parameters, and the compiler inserts
+the all-reduces; the text of the program shows how many.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--devices", type=int, default=4)
     parser.add_argument("--steps", type=int, default=100)
     given = parser.parse_args(arguments)
-    # Where there is only a CPU, it counts as so many devices. Before the first use.
+    # Without accelerators, the CPU counts as this many devices. Set before first use.
     fxflow.config.num_cpu_devices = given.devices
     return run(given.devices, given.steps)
 

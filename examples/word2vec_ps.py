@@ -5,9 +5,9 @@
 
 The model, the text and the pairs of words are those of `word2vec.py`. Each worker reads
 its share of the reviews at its own pace. For a stretch of text it pulls the rows of the
-words that occur in it and of some drawn ones, and pushes what should change in them;
-the servers make rows when they are first touched, and update each by itself. No process
-but the servers has a table.
+words that occur in it and of some drawn ones, and pushes their gradients; the servers
+make rows when they are first used, and update each one separately. Only the servers
+have a table.
 """
 
 import time
@@ -108,7 +108,7 @@ def fit(
 ) -> tuple[Vectors, float]:
     """Trains as one of the workers; gives the vectors, and words of its text a second.
 
-    Each worker takes every so many-th text. The vectors are those that the servers have
+    Each of n workers takes every n-th text. The vectors are those that the servers have
     when this worker is done: those of the worker that ends last are the run's.
     """
     cluster = ps.cluster_of(None)

@@ -55,8 +55,8 @@ viz.graph(product, m1, m2)
 # ## Feeds and fetches
 #
 # What is *fed* to a graph are the arguments of its function; what is *fetched* are its
-# results. There may be several of both. One run computes all that is returned, and
-# what nobody fetches is not in the graph at all.
+# results. There may be several of both. One run computes all results, and values
+# that are not fetched are not in the graph at all.
 
 
 # %%

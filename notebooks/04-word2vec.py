@@ -132,7 +132,7 @@ len(list(Path(folder).rglob("*.tsv")))
 # ## The number that counts
 #
 # Forty pairs of words were written down before anything was trained. For how many is
-# the second word among the ten nearest of the first? (Of all reviews, ten times over:
+# the second word among the ten nearest of the first? (With all reviews, ten times over:
 # 38.)
 
 # %%

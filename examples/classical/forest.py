@@ -5,9 +5,9 @@
     predict(forest, binned(x, edges))
 
 A tree is complete, of a fixed depth, so trees are arrays and `vmap` makes a forest of
-one. Each node looks at a few features, drawn for it; of each it has a histogram, bins
-by classes, and splits where the weighted Gini impurity falls most. A pure node may
-split anywhere: both sides say the same.
+one. Each node considers a few random features, makes a histogram of each, bins by
+classes, and splits where the weighted Gini impurity falls most. A pure node may split
+anywhere: both sides predict the same.
 
 Breiman 2001; Ke et al. 2017 (histograms).
 """
@@ -81,7 +81,7 @@ def split(
 
     gain = purity(left) + purity(
         right
-    )  # [nodes, tried, bins]; the last bin is no split
+    )  # [nodes, tried, bins]; the last bin is not a split
     best = gain.reshape(nodes, -1).argmax(1)
     feature = fnp.take_along_axis(features, (best // bins)[:, None], 1)[:, 0]
     return feature, best % bins
@@ -125,7 +125,7 @@ def fit(
     trees: int = 100,
     together: int = 10,
 ) -> Tree:
-    """Grows a forest: so many trees together by `vmap`, the groups one by one."""
+    """Grows a forest: `together` trees at once by `vmap`, the groups one by one."""
     one = lambda key: grow(key, x, labels, classes, bins, depth)
     return lax.map(one, random.split(key, trees), batch_size=together)
 

@@ -36,7 +36,7 @@ def seeds(key: Array, points: Array, k: int) -> Array:
     nearest = distances(points, start[None])[:, 0]
 
     def choose(nearest: Array, key: Array) -> tuple[Array, Array]:
-        # Of a few candidates the one that leaves the least is taken.
+        # The best of a few candidates: the one that leaves the smallest distances.
         chosen = random.categorical(key, fnp.log(nearest), shape=(trials,))
         left = fnp.minimum(nearest[:, None], distances(points, points[chosen]))
         best = left.sum(0).argmin()

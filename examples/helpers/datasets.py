@@ -1,4 +1,4 @@
-"""MNIST, complete: it comes inside a package; see `packages.py`.
+"""The complete MNIST, from a package; see `packages.py`.
 
 The tables of the package are kept as one `.npz`.
 """

@@ -1,4 +1,4 @@
-"""Twelve photographs and textures, fetched once; see `packages.py`."""
+"""Twelve photographs and textures, downloaded once; see `packages.py`."""
 
 import io
 import zipfile

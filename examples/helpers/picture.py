@@ -1,4 +1,4 @@
-"""Draws what a training run came to: loss, accuracy, digits, mistakes marked."""
+"""Draws the result of a training run: loss, accuracy, digits with mistakes marked."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Real texts: opinions on films, and Shakespeare; see `packages.py`."""
+"""Real texts: film reviews, and Shakespeare; see `packages.py`."""
 
 import csv
 import io

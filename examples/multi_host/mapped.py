@@ -2,8 +2,8 @@
 
 fxflow launch -n 2 --devices-per-process 2 examples/multi_host/mapped.py
 
-The mapped axis is that of this process's devices; the named axis "data" is that of all
-processes' devices, so `pmean` is over the whole batch.
+The mapped axis covers this process's devices; the named axis "data" covers the devices
+of all processes, so `pmean` is over the whole batch.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 fxflow launch -n 2 --devices-per-process 2 examples/multi_host/sharded.py
 
 Each process makes its own rows of the batch; the parameters are on every device. The
-program is written as for one device: XLA divides it and puts in the sums.
+program is written as for one device: XLA partitions it and inserts the all-reduces.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
-"""Training that goes on when processes die, stop or come.
+"""Training that continues when processes die, stop or join.
 
 fxflow launch --elastic 1:3 examples/multi_host/survive.py --steps 600
 
-Kill a worker meanwhile: the others go on, a new one is let in, and the weights at the
-end are those of a run that nobody disturbed. After a notice to end (SIGTERM) the state
-is saved in the folder of --checkpoints, and the same command goes on from there.
+Kill a worker meanwhile: the others continue, a new one joins, and the weights at the
+end are those of a run without faults. After SIGTERM the state is saved in the folder of
+--checkpoints, and the same command continues from there.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def train(weights, images, targets):
 
 
 def step(world, state, index):
-    """Apply one step; the batch follows from the index alone, not from who is there."""
+    """Apply one step; the batch follows from the index alone, not from the workers."""
     images = np.random.default_rng(index).normal(size=(ROWS, 8)).astype(np.float32)
     targets = images @ np.arange(8, dtype=np.float32)
     divided = NamedSharding(world.mesh(), P("data"))
@@ -53,7 +53,7 @@ def step(world, state, index):
     weights, value = train(state, *batch)
     if world.rank == 0 and index % 100 == 0:
         print(f"step {index}: loss {float(value):.1e}, {world.size} processes")
-    time.sleep(options.pause)  # so that there is time to kill somebody
+    time.sleep(options.pause)  # leaves time to kill a worker
     return weights
 
 

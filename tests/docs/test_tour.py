@@ -52,7 +52,7 @@ def failures(markdown: str, name: str) -> str:
     message explains weak types: here, the first of the page.
     """
     source._weak_explained.clear()
-    text = re.sub(r"^```.*$", "", markdown, flags=re.M)  # a fence is no output
+    text = re.sub(r"^```.*$", "", markdown, flags=re.M)  # a fence is not output
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     report: list[str] = []
     doctest.DocTestRunner(Exact()).run(test, out=report.append)

@@ -64,7 +64,7 @@ def test_equal_seeds_give_equal_runs(mnist: ModuleType) -> None:
 
 
 class StopAfter:
-    """Asks to stop after so many steps, as Ctrl-C does."""
+    """Asks to stop after `steps` steps, as Ctrl-C does."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps

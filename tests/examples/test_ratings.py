@@ -22,7 +22,7 @@ def ratings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 
 def keep(ratings: ModuleType, lines: int, folder: Path) -> str:
-    """Puts a package with so many ratings in the cache, and gives its digest."""
+    """Puts a package with `lines` ratings in the cache, and returns its digest."""
     table = ["user_id:token\titem_id:token\trating:float\ttimestamp:float"]
     table += [
         f"{1 + n % 2}\t{1 + n % 5}\t{1 + n % 5}\t{lines - n}" for n in range(lines)

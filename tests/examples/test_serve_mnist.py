@@ -48,7 +48,7 @@ def test_what_is_served_is_what_was_trained(
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
-    """A server that answers each request after it has refused it so often."""
+    """A server that answers each request after a number of refusals."""
 
     refusals: ClassVar[list[int]] = []
 
