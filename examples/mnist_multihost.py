@@ -13,7 +13,7 @@ from typing import Any
 import mnist_pmap
 from helpers.datasets import load_mnist
 from mnist import Model, Step, options, train
-from mnist_ps import own_part
+from mnist_sharded import own_part
 
 import fxflow
 

@@ -21,8 +21,8 @@ from fxflow import nn, optim, random
 # ## Arrays
 #
 # `fxflow.numpy` follows NumPy. Two things differ: the default types have 32 bits, and
-# an array never changes. Operations give new arrays; `.at[...]` is how one asks for a
-# copy that differs somewhere.
+# an array never changes. Operations return new arrays; `.at[...]` makes a copy with
+# some elements changed.
 
 # %%
 x = fnp.arange(12.0).reshape(3, 4)
@@ -40,15 +40,15 @@ except TypeError as error:
     print("TypeError:", error)
 
 # %% [markdown]
-# An explicit type is honoured, 64 bits included. Python numbers are *weak*: they take
-# the type of the array they meet.
+# An explicit type is honoured, including 64 bits. Python numbers are *weak*: they take
+# the type of the array that they are combined with.
 
 # %%
 print(fnp.arange(3).dtype, fnp.arange(3, dtype="int64").dtype)
 print((fnp.ones(3, "bfloat16") * 2.5).dtype)
 
 # %% [markdown]
-# Arrays and NumPy arrays turn into each other.
+# Arrays convert to NumPy arrays and back.
 
 # %%
 print(np.asarray(x).mean(), fnp.asarray(np.eye(2)).sum())
@@ -57,7 +57,8 @@ print(np.asarray(x).mean(), fnp.asarray(np.eye(2)).sum())
 # ## Graphs
 #
 # What fxflow knows about a function is its graph. `make_graph` calls the function once
-# with stand-ins that have a shape and a type and no value, and notes each operation.
+# with placeholders that have a shape and a type but no value, and records each
+# operation.
 
 
 # %%
@@ -69,10 +70,10 @@ print(fxflow.make_graph(bump)(fnp.ones(3)))
 
 # %% [markdown]
 # Read it line by line: the inputs with their types (`f32[3]` is three 32-bit floats),
-# one operation a line with the type of its result, and at the end what is returned.
+# one operation on each line with the type of its result, and finally the results.
 #
-# As the stand-ins have no values, Python's `if` on one of them cannot know the way to
-# go. The error says so, and says what to use instead.
+# Since the placeholders have no values, Python's `if` cannot decide on one of them. The
+# error says so, and what to use instead.
 
 # %%
 try:
@@ -111,8 +112,8 @@ assert abs(error).max() < 1e-6
 # %% [markdown]
 # ## `vmap`
 #
-# Write the function for one example; `vmap` makes the one for many. There is no loop
-# in its graph, only operations on larger arrays.
+# Write the function for one example; `vmap` makes the function for many. There is no
+# loop in its graph, only operations on larger arrays.
 
 
 # %%
@@ -154,9 +155,9 @@ assert np.allclose(hessian, -2 * np.eye(3))
 # %% [markdown]
 # ## State is explicit
 #
-# A pure function has no memory, so what changes goes in as an argument and comes out
-# as a result. That holds for randomness too: a *key* goes in, and the same key always
-# gives the same numbers. New numbers need a new key, split off the old one.
+# A pure function has no memory, so everything that changes is an argument and a result.
+# That includes randomness: a *key* is an argument, and the same key always gives the
+# same numbers. New numbers need a new key, split off the old one.
 
 # %%
 key = random.key(0)
@@ -166,9 +167,9 @@ print(
 )
 
 # %% [markdown]
-# Parameters are a *pytree*: dictionaries, tuples and lists of arrays, nested as one
-# likes. `fxflow.tree.map` goes over all of its arrays, and `grad` gives back a tree of
-# the same form.
+# Parameters are a *pytree*: dictionaries, tuples and lists of arrays, nested in any
+# way. `fxflow.tree.map` maps over all of its arrays, and `grad` returns a tree of the
+# same structure.
 
 # %%
 # The reader of MNIST belongs to fxflow's repository: around this notebook, or where
@@ -215,7 +216,7 @@ fxflow.tree.map(lambda leaf: leaf.shape, params)
 
 # %% [markdown]
 # An untrained net guesses: its loss is that of ten equally likely digits, ln 10 ≈ 2.3,
-# and some for its confidence in wrong answers.
+# plus some for its confidence in wrong answers.
 
 # %%
 images, labels = mnist.train_images[:128], mnist.train_labels[:128]
@@ -224,8 +225,8 @@ print(f"{float(loss(params, images, labels)):.2f}")
 # %% [markdown]
 # ## The training step
 #
-# One function takes the state and a batch and gives the next state. Donating the state
-# lets XLA write the new one into the memory of the old one.
+# One function takes the state and a batch and returns the next state. Donating the
+# state lets XLA write the new one into the memory of the old one.
 
 # %%
 optimizer = optim.adam(1e-3)
@@ -273,8 +274,8 @@ print(f"test accuracy: {reached:.1%}")
 assert reached > 0.97, reached
 
 # %% [markdown]
-# Look at what it says, and at some of its mistakes (above: what it takes the digit
-# for, and what it is).
+# Look at its predictions, and at some of its mistakes (above each: the prediction and
+# the label).
 
 # %%
 guesses = np.asarray(fnp.argmax(logits(state[0], mnist.test_images), axis=-1))
@@ -297,5 +298,5 @@ for axis, place in zip(axes.flat, [*right, *wrong], strict=True):
 # - `examples/mnist.py` trains a convolutional net to 99 %, with the same parts.
 # - `examples/mnist_pmap.py` does it on several devices, and
 #   `docs/guides/multi-host.md` on several machines.
-# - `fxflow.make_graph` shows what any transform made; `fxflow.jit(f).lower(...)` shows
-#   the program that XLA gets.
+# - `fxflow.make_graph` shows the graph of any transformed function;
+#   `fxflow.jit(f).lower(...)` shows the program that XLA gets.

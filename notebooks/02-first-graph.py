@@ -2,8 +2,8 @@
 # # A first graph
 #
 # fxflow turns Python functions into dataflow graphs: nodes are operations, edges are
-# arrays. This notebook makes a first one, draws it, feeds it, lets it remember, branch
-# and loop, and differentiates it. It reads in ten minutes.
+# arrays. This notebook makes a first graph, draws it, feeds it, adds state, branches
+# and loops, and differentiates it. It takes ten minutes to read.
 
 # %%
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from fxflow import debug, lax, random, viz
 # ## Constants and a product
 #
 # Two constants, a row and a column, and their product. Outside of any transformation
-# each operation runs at once, and the result is there.
+# each operation runs at once.
 
 # %%
 m1 = fnp.array([[6.2, 12.0, 5.9]])
@@ -26,8 +26,8 @@ print(m1 @ m2)
 
 
 # %% [markdown]
-# The same as a graph: a function is called once with stand-ins, which have a type and
-# no values, and each operation is written down. Nothing is computed.
+# The same as a graph: a function is called once with placeholders, which have a type
+# but no values, and each operation is recorded. Nothing is computed.
 
 
 # %%
@@ -39,14 +39,15 @@ graph = fxflow.make_graph(product)(m1, m2)
 graph
 
 # %% [markdown]
-# A graph can be run. `jit` compiles it with XLA first; so it runs faster the next time.
+# A graph can be run. `jit` compiles it with XLA first, so that it runs faster the next
+# time.
 
 # %%
 print(graph(m1, m2), fxflow.jit(product)(m1, m2))
 
 # %% [markdown]
-# `viz.graph` draws it. In a notebook that runs, the drawing is a page: drag to move,
-# turn the wheel to zoom, click on an operation to see its parameters, cost and line.
+# `viz.graph` draws it. In a live notebook, the drawing is interactive: drag to move,
+# scroll to zoom, click on an operation to see its parameters, cost and line.
 
 # %%
 viz.graph(product, m1, m2)
@@ -71,8 +72,8 @@ results = fxflow.jit(several)(m1, m2)
 print(results)
 
 # %% [markdown]
-# Other numbers can be fed as often as one likes. A graph is compiled once for each
-# type: `f32[1,3]` here.
+# Other numbers can be fed any number of times. A graph is compiled once for each type:
+# `f32[1,3]` here.
 
 # %%
 fast = fxflow.jit(several)
@@ -80,7 +81,7 @@ for scale in (1, 10, 100):
     print(scale, float(fast(scale * m1, m2)["m3"][0, 0]))
 
 # %% [markdown]
-# A look at a value inside of a graph, while it runs:
+# To see a value inside a graph while it runs:
 
 
 # %%
@@ -94,10 +95,10 @@ def watched(x):
 _ = watched(m1).block_until_ready()
 
 # %% [markdown]
-# ## Variables are state that goes in and comes out
+# ## Variables are arguments and results
 #
-# A graph remembers nothing by itself. What changes is an argument and a result: the
-# caller keeps it. Initial values are drawn from a key.
+# A graph has no memory. A variable is an argument and a result, and the caller keeps
+# it. Initial values are drawn from a key.
 
 
 # %%
@@ -115,7 +116,7 @@ weights = random.truncated_normal(random.key(0), -2, 2, (2, 3))
 print(weights)
 
 # %% [markdown]
-# Where a variable that is written to reads better, there are references:
+# If a mutable variable is easier to read, use a reference:
 
 # %%
 total = fxflow.new_ref(fnp.zeros(()))
@@ -133,9 +134,9 @@ print(total[...])
 # %% [markdown]
 # ## Control flow
 #
-# Python's `if` and `for` run while the graph is made. A branch or a loop that is to be
-# *in* the graph is a function: `lax.cond`, `lax.scan`, `lax.while_loop`. Square roots
-# by ten steps of Newton's method:
+# Python's `if` and `for` run while the graph is made. A branch or a loop *in* the graph
+# is a function: `lax.cond`, `lax.scan`, `lax.while_loop`. Square roots by ten steps of
+# Newton's method:
 
 
 # %%
@@ -170,7 +171,7 @@ viz.graph(root, fnp.float32(2.0))
 # %% [markdown]
 # ## Graphs of graphs
 #
-# A transformation makes another function, and so another graph. The derivative of the
+# A transform makes another function, and so another graph. The derivative of the
 # root is 1/(2√x); that of the product with respect to `m1` is `m2`.
 
 # %%

@@ -3,7 +3,7 @@
 #
 # Softmax regression, a perceptron and a convolutional net on handwritten digits: the
 # same loop trains each, its logs go to TensorBoard, and figures say what they learned.
-# A part of the data and a few epochs do here; on all of it,
+# A part of the data and a few epochs are enough here; on all of it,
 # `python examples/mnist.py --model cnn --logdir runs` reaches 92 % with softmax
 # regression, 98 % with the perceptron and 99.2 % with the convolutional net.
 
@@ -33,8 +33,8 @@ folder = Path(tempfile.mkdtemp()) / "runs"
 # ## The loop
 #
 # A step is a pure function of a state and a batch. `train.loop.run` calls it for each
-# batch of a pipeline, and sends what it returns to the log. Nothing in it knows what a
-# model is: the three differ in `MODELS[name].init` and `.apply` alone.
+# batch of a pipeline, and sends what it returns to the log. It does not depend on the
+# model: the three differ only in `MODELS[name].init` and `.apply`.
 
 
 # %%
@@ -96,7 +96,7 @@ runs = {name: trained(name) for name in ("softmax", "mlp", "cnn")}
 {name: f"{run[-1]:.1%}" for name, run in runs.items()}
 
 # %% [markdown]
-# The losses, smoothed as TensorBoard does it:
+# The losses, smoothed as in TensorBoard:
 
 # %%
 viz.curves(
@@ -109,7 +109,7 @@ viz.curves(
 # %% [markdown]
 # ## TensorBoard
 #
-# What was logged is in event files, a folder a run:
+# The logs are in event files, one folder for each run:
 #
 #     pip install tensorboard && tensorboard --logdir runs
 #
@@ -121,9 +121,9 @@ for path in sorted(folder.rglob("events*")):
     print(path.parent.name, f"{path.stat().st_size / 1000:.0f} kB")
 
 # %% [markdown]
-# ## What is taken for what
+# ## Confusions
 #
-# The confusion matrix of the convolutional net, and its answers as points in two
+# The confusion matrix of the convolutional net, and its outputs as points in two
 # dimensions:
 
 # %%
@@ -155,7 +155,7 @@ print(report.table("scope"))
 report.picture()
 
 # %% [markdown]
-# More layers know more:
+# More layers are more accurate:
 
 # %%
 softmax, mlp, cnn = (runs[name][-1] for name in ("softmax", "mlp", "cnn"))

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Vectors of words
 #
-# Words that stand beside the same words mean something alike. *word2vec* makes a vector
-# of each word, from which those beside it can be predicted, and vectors of words that
-# are alike come to lie in the same direction. This notebook learns them from a part of
-# 25,000 film reviews; `examples/word2vec.py` takes all 5.8 million words, ten times.
+# Words that occur beside the same words have similar meanings. *word2vec* learns a
+# vector for each word that predicts its neighbours, and the vectors of similar words
+# end up in the same direction. This notebook uses a part of 25,000 film reviews;
+# `examples/word2vec.py` uses all 5.8 million words, ten times.
 
 # %%
 import sys
@@ -30,8 +30,8 @@ from helpers.texts import load_reviews, words
 # %% [markdown]
 # ## Pairs from a window
 #
-# A text is turned into pairs of a word and one beside it. These are with a window of
-# one word to each side.
+# A text becomes pairs of a word and a neighbour. These use a window of one word on each
+# side.
 
 # %%
 text = words("The quick brown fox jumps over the lazy dog")
@@ -41,9 +41,9 @@ pairs = [
 pairs
 
 # %% [markdown]
-# In the program a pair is a place in a table: which of 32 words predicts which around
-# it. How far a word looks is drawn anew each time, up to five words, so that near ones
-# count more.
+# In the program a pair is an entry of a table: which of 32 words predicts which word
+# around it. The size of the window is drawn each time, up to five words, so that nearer
+# words count more.
 
 # %%
 key = fxflow.random.key(0)
@@ -56,11 +56,11 @@ _ = plt.ylabel("predicts")
 # %% [markdown]
 # ## The loss
 #
-# The score of a pair is the product of two vectors: each word has one as that which
-# predicts (`in`) and one as that which is predicted (`out`). The loss asks whether a
-# pair is of the text or not: pairs of the text should have high scores, pairs with
-# drawn words low ones. It is a pure function of the rows of a few words, and so is its
-# gradient: whole tables are never differentiated.
+# The score of a pair is the product of two vectors: each word has one for predicting
+# (`in`) and one for being predicted (`out`). The loss distinguishes pairs of the text,
+# which should have high scores, from pairs with drawn words, which should have low
+# ones. It is a pure function of the rows of a few words, and so is its gradient: whole
+# tables are never differentiated.
 
 # %%
 rows = {
@@ -76,7 +76,7 @@ slopes = fxflow.grad(word2vec.loss_of)(rows, taken, settings)
 # ## Learning
 #
 # The tables are donated to the step: it writes the rows into their memory, and a step
-# takes a few milliseconds whatever the size of the vocabulary.
+# takes a few milliseconds for a vocabulary of any size.
 
 # %%
 texts = load_reviews().texts[:8000]
@@ -92,7 +92,7 @@ _ = plt.ylabel("loss")
 # %% [markdown]
 # ## Near words
 #
-# The nearest words are those with the greatest cosines.
+# The nearest words are those with the largest cosine similarity.
 
 # %%
 for word in ("good", "actor", "horror", "wife"):
@@ -105,7 +105,7 @@ for word in ("good", "actor", "horror", "wife"):
 print(", ".join(word for word, _ in vectors.analogy("he", "his", "she")))
 
 # %% [markdown]
-# In two dimensions: the directions in which the chosen vectors differ most.
+# In two dimensions, along the directions in which the chosen vectors differ most:
 
 # %%
 chosen = "he she his her husband wife son daughter good great bad awful boring dull"
@@ -119,8 +119,8 @@ for word, *place in zip(chosen, x, y, strict=True):
     plt.annotate(word, place)
 
 # %% [markdown]
-# TensorBoard's projector turns all of them in three dimensions: `tensorboard --logdir`
-# and the folder.
+# TensorBoard's projector shows all of them in three dimensions: `tensorboard --logdir`
+# with the folder.
 
 # %%
 folder = tempfile.mkdtemp()

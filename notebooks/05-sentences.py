@@ -1,11 +1,11 @@
 # %% [markdown]
-# # Praise or blame: a convolutional net for sentences
+# # Sentiment: a convolutional net for sentences
 #
-# Kim (2014): the vectors of a sentence's words stand in a row; filters three, four and
-# five words wide go along it; the greatest answer of each filter, wherever it is, goes
-# into one dense layer. This notebook trains it small, on a third of the sentences;
-# `examples/sentences.py` runs all of them in ten folds, also with vectors that
-# `examples/word2vec.py` has learned before.
+# Kim (2014): filters three, four and five words wide slide over the vectors of a
+# sentence's words; the largest response of each filter, at any position, is an input of
+# one dense layer. This notebook trains a small net on a third of the sentences;
+# `examples/sentences.py` uses all of them in ten folds, also with pretrained vectors of
+# `examples/word2vec.py`.
 
 # %%
 import sys
@@ -30,7 +30,7 @@ from helpers.texts import load_reviews
 # %% [markdown]
 # ## The data
 #
-# Half of the 8,530 sentences praise a film, half blame one.
+# Half of the 8,530 sentences are positive, half negative.
 
 # %%
 reviews = load_reviews()
@@ -39,7 +39,7 @@ for number in (0, 1, -1):
 
 # %% [markdown]
 # A sentence is a row of numbers, with padding on both sides so that the widest filter
-# begins before it and ends behind it.
+# can begin before it and end after it.
 
 # %%
 data, known = sentences.encoded(reviews.sentences, reviews.labels, 5)
@@ -49,8 +49,8 @@ data.words[0]
 # %% [markdown]
 # ## The net
 #
-# A convolution over words is a convolution with one spatial axis. What a filter answers
-# is greatest where the sentence has what it looks for.
+# A convolution over words has one spatial axis. The response of a filter is largest
+# where the sentence matches it.
 
 # %%
 filters = nn.conv_init(random.key(0), 8, 4, (3,))
@@ -61,7 +61,7 @@ plt.xlabel("place in the sentence")
 _ = plt.ylabel("filter")
 
 # %% [markdown]
-# The whole net is a function of its weights; the graph shows how few operations it is.
+# The whole net is a function of its weights; the graph shows how few operations it has.
 
 # %%
 settings = sentences.Settings(filters=24, rate=3e-3, epochs=5)
@@ -74,8 +74,8 @@ fxflow.tree.map(fnp.shape, params)
 # %% [markdown]
 # ## Learning
 #
-# `fit` trains on the sentences at some places and keeps the weights that did best on a
-# tenth of them, which it does not learn from.
+# `fit` trains on the selected sentences and keeps the weights that are best on a tenth
+# of them, which it does not train on.
 
 # %%
 rng = np.random.default_rng(0)
@@ -88,5 +88,5 @@ print(f"{reached:.1%} of {len(tested)} sentences it has not seen")
 assert reached > 0.58, reached
 
 # %% [markdown]
-# With all sentences and filters it tells about three of four, and with vectors that
-# were learned before, on texts without labels, some more.
+# With all sentences and filters it is right for about three of four, and somewhat more
+# with vectors that were pretrained on texts without labels.

@@ -40,7 +40,7 @@ for axis, centre in zip(axes, np.asarray(clusters.centres), strict=True):
 # %% [markdown]
 # ## Logistic regression
 #
-# A convex loss, so that L-BFGS with a line search is done after a few dozen steps.
+# The loss is convex, so L-BFGS with a line search converges in a few dozen steps.
 
 # %%
 scaled = table("digits")
@@ -51,8 +51,8 @@ by_logistic
 # %% [markdown]
 # ## A random forest
 #
-# Each node of a tree splits by histograms. All trees have one depth, so a tree is three
-# arrays, and a forest is `vmap` of a tree.
+# Each node of a tree splits by histograms. All trees have the same depth, so a tree is
+# three arrays, and a forest is `vmap` of a tree.
 
 # %%
 edges = forest.quantiles(digits.x, 8)
@@ -64,9 +64,9 @@ by_forest
 # %% [markdown]
 # ## Bayesian regression
 #
-# Hamiltonian Monte Carlo needs the gradient of the logarithm of a density, nothing
-# else; chains run side by side by `vmap`. Variational inference finds the nearest
-# normal distribution by Adam. Both say how sure they are of each weight.
+# Hamiltonian Monte Carlo needs only the gradient of a log density; chains run in
+# parallel by `vmap`. Variational inference finds the nearest normal distribution with
+# Adam. Both give the uncertainty of each weight.
 
 # %%
 diabetes = table("diabetes")
@@ -90,8 +90,8 @@ print("R of the chains:", round(float(bayes.spread(draws.w).max()), 3))
 # %% [markdown]
 # ## A Gaussian process
 #
-# Its parameters are those of the largest evidence, found by L-BFGS. In one dimension
-# one can see what it knows and what it does not.
+# Its parameters maximize the evidence, by L-BFGS. In one dimension one can see where it
+# is certain and where it is not.
 
 # %%
 rng = np.random.default_rng(0)
@@ -106,7 +106,7 @@ plt.plot(line[:, 0], middle)
 plt.plot(x[:, 0], y, "k.")
 
 # %% [markdown]
-# ## What should come out
+# ## Expected results
 
 # %%
 predicted = diabetes.new_x @ np.mean(draws.w, (0, 1)) + np.mean(draws.b)

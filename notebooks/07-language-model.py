@@ -1,10 +1,10 @@
 # %% [markdown]
-# # The next word: an LSTM, and a softmax that looks at few words
+# # The next word: an LSTM, and a sampled softmax
 #
 # A language model gives each word a probability, from the words before it. This
-# notebook trains a small one on Shakespeare in two ways: with the whole softmax, and
-# with the labels and some drawn words only. `examples/language_model.py` is the full
-# one.
+# notebook trains a small one on Shakespeare in two ways: with the full softmax, and
+# with only the labels and some drawn words. `examples/language_model.py` is the full
+# program.
 
 # %%
 import sys
@@ -29,7 +29,7 @@ from helpers.texts import load_shakespeare
 # %% [markdown]
 # ## A cell, and a loop of it
 #
-# A cell takes a state and an input and gives the next state and an output. `lax.scan`
+# A cell takes a state and an input and returns the next state and an output. `lax.scan`
 # applies it to a sequence: one compiled loop, whatever the length, and differentiable.
 
 # %%
@@ -55,8 +55,8 @@ bool(fnp.allclose(same, outputs))
 # %% [markdown]
 # ## The data
 #
-# Texts run side by side. A step goes over a few words of each and hands its state on:
-# back-propagation is *truncated* there, and what the LSTM remembers is not.
+# Texts run in parallel. A step processes a few words of each and passes its state on:
+# back-propagation is *truncated* there, but the memory of the LSTM is not.
 
 # %%
 settings = lm.Settings(vocabulary=2000, units=64, batch=16, length=16, drawn=64)
@@ -70,9 +70,9 @@ print(" ".join(known.words[word] for word in labels[:, 0]))
 # %% [markdown]
 # ## Two losses
 #
-# The whole softmax needs a score for each word that is known. The sampled one needs the
-# scores of the labels and of a few drawn words, corrected by how often they are drawn;
-# only the rows of these are gathered, differentiated and written back.
+# The full softmax needs a score for each known word. The sampled one needs the scores
+# of the labels and of a few drawn words, corrected for their probability of being
+# drawn; only the rows of these are gathered, differentiated and written back.
 
 # %%
 results, curves = {}, {}
@@ -100,5 +100,5 @@ plt.ylabel("training loss (of another number of words each)")
 _ = plt.legend()
 
 # %% [markdown]
-# The more words are known, the more the sampled loss saves: at 40,000 words a step with
-# it takes less than a sixth of the time.
+# The larger the vocabulary, the more the sampled loss saves: with 40,000 words a step
+# takes less than a sixth of the time.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # The same program on many devices
 #
-# A training run of `examples/mnist.py` is made of a model, an optimizer, and a function
-# `make_step` that compiles them. To go from one device to four, to a parameter server,
-# or to two processes, *that one argument* changes; the batches, the schedule, the loop
-# and what comes out stay.
+# A training run of `examples/mnist.py` consists of a model, an optimizer, and a
+# function `make_step` that compiles them. To go from one device to four, to a sharded
+# optimizer, or to two processes, *only this argument* changes; the batches, the
+# schedule, the loop and the result stay the same.
 
 # %%
 import subprocess
@@ -26,13 +26,13 @@ sys.path.insert(0, str(examples))
 
 import mnist
 import mnist_pmap
-import mnist_ps
+import mnist_sharded
 from helpers.datasets import load_mnist
 
 fxflow.devices()
 
 # %% [markdown]
-# A part of MNIST is enough to see that the runs are one and the same.
+# A part of MNIST is enough to see that the runs are the same.
 
 # %%
 whole = load_mnist()
@@ -58,9 +58,9 @@ def run(make_step):
 
 
 # %% [markdown]
-# One device; four devices with `pmap`, each of which holds everything and sees a
-# quarter of each batch; four devices each of which serves a quarter of every parameter
-# and of Adam's memory of it.
+# One device; four devices with `pmap`, each of which holds everything and gets a
+# quarter of each batch; four devices each of which keeps a quarter of every parameter
+# and of Adam's state (a sharded optimizer).
 
 # %%
 curves = {
@@ -68,14 +68,13 @@ curves = {
     "pmap, 4 devices": run(
         lambda model, optimizer: mnist_pmap.make_step(model, optimizer, devices=4)
     ),
-    "parameter server, 4 devices": run(mnist_ps.make_step),
+    "sharded optimizer, 4 devices": run(mnist_sharded.make_step),
 }
 for name, curve in curves.items():
     print(f"{name:28} {curve.accuracies[-1]:.2%}   loss {curve.losses[-1]:.6f}")
 
 # %% [markdown]
-# Sums over devices are taken in another order, so the last digits differ, and nothing
-# else does.
+# Sums over devices are added in another order, so only the last digits differ.
 
 # %%
 reached = [curve.accuracies[-1] for curve in curves.values()]
@@ -90,14 +89,14 @@ _ = plt.legend()
 # %% [markdown]
 # ## Two processes
 #
-# `fxflow launch` starts processes that find each other; the program is one that calls
+# `fxflow launch` starts processes that find each other; the program calls
 # `fxflow.distributed.initialize()`. Here each has two devices, and the four of them
-# share one parameter server. The machines of a cluster do the same
+# share the parameters. The same works on the machines of a cluster
 # (`docs/guides/multi-host.md`).
 
 # %%
 launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2", "--no-color"]
-program = [str(examples / "mnist_ps.py"), "--devices", "2"]
+program = [str(examples / "mnist_sharded.py"), "--devices", "2"]
 program += ["--model", "softmax", "--epochs", "1"]
 done = subprocess.run([*launch, *program], capture_output=True, text=True, check=True)
 print(*(line for line in done.stdout.splitlines() if "accuracy" in line), sep="\n")
@@ -106,6 +105,6 @@ print(*(line for line in done.stdout.splitlines() if "accuracy" in line), sep="\
 # ## Where to go from here
 #
 # - `examples/mnist_multihost.py`: `pmap` over the devices of all processes.
-# - `fxflow.distributed.elastic`: the run goes on when a process dies or one comes.
-# - `jit` with `NamedSharding` cuts arrays instead of giving each device a function of
-#   its own: `examples/tensor_parallel.py`, `examples/sharded_transformer.py`.
+# - `fxflow.distributed.elastic`: the run continues when a process dies or joins.
+# - `jit` with `NamedSharding` divides arrays instead of giving each device its own
+#   function: `examples/tensor_parallel.py`, `examples/sharded_transformer.py`.

@@ -59,7 +59,7 @@ def alone(data: object) -> object:
     return fitted(data)
 
 
-@pytest.mark.parametrize("name", ["pmap", "ps"])
+@pytest.mark.parametrize("name", ["pmap", "sharded"])
 def test_mnist_is_that_of_one_device(data: object, alone: object, name: str) -> None:
     module = example(f"mnist_{name}")
     make = module.make_step
