@@ -1,20 +1,40 @@
-"""Arguments of transformed functions: which are chosen, their names, their leaves."""
+"""Arguments of transformed functions: which are chosen, their names, their leaves.
+
+For `jit` also its options and, with `Bound`, the arguments of one call.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
+from fxflow.core.arrays import (
+    Array,
+    ShapeDtypeStruct,
+    as_array,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+)
 from fxflow.core.arrays.array import kind_of
 from fxflow.core.ir.references import Ref
-from fxflow.core.labels import tree_labels
+from fxflow.core.labels import leaf_labels, parameter_names, signature_of, tree_labels
 from fxflow.core.source import name_of, wraps
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, NonHashableStaticError
+from fxflow.lax.transfer import as_sharding, is_sharding_leaf, require_fit
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -319,3 +339,233 @@ class FlatFunction:
         return self.aux_tree.unflatten(
             [next(given) if other is None else other[0] for other in self.others]
         )
+
+
+# -- options of `jit` ------------------------------------------------------------------
+
+
+def resolve_names(
+    fun: Any, argnums: Sequence[int], argnames: Sequence[str], what: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Returns positions and names of the same arguments, completed from each other.
+
+    Args:
+      fun: the function.
+      argnums: positions.
+      argnames: names.
+      what: `static` or `donate`, for messages.
+
+    Raises:
+      ArgumentError: the function has no such parameter.
+    """
+    if not (argnums or argnames):
+        return (), ()
+    signature = signature_of(fun)
+    if signature is None:
+        return tuple(argnums), tuple(argnames)
+    parameters = list(signature.parameters.values())
+    positional = [
+        p.name
+        for p in parameters
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    names = [p.name for p in parameters]
+    for name in argnames:
+        if name not in names and not keywords:
+            raise ArgumentError(
+                f"jit: {what}_argnames={name!r} is no parameter of {name_of(fun)}, "
+                f"which has {', '.join(names) or 'none'}"
+            )
+    for index in argnums:
+        if not variadic and not -len(positional) <= index < len(positional):
+            raise ArgumentError(
+                f"jit: {what}_argnums={index} is out of range for {name_of(fun)}, "
+                f"which has {len(positional)} positional parameters"
+            )
+    numbers = set(argnums) | {
+        positional.index(name) for name in argnames if name in positional
+    }
+    named = set(argnames) | {
+        positional[i]
+        for i in numbers
+        if -len(positional) <= i < len(positional)
+        and signature.parameters[positional[i]].kind
+        # A positional-only parameter cannot be called by name.
+        is not inspect.Parameter.POSITIONAL_ONLY
+    }
+    return tuple(sorted(numbers)), tuple(sorted(named))
+
+
+def frozen_shardings(shardings: Any) -> Any:
+    """Returns shardings, a tree of them or None, as a part of a key.
+
+    Raises:
+      ArgumentError: a leaf cannot be hashed, and so is no sharding.
+    """
+    if shardings is None:
+        return None
+    leaves, treedef = tree.flatten(shardings, is_sharding_leaf)
+    try:
+        hash(tuple(leaves))
+    except TypeError:
+        raise ArgumentError(
+            "jit: in_shardings and out_shardings are Shardings, specs, None, or trees "
+            f"of them, got {shardings!r}"
+        ) from None
+    return (tuple(leaves), treedef)
+
+
+def prefixed_shardings(
+    wanted: Any, structure: Any, avals: Sequence[Any], what: str, name: str
+) -> list[Any]:
+    """Returns a sharding or None for each leaf of a structure.
+
+    Args:
+      wanted: pytree of shardings, specs or None: a prefix.
+      structure: of the arguments or the results.
+      avals: their types.
+      what: `in_shardings` or `out_shardings`.
+      name: of the function.
+    """
+    count = structure.num_leaves
+    if wanted is None:
+        return [None] * count
+    label = f"jit({name}): {what}"
+    full = structure.unflatten(range(count))
+    given = tree.broadcast_prefix(wanted, full, is_leaf=is_sharding_leaf, name=label)
+    shardings = [None if w is None else as_sharding(w, label) for w in given]
+    for where, aval in zip(shardings, avals, strict=True):
+        if where is not None:
+            require_fit(where, aval, label)
+    return shardings
+
+
+# -- of one call -----------------------------------------------------------------------
+
+
+class Bound:
+    """The arguments of one call, static ones apart."""
+
+    def __init__(
+        self,
+        jitted: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.jitted, self.args, self.kwargs = jitted, args, kwargs
+        self.statics: tuple[Any, ...]
+        self.leaves, self.treedef, self.statics = jitted._split(args, kwargs)
+        static = {name for name, _, _ in self.statics}
+        self.positions = [i for i in range(len(args)) if i not in static]
+        for i, leaf in enumerate(self.leaves):
+            if type(leaf) is Array:
+                continue
+            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct | Ref):
+                label = self.labels()[i]
+                what = f"{jitted._name}: argument {label} of a jitted function is"
+                error = not_an_array(leaf, what, label)
+                if isinstance(leaf, str) or callable(leaf):
+                    raise ArgumentError(f"{error}, or make it static: static_argnames")
+                raise error
+
+    def static_key(self) -> tuple[Any, ...]:
+        """Returns the static arguments as part of a cache key."""
+        try:
+            # The tuple at once; which one it is matters only for the message.
+            hash(self.statics)
+        except TypeError:
+            for name, value in self.static_named().items():
+                try:
+                    hash(value)
+                except TypeError:
+                    raise NonHashableStaticError(
+                        f"{self.jitted._name}: static argument {name} of type "
+                        f"{type(value).__name__} cannot be hashed: "
+                        f"{_hashable_instead(value)}"
+                    ) from None
+            raise
+        return self.statics
+
+    def static_named(self) -> dict[str, Any]:
+        """Returns the static arguments by name."""
+        if not self.statics:
+            return {}
+        names = parameter_names(self.jitted._fun, len(self.args))
+        return {names[k] if isinstance(k, int) else k: v for k, _, v in self.statics}
+
+    def partial(self) -> Callable[..., Any]:
+        """Returns the function of the other arguments."""
+        fun = self.jitted._fun
+        named = {k: v for k, _, v in self.statics if isinstance(k, str)}
+        fixed = {k: v for k, _, v in self.statics if isinstance(k, int)}
+        positions = sorted(fixed)
+        partial = functools.partial(fun, **named) if named else fun
+        return with_fixed(partial, positions, [fixed[i] for i in positions])
+
+    def dynamic(self) -> tuple[Any, ...]:
+        """Returns the positional arguments that are not static."""
+        return tuple(self.args[i] for i in self.positions)
+
+    def named(self) -> dict[str, Any]:
+        """Returns the keyword arguments that are not static."""
+        static = {name for name, _, _ in self.statics}
+        return {k: v for k, v in self.kwargs.items() if k not in static}
+
+    def labels(self) -> list[str]:
+        """Returns the names of the leaves."""
+        fun = self.jitted._fun
+        return leaf_labels(fun, self.args, self.named(), self.positions)
+
+    def names(self, avals: Sequence[Any]) -> Callable[[Any], list[str]]:
+        """Returns what gives the names of the leaves of the function, once asked.
+
+        It keeps neither the arguments nor the function alive.
+
+        Args:
+          avals: types of the leaves, which stand for them.
+        """
+        treedef, positions, count = self.treedef, self.positions, len(self.args)
+
+        def names(fun: Any) -> list[str]:
+            dynamic, named = treedef.unflatten(avals)
+            args = dict(zip(positions, dynamic, strict=True))
+            given = [args.get(i) for i in range(count)]
+            return leaf_labels(fun, given, named, positions)
+
+        return names
+
+    def donated(self) -> list[bool]:
+        """Returns which leaves are donated."""
+        count, names = len(self.args), self.jitted._donate_argnames
+        give = {i % count if i < 0 else i for i in self.jitted._donate_argnums}
+        if not give and not names:
+            return [False] * len(self.leaves)
+        named = self.named()
+        flags = [i in give for i in self.positions], {k: k in names for k in named}
+        return tree.broadcast_prefix(flags, ([*self.dynamic()], named))
+
+
+def weakly(fun: Any) -> Callable[[], Any]:
+    """Returns what gives a function back, without keeping it alive."""
+    try:
+        return weakref.ref(fun)
+    except TypeError:  # some callable objects cannot be referred to weakly
+        return lambda: fun
+
+
+def _hashable_instead(value: Any) -> str:
+    """Says what to do about a static argument that cannot be hashed."""
+    if isinstance(value, list):
+        return "pass a tuple"
+    if isinstance(value, set):
+        return "pass a frozenset"
+    if isinstance(value, dict):
+        return (
+            "pass its items as a tuple, tuple(d.items()), or make it an ordinary "
+            "argument if its values are arrays or numbers"
+        )
+    if is_arraylike(value):
+        return "make it an ordinary argument, since it is an array"
+    return "give its class __hash__ and __eq__, or make it an ordinary argument"

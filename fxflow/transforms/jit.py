@@ -1,64 +1,299 @@
 """`jit`: a function compiled whole, once for each signature.
 
-A call that is known takes the short path (`dispatch`). The long one is here: the first
-call, traced values, anything unexpected; it also explains and checks.
+A known call takes the short path (`CachedCall.__call__`): from arguments, looked up by
+their structure, static values, interned types and placements, to a program; that of
+the last call is tried first. The long path (`JitFunction._call`) takes the first call,
+traced values and anything unexpected, explains and checks, and enters what it finds.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+from operator import attrgetter
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, overload
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import Array, ArrayType, ShapeDtypeStruct, typeof
-from fxflow.core.arrays.array import (
+from fxflow.core.arrays import (
+    Array,
+    ArrayType,
+    ShapeDtypeStruct,
     as_array,
-    forget,
+    buffer_of,
     is_arraylike,
-    not_an_array,
-    read_only,
+    typeof,
 )
+from fxflow.core.arrays.array import forget, read_only, require_alive
 from fxflow.core.arrays.aval import RefType
 from fxflow.core.boundary import boundary
+from fxflow.core.caches import Cache, Room, alive, on_clear
 from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
-from fxflow.core.labels import leaf_labels, parameter_names, signature_of
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options_of
 from fxflow.core.runtime.execute import check_finite
-from fxflow.core.source import name_of
+from fxflow.core.runtime.library import exact
+from fxflow.core.source import interrupted, name_of, shorten
+from fxflow.core.tree.flattening import failed
+from fxflow.devices import RuntimeFailure
+from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import log_step
 from fxflow.devices.meshes import current, note_mesh_read
-from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
+from fxflow.devices.trees import flatten
+from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.lax.calls import JitCall
-from fxflow.lax.transfer import as_sharding, is_sharding_leaf, put_traced, require_fit
+from fxflow.lax.transfer import put_traced
 from fxflow.transforms.arguments import (
+    Bindable,
+    Bound,
     FlatFunction,
     as_indices,
     as_names,
+    frozen_shardings,
+    global_name,
+    prefixed_shardings,
     require_callable,
-    with_fixed,
-)
-from fxflow.transforms.dispatch import (
-    MAX_TRACED,
-    CachedCall,
-    Fast,
-    caches_for,
-    new_caches,
-    ref_runner,
+    resolve_names,
+    weakly,
 )
 from fxflow.transforms.explain import Signature, explain_retrace
-from fxflow.transforms.stages import Compiled, Lowered, Traced
+from fxflow.transforms.stages import (
+    Compiled,
+    Lowered,
+    Runner,
+    Traced,
+    ref_runner,
+    runner_of,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# Signatures kept for a function.
+MAX_TRACED = 512
+# Bytes of programs kept for a function; and how many stay however large they are.
+PROGRAM_BYTES, LEAST = 128 << 20, 32
+
+_get_type = attrgetter("_type")
+_get_buffer = attrgetter("_buffer")
+
+Fast = Cache[Any, Runner]
+
+
+class _Caches:
+    """What was traced and compiled for one function and one set of options."""
+
+    def __init__(self, fast: Fast | None = None) -> None:
+        # From structure (and static arguments), types and placements.
+        self.fast: Fast = Cache("calls of jit") if fast is None else fast
+        # What the last call had: comparing is cheaper than hashing.
+        self.last: tuple[Any, Any, Any] = (None, None, None)
+        self.traced: Cache[Any, Traced] = Cache("traces", MAX_TRACED, by_options=True)
+        # The key is a traced function and placements. A program knows what it was
+        # traced from, so kept there it would be freed by the garbage collector alone.
+        self.compiled: Cache[Any, Compiled] = Cache(
+            "programs", MAX_TRACED, by_options=True, room=Room(PROGRAM_BYTES, LEAST)
+        )
+        #: How often it was traced, and for what the last times.
+        self.traces = 0
+        # Replaced, not changed: another thread may be looking through it.
+        self.signatures: tuple[Signature, ...] = ()
+
+    def find(self, key: Any, arg_types: list[ArrayType]) -> Any:
+        """Returns the runner for a signature that is not the last one, or None."""
+        runner = self.fast.get((key, *arg_types))
+        if runner is not None:
+            self.last = (arg_types, key, runner)
+        return runner
+
+    def keep_compiled(self, key: Any, compiled: Compiled) -> None:
+        """Keeps a program; the oldest go when there are too many."""
+        before = len(self.compiled)
+        self.compiled.keep(key, compiled, compiled.program.nbytes)
+        if len(self.compiled) <= before:
+            self.forget_fast()  # it has those that were dropped, too
+
+    def forget_fast(self) -> None:
+        self.fast.clear()
+        self.last = (None, None, None)
+
+    def clear(self) -> None:
+        self.forget_fast()
+        self.traced.clear()
+        self.compiled.clear()
+
+
+# By function, not by `JitFunction`, so that `jit(f)(x)` in a loop compiles once; weak,
+# so that programs are freed with the function.
+_shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (
+    weakref.WeakKeyDictionary()
+)
+_all_caches: weakref.WeakValueDictionary[int, _Caches] = weakref.WeakValueDictionary()
+
+
+def _forget_fast() -> None:
+    for known in alive(_all_caches):
+        known.forget_fast()
+
+
+on_clear(_forget_fast)
+
+
+def new_caches(fast: Fast | None = None) -> _Caches:
+    """Returns empty caches for one function.
+
+    Args:
+      fast: the table that its short path looks into, if that is another function's.
+    """
+    made = _Caches(fast)
+    _all_caches[id(made)] = made
+    return made
+
+
+def caches_for(fun: Any, options: Any) -> _Caches:
+    """Returns the caches that all `jit(fun)` with the same options share."""
+    try:
+        table = _shared.setdefault(fun, {})
+        caches = table.get(options)
+    except TypeError:  # not hashable, or no weak references
+        caches, table = None, {}
+    if caches is None:
+        caches = table[options] = new_caches()
+    return caches
+
+
+class CachedCall(Bindable[P, R]):
+    """What is called by `jit` and `pmap`: the short path, and how arguments are split.
+
+    A subclass has the long way, `_call`, which enters into `_caches.fast` what is to be
+    found there the next time.
+    """
+
+    _arguments: tuple[Any, ...]
+    _caches: _Caches
+    _plain: bool
+    _static_argnums: tuple[int, ...]
+    _static_argnames: tuple[str, ...]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls the function, compiled for the types of the arguments."""
+        if state.trace is EVAL:
+            caches = self._caches
+            key: Any
+            if self._plain:
+                # No call without keywords has a list there.
+                try:
+                    leaves, key = flatten([args, kwargs] if kwargs else args)
+                except Exception as error:
+                    try:
+                        raise failed(
+                            error, [args, kwargs] if kwargs else args
+                        ) from None
+                    except Exception as told:
+                        shorten(told)
+                        raise
+            else:
+                leaves, treedef, statics = self._split(args, kwargs)
+                key = (treedef, statics)
+            try:
+                try:
+                    arg_types = [*map(_get_type, leaves)]
+                except AttributeError:  # numbers, NumPy arrays
+                    leaves = _as_arrays(leaves)
+                    arg_types = [*map(_get_type, leaves)]
+                # In one read: another thread may set it at any time.
+                known, structure, runner = caches.last
+                if arg_types != known or structure != key:
+                    runner = caches.find(key, arg_types)
+            except (AttributeError, TypeError):  # traced, not an array, not hashable
+                runner = None
+            if runner is not None:
+                run, puts = runner
+                try:
+                    raw = [*map(_get_buffer, leaves)]
+                except AttributeError:  # an array lives in host memory only
+                    raw = [None if puts else buffer_of(leaf) for leaf in leaves]
+                try:
+                    return run(leaves, raw)  # type: ignore[no-any-return]
+                except RuntimeFailure as error:
+                    require_alive(leaves)
+                    raise_original(error)
+                    raise
+        try:
+            return self._call(args, kwargs)  # type: ignore[no-any-return]
+        except Exception as error:
+            shorten(error)
+            raise
+        except BaseException:
+            interrupted()
+            raise
+
+    def __copy__(self) -> Self:
+        return self  # as a function's copy is the function
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        """As its name, if that is in its module, or as what it was made of."""
+        named = global_name(self)
+        return (type(self), self._arguments) if named is None else named
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Any, tuple[Any, ...]]:
+        """Returns leaves and structure of the dynamic arguments, and the static ones.
+
+        These are `(name or position, see `exact`, value)` each.
+        """
+        count = len(args)
+        fixed = [i + count if -count <= i < 0 else i for i in self._static_argnums]
+        statics: list[tuple[Any, Any, Any]] = [
+            (i, exact(args[i]), args[i]) for i in fixed if 0 <= i < count
+        ]
+        dynamic = [a for i, a in enumerate(args) if i not in fixed]
+        if kwargs:
+            names = self._static_argnames
+            statics += [(k, exact(kwargs[k]), kwargs[k]) for k in names if k in kwargs]
+            kwargs = {k: v for k, v in kwargs.items() if k not in names}
+        leaves, treedef = tree.flatten((tuple(dynamic), kwargs))
+        return leaves, treedef, tuple(statics)
+
+    def _keep_fast(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        compiled: Compiled,
+        arg_types: Sequence[Any],
+        runner: Runner | None = None,
+    ) -> None:
+        """Enters the function from arrays to result into the fast table."""
+        key: Any
+        if self._plain:
+            key = tree.structure([args, kwargs] if kwargs else args)
+        else:
+            _, treedef, statics = self._split(args, kwargs)
+            key = (treedef, statics)
+        self._caches.fast.keep(
+            (key, *arg_types), runner or runner_of(compiled, arg_types)
+        )
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls what is not known yet."""
+        raise NotImplementedError
+
+
+def _as_arrays(leaves: list[Any]) -> list[Any]:
+    """Returns the leaves as arrays if all of them are array-like (or references)."""
+    if all(type(x) is Array or type(x) is Ref or is_arraylike(x) for x in leaves):
+        return [x if type(x) in (Array, Ref) else as_array(x) for x in leaves]
+    return leaves
 
 
 class JitOptions(NamedTuple):
@@ -112,8 +347,10 @@ class JitFunction(CachedCall[P, R]):
             given.inline,
             tuple(sorted((given.compiler_options or {}).items())),
             # A pmap's own function: it would keep the pmap, and that the caches, alive.
-            None if callable(given.in_shardings) else _frozen(given.in_shardings),
-            _frozen(given.out_shardings),
+            None
+            if callable(given.in_shardings)
+            else frozen_shardings(given.in_shardings),
+            frozen_shardings(given.out_shardings),
         )
         self._caches = caches_for(fun, options) if fast is None else new_caches(fast)
 
@@ -126,7 +363,7 @@ class JitFunction(CachedCall[P, R]):
         if config.disable_jit:
             args, kwargs = read_only((args, kwargs))
             return self._fun(*args, **kwargs)
-        bound = _Bound(self, args, kwargs)
+        bound = Bound(self, args, kwargs)
         arrays: list[Any] = [
             leaf if isinstance(leaf, Ref) else as_array(leaf) for leaf in bound.leaves
         ]
@@ -217,7 +454,7 @@ class JitFunction(CachedCall[P, R]):
             self._keep_fast(args, kwargs, compiled, keys, runner)
         return result
 
-    def _traced(self, bound: _Bound, avals: Sequence[Any]) -> Traced:
+    def _traced(self, bound: Bound, avals: Sequence[Any]) -> Traced:
         known = self._caches.traced
         context = (state.axes, options_of(config), state.open_layouts, current.mesh)
         key = (bound.treedef, bound.static_key(), tuple(avals), context)
@@ -231,9 +468,11 @@ class JitFunction(CachedCall[P, R]):
             note_mesh_read()
         return traced
 
-    def _trace(self, bound: _Bound, avals: Sequence[Any], key: Any) -> Traced:
+    def _trace(self, bound: Bound, avals: Sequence[Any], key: Any) -> Traced:
         caches = self._caches
-        labels = bound.later_labels(avals)
+        names, fun, function = bound.names(avals), self._fun, weakly(self._fun)
+        # The caches belong to the function, so what is in them does not keep it.
+        labels = functools.cache(lambda: names(function()))
         signature = Signature(
             labels, tuple(avals), bound.treedef, bound.static_named(), key[-1]
         )
@@ -244,7 +483,9 @@ class JitFunction(CachedCall[P, R]):
         before = current.reads
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
         start = time.perf_counter()
-        graph, consts = trace_flat(flat, avals, name=self._name, labels=labels)
+        graph, consts = trace_flat(
+            flat, avals, name=self._name, labels=lambda: names(fun)
+        )
         if config.log_compiles:
             given = ", ".join(map(str, avals))
             log_step("traced", f"{self._name}({given})", start)
@@ -260,7 +501,7 @@ class JitFunction(CachedCall[P, R]):
             options=self._given.compiler_options,
             in_shardings=tuple(self._argument_shardings(bound, avals)),
             out_shardings=tuple(
-                _prefixed(
+                prefixed_shardings(
                     self._given.out_shardings,
                     flat.out_tree,
                     graph.out_avals,
@@ -275,11 +516,11 @@ class JitFunction(CachedCall[P, R]):
             caches.traced.keep(key, traced)
         return traced
 
-    def _donations(self, bound: _Bound, graph: Graph) -> tuple[bool, ...]:
+    def _donations(self, bound: Bound, graph: Graph) -> tuple[bool, ...]:
         """Returns for each leaf of the arguments whether it is donated."""
         return tuple(bound.donated())
 
-    def _argument_shardings(self, bound: _Bound, avals: Sequence[Any]) -> list[Any]:
+    def _argument_shardings(self, bound: Bound, avals: Sequence[Any]) -> list[Any]:
         """Returns where each leaf of the arguments is to be, or None."""
         wanted = self._given.in_shardings
         if wanted is None:
@@ -293,7 +534,7 @@ class JitFunction(CachedCall[P, R]):
             )
         # `in_shardings` is a prefix of the tuple of arguments that are not static.
         structure = tree.structure(bound.dynamic())
-        return _prefixed(wanted, structure, avals, "in_shardings", self._name)
+        return prefixed_shardings(wanted, structure, avals, "in_shardings", self._name)
 
     def _compiled(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Compiled:
         # By the trace's identity: its own key was looked up before.
@@ -327,7 +568,7 @@ class JitFunction(CachedCall[P, R]):
         Returns:
           The traced function, with its graph.
         """
-        bound = _Bound(self, args, kwargs)
+        bound = Bound(self, args, kwargs)
         traced = self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
         # A stage may outlive the function, which the labels need.
         traced.labels_of()
@@ -364,172 +605,7 @@ def _sharding_of(leaf: Any) -> Any:
     return array_type.placement.sharding
 
 
-def _hashable_instead(value: Any) -> str:
-    """Says what to do about a static argument that cannot be hashed."""
-    if isinstance(value, list):
-        return "pass a tuple"
-    if isinstance(value, set):
-        return "pass a frozenset"
-    if isinstance(value, dict):
-        return (
-            "pass its items as a tuple, tuple(d.items()), or make it an ordinary "
-            "argument if its values are arrays or numbers"
-        )
-    if is_arraylike(value):
-        return "make it an ordinary argument, since it is an array"
-    return "give its class __hash__ and __eq__, or make it an ordinary argument"
-
-
-class _Bound:
-    """The arguments of one call, static ones apart."""
-
-    def __init__(
-        self,
-        jitted: JitFunction[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> None:
-        self.jitted, self.args, self.kwargs = jitted, args, kwargs
-        self.leaves, self.treedef, self.statics = jitted._split(args, kwargs)
-        static = {name for name, _, _ in self.statics}
-        self.positions = [i for i in range(len(args)) if i not in static]
-        for i, leaf in enumerate(self.leaves):
-            if type(leaf) is Array:
-                continue
-            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct | Ref):
-                label = self.labels()[i]
-                what = f"{jitted._name}: argument {label} of a jitted function is"
-                error = not_an_array(leaf, what, label)
-                if isinstance(leaf, str) or callable(leaf):
-                    raise ArgumentError(f"{error}, or make it static: static_argnames")
-                raise error
-
-    def static_key(self) -> tuple[Any, ...]:
-        """Returns the static arguments as part of a cache key."""
-        try:
-            # The tuple at once; which one it is matters only for the message.
-            hash(self.statics)
-        except TypeError:
-            for name, value in self.static_named().items():
-                try:
-                    hash(value)
-                except TypeError:
-                    raise NonHashableStaticError(
-                        f"{self.jitted._name}: static argument {name} of type "
-                        f"{type(value).__name__} cannot be hashed: "
-                        f"{_hashable_instead(value)}"
-                    ) from None
-            raise
-        return self.statics
-
-    def static_named(self) -> dict[str, Any]:
-        """Returns the static arguments by name."""
-        if not self.statics:
-            return {}
-        names = parameter_names(self.jitted._fun, len(self.args))
-        return {names[k] if isinstance(k, int) else k: v for k, _, v in self.statics}
-
-    def partial(self) -> Callable[..., Any]:
-        """Returns the function of the other arguments."""
-        fun = self.jitted._fun
-        named = {k: v for k, _, v in self.statics if isinstance(k, str)}
-        fixed = {k: v for k, _, v in self.statics if isinstance(k, int)}
-        positions = sorted(fixed)
-        partial = functools.partial(fun, **named) if named else fun
-        return with_fixed(partial, positions, [fixed[i] for i in positions])
-
-    def dynamic(self) -> tuple[Any, ...]:
-        """Returns the positional arguments that are not static."""
-        return tuple(self.args[i] for i in self.positions)
-
-    def named(self) -> dict[str, Any]:
-        """Returns the keyword arguments that are not static."""
-        static = {name for name, _, _ in self.statics}
-        return {k: v for k, v in self.kwargs.items() if k not in static}
-
-    def labels(self) -> list[str]:
-        """Returns the names of the leaves."""
-        fun = self.jitted._fun
-        return leaf_labels(fun, self.args, self.named(), self.positions)
-
-    def later_labels(self, avals: Sequence[Any]) -> Callable[[], list[str]]:
-        """Returns a function that gives the names of the leaves, once a message asks.
-
-        It keeps neither the arguments alive nor the function, whose caches have it.
-
-        Args:
-          avals: types of the leaves, which stand for them.
-        """
-        fun = _weakly(self.jitted._fun)
-        treedef, positions, count = self.treedef, self.positions, len(self.args)
-
-        @functools.cache
-        def labels() -> list[str]:
-            dynamic, named = treedef.unflatten(avals)
-            args = dict(zip(positions, dynamic, strict=True))
-            given = [args.get(i) for i in range(count)]
-            return leaf_labels(fun(), given, named, positions)
-
-        return labels
-
-    def donated(self) -> list[bool]:
-        """Returns which leaves are donated."""
-        count, names = len(self.args), self.jitted._donate_argnames
-        give = {i % count if i < 0 else i for i in self.jitted._donate_argnums}
-        if not give and not names:
-            return [False] * len(self.leaves)
-        named = self.named()
-        flags = [i in give for i in self.positions], {k: k in names for k in named}
-        return tree.broadcast_prefix(flags, ([*self.dynamic()], named))
-
-
-def _weakly(fun: Any) -> Callable[[], Any]:
-    try:
-        return weakref.ref(fun)
-    except TypeError:  # some callable objects cannot be referred to weakly
-        return lambda: fun
-
-
-def _frozen(shardings: Any) -> Any:
-    if shardings is None:
-        return None
-    leaves, treedef = tree.flatten(shardings, is_sharding_leaf)
-    try:
-        hash(tuple(leaves))
-    except TypeError:
-        raise ArgumentError(
-            "jit: in_shardings and out_shardings are Shardings, specs, None, or trees "
-            f"of them, got {shardings!r}"
-        ) from None
-    return (tuple(leaves), treedef)
-
-
-def _prefixed(
-    wanted: Any, structure: Any, avals: Sequence[Any], what: str, name: str
-) -> list[Any]:
-    """Returns a sharding or None for each leaf of a structure.
-
-    Args:
-      wanted: pytree of shardings, specs or None: a prefix.
-      structure: of the arguments or the results.
-      avals: their types.
-      what: `in_shardings` or `out_shardings`.
-      name: of the function.
-    """
-    count = structure.num_leaves
-    if wanted is None:
-        return [None] * count
-    label = f"jit({name}): {what}"
-    full = structure.unflatten(range(count))
-    given = tree.broadcast_prefix(wanted, full, is_leaf=is_sharding_leaf, name=label)
-    shardings = [None if w is None else as_sharding(w, label) for w in given]
-    for where, aval in zip(shardings, avals, strict=True):
-        if where is not None:
-            require_fit(where, aval, label)
-    return shardings
-
-
-def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:
+def _placed_at(array: Array, where: Any, bound: Bound, i: int) -> Array:
     """Returns an argument laid out as `in_shardings` says."""
     if not isinstance(array, Tracer):
         array_type = array._type
@@ -545,60 +621,6 @@ def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:
             )
     out: Array = put_traced(array, where)
     return out
-
-
-def resolve_names(
-    fun: Any, argnums: Sequence[int], argnames: Sequence[str], what: str
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Returns positions and names of the same arguments, completed from each other.
-
-    Args:
-      fun: the function.
-      argnums: positions.
-      argnames: names.
-      what: `static` or `donate`, for messages.
-
-    Raises:
-      ArgumentError: the function has no such parameter.
-    """
-    if not (argnums or argnames):
-        return (), ()
-    signature = signature_of(fun)
-    if signature is None:
-        return tuple(argnums), tuple(argnames)
-    parameters = list(signature.parameters.values())
-    positional = [
-        p.name
-        for p in parameters
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    names = [p.name for p in parameters]
-    for name in argnames:
-        if name not in names and not keywords:
-            raise ArgumentError(
-                f"jit: {what}_argnames={name!r} is no parameter of {name_of(fun)}, "
-                f"which has {', '.join(names) or 'none'}"
-            )
-    for index in argnums:
-        if not variadic and not -len(positional) <= index < len(positional):
-            raise ArgumentError(
-                f"jit: {what}_argnums={index} is out of range for {name_of(fun)}, "
-                f"which has {len(positional)} positional parameters"
-            )
-    numbers = set(argnums) | {
-        positional.index(name) for name in argnames if name in positional
-    }
-    named = set(argnames) | {
-        positional[i]
-        for i in numbers
-        if -len(positional) <= i < len(positional)
-        and signature.parameters[positional[i]].kind
-        # A positional-only parameter cannot be called by name.
-        is not inspect.Parameter.POSITIONAL_ONLY
-    }
-    return tuple(sorted(numbers)), tuple(sorted(named))
 
 
 @overload

@@ -47,8 +47,7 @@ from fxflow.transforms.arguments import (
     require_callable,
     without,
 )
-from fxflow.transforms.dispatch import CachedCall, new_caches
-from fxflow.transforms.jit import JitFunction, JitOptions
+from fxflow.transforms.jit import CachedCall, JitFunction, JitOptions, new_caches
 from fxflow.transforms.shard_map import run
 from fxflow.transforms.stages import Compiled
 

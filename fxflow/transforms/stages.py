@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
+from operator import attrgetter
 from typing import Any
 
 from fxflow.core import tree
@@ -16,16 +17,13 @@ from fxflow.core.arrays import (
     ArrayType,
     Aval,
     Shape,
+    as_array,
+    buffer_of,
     dtypes,
+    is_arraylike,
     type_on,
 )
-from fxflow.core.arrays.array import (
-    as_array,
-    forget,
-    is_arraylike,
-    not_an_array,
-    release,
-)
+from fxflow.core.arrays.array import forget, not_an_array, release
 from fxflow.core.arrays.aval import struct_of
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, has_refs, used_inputs
@@ -33,7 +31,7 @@ from fxflow.core.ir.higher_order import graph_cost
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import with_literals
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.execute import LoweredProgram, Program
+from fxflow.core.runtime.execute import LoweredProgram, Program, buffer_at
 from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
@@ -593,3 +591,137 @@ class Compiled(_Stage):
     def memory_analysis(self) -> Any:
         """Returns the sizes of arguments, results, temporaries and code, in bytes."""
         return self.program.executable.memory_analysis()
+
+
+# -- the short path --------------------------------------------------------------------
+
+_get_type = attrgetter("_type")
+
+Runner = tuple[Callable[[Sequence[Array], list[Any]], Any], bool]
+"""A function from the leaves of the arguments and their buffers to the result; and
+whether it takes None for the buffer of an array in host memory, which it puts where it
+is needed itself."""
+
+
+def runner_of(compiled: Compiled, arg_types: Sequence[ArrayType]) -> Runner:
+    """Returns the cheapest way to run a program.
+
+    Args:
+      compiled: the program.
+      arg_types: of the leaves as they are given.
+    """
+    placements = compiled.program.placements[len(compiled.constants) :]
+    moving = {
+        i: placement
+        for i, placement in zip(compiled.lowered.kept, placements, strict=True)
+        if not arg_types[i].placement.same_layout(
+            placement, len(arg_types[i].aval.physical.shape)
+        )
+    }
+    run = _run_in_place(compiled)
+    if not moving:
+        return run, False
+
+    def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
+        there = [
+            buffer_of(leaf) if buffer is None and i not in moving else buffer
+            for i, (leaf, buffer) in enumerate(zip(leaves, raw, strict=True))
+        ]
+        for i, placement in moving.items():
+            there[i] = buffer_at(leaves[i], placement)
+        return run(leaves, there)
+
+    return run_moved, True
+
+
+def ref_runner(
+    compiled: Compiled,
+    arg_types: Sequence[ArrayType],
+    slow: Callable[[Sequence[Any]], Any],
+) -> Runner:
+    """Returns the cheapest way to run a program that is given references.
+
+    Args:
+      compiled: the program.
+      arg_types: of the leaves and captured references, with contents in their place.
+      slow: takes the leaves where the captured references have other types by now.
+    """
+    traced = compiled.traced
+    call = traced.call
+    assert call is not None
+    run, puts = runner_of(compiled, arg_types)
+    types = list(arg_types)
+    unflatten = traced.out_tree.unflatten
+
+    def run_refs(leaves: Sequence[Any], raw: list[Any]) -> Any:
+        given = call.given(leaves)
+        if [*map(_get_type, given)] != types:
+            return slow(leaves)
+        held = [None if puts else buffer_of(array) for array in given]
+        return unflatten(call.store(leaves, run(given, held)))
+
+    return run_refs, True
+
+
+def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], Any]:
+    """Returns the function for leaves that are where the program takes them."""
+    program = compiled.program
+    run = program.run
+    out_tree = compiled.traced.arrays.out_tree
+    # The first placements are those of the constants.
+    # The program keeps its constants, so their buffers are looked up once.
+    constants = list(map(buffer_at, compiled.constants, program.placements))
+    kept = compiled.lowered.kept  # in ascending order
+    unflatten = out_tree.unflatten
+    donated = [i for i, give in enumerate(compiled.traced.arrays.donated) if give]
+    count = len(compiled.traced.arrays.in_avals)
+    whole = not constants and kept == list(range(count))
+    taken = set(kept)
+    used = [i in taken for i in range(count)]
+    if donated:
+
+        def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            given = [leaves[i] for i in donated]
+            compiled.prepare_donation(given, leaves)
+            outs = run(raw if whole else [*constants, *compress(raw, used)])
+            for array in given:
+                # The runtime owns the memory now; `_host` went in `prepare_donation`.
+                del array._buffer
+            return unflatten(outs)
+
+        return run_donated
+    if not whole:
+
+        def run_some(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            return unflatten(run([*constants, *compress(raw, used)]))
+
+        return run_some
+    # From here on the calls of `Program.run` are written out, to save a frame each.
+    start, results = program.executable.launch, program.out_types
+    handlers = [array_type.handler for array_type in results]
+    if program.calls_python or len(results) != 1:
+
+        def run_all(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            return unflatten(run(raw))
+
+        return run_all
+    (array_type,) = results
+    # As in `Program.run`.
+    new = object.__new__
+    if tree.treedef_is_leaf(out_tree):
+
+        def run_leaf(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            array = new(Array)
+            (array._buffer,) = start(raw).consume_with_handlers(handlers)
+            array._type = array_type
+            return array
+
+        return run_leaf
+
+    def run_one(leaves: Sequence[Array], raw: list[Any]) -> Any:
+        array = new(Array)
+        (array._buffer,) = start(raw).consume_with_handlers(handlers)
+        array._type = array_type
+        return unflatten((array,))
+
+    return run_one

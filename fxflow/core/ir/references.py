@@ -95,7 +95,8 @@ class Ref(_Typed):
     @property
     def _type(self) -> Any:
         """What a compiled call is known by; only of a cell of an array."""
-        # Asked by `dispatch`: an AttributeError sends the call the long way.
+        # Asked by the short path of `jit`: after an AttributeError the call goes the
+        # long way.
         return self._value._type.of_ref
 
     def unsafe_buffer_pointer(self) -> int:
