@@ -33,7 +33,7 @@ from digit_models import halves
 from fxflow.errors import ServeError
 from fxflow.serve import ModelConfig, Repository, SelectorConfig, Source
 from fxflow.serve.selection.policies import selection_policy
-from fxflow.serve.service import Meter
+from fxflow.serve.service import MetricsSink
 
 HERE = Path(__file__).parent
 KINDS = ("svm", "neighbours", "linear", "bayes", "tree")
@@ -47,7 +47,7 @@ def model(name: str, folder: Path, kind: str, seed: int = 0) -> ModelConfig:
     return ModelConfig(name, source, slo=0.5, deadline=5.0, capacity=10_000)
 
 
-class Heard(Meter):
+class Heard(MetricsSink):
     """Counts the answers that were missing."""
 
     def __init__(self) -> None:

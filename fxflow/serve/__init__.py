@@ -1,12 +1,12 @@
 """Serving: predictions within a latency objective, each model in its own process.
 
-`Model` says what is served. The pages: `docs/guides/serving.md`,
-`docs/design/0008-serving.md`. To be read in this order: `signatures` (what may come
-in), `batching` (decisions), `limits`, `garbage`, `containers` (processes), `cache`,
+`Model` is what is served. The pages: `docs/guides/serving.md`,
+`docs/design/0008-serving.md`. To be read in this order: `signatures` (types of inputs
+and outputs), `batching` (decisions), `limits`, `containers` (processes), `cache`,
 `service` (a model's queue and processes), `selection` (decisions), `store` (shared
-states), `groups`, `selector` and `versions` (several models under one name),
-`repository` (all models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC),
-`config` and `command` (`fxflow serve`).
+states), `selector` and `versions` (several models under one name), `repository` (all
+models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC), `config` and
+`command` (`fxflow serve`).
 """
 
 # fmt: off
@@ -14,11 +14,12 @@ from fxflow.core.boundary import public as _public
 from fxflow.serve.containers import Model, Source, load_model
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import Selector, SelectorConfig
-from fxflow.serve.service import Answer, ModelConfig, Service
+from fxflow.serve.service import Prediction, ModelConfig, ModelService
 from fxflow.serve.versions import Versions, VersionsConfig
 
 __all__ = [
-    "Answer", "Model", "ModelConfig", "Repository", "Service", "Source", "load_model",
+    "Model", "ModelConfig", "ModelService", "Prediction", "Repository", "Source",
+    "load_model",
     "Selector", "SelectorConfig", "Versions", "VersionsConfig",
 ]
 

@@ -33,9 +33,9 @@ from fxflow.serve.config import (
     read_keys,
     server_config,
 )
-from fxflow.serve.garbage import settle
+from fxflow.serve.containers.worker import freeze_heap
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.connections import bounded_protocol
+from fxflow.serve.protocol.asgi import bounded_protocol
 from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.http import application
 from fxflow.serve.protocol.rpc import start_grpc
@@ -160,7 +160,7 @@ def _name_of(source: str) -> str:
     return source.rpartition(":")[2].rpartition(".")[2]
 
 
-class _Lines(logging.Formatter):
+class _LogFormatter(logging.Formatter):
     """A line for each record: text, or JSON with the details as its members."""
 
     def __init__(self, kind: str) -> None:
@@ -352,7 +352,7 @@ class _Process:
                 if faults:
                     status = 1
                 else:
-                    settle()
+                    freeze_heap()
                     await self._announce(sockets, listening)
                     await asyncio.wait(
                         [stop, listening], return_when=asyncio.FIRST_COMPLETED
@@ -425,7 +425,7 @@ class _Process:
         for fault in faults:
             _log.error("not loaded again: %s", fault)
         if not faults:
-            settle()
+            freeze_heap()
             _log.info("all models are loaded again")
 
 
@@ -468,7 +468,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         config = config_of(options)
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_Lines(config.log))
+        handler.setFormatter(_LogFormatter(config.log))
         for name in ("fxflow.serve", "uvicorn.error"):
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [handler], False

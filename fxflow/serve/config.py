@@ -35,7 +35,7 @@ from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.repository import GroupConfig
 from fxflow.serve.selection import ensembles, losses
 from fxflow.serve.selection.policies import POLICIES, selection_policy
-from fxflow.serve.selection.rollouts import Plan
+from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
 from fxflow.serve.store import RedisStore
@@ -174,7 +174,7 @@ _OF_SELECTOR = _fields(SelectorConfig, ("name", "policy")) | {"policy": "str"}
 #: Options of a selector that its policy takes.
 _OF_POLICY = {k: v for policy in POLICIES.values() for k, v in _fields(policy).items()}
 _OF_VERSIONS = _fields(VersionsConfig, ("name", "plan"))
-_OF_PLAN = _fields(Plan)
+_OF_PLAN = _fields(RolloutPlan)
 #: What may stand above all models, for those that do not say.
 _SHARED = (*(_OF_MODEL.keys() - {"version"}), "max_batch", "memory", "load_timeout")
 
@@ -313,7 +313,7 @@ def rollout_config(
 
     Args:
       name: in requests.
-      options: as in the file; those of `Plan` too.
+      options: as in the file; those of `RolloutPlan` too.
       models: names of those that there are.
 
     Returns:
@@ -331,7 +331,7 @@ def rollout_config(
     _check_name("rollout", name)
     own, plan = _options(place, options, _OF_VERSIONS, _OF_PLAN)
     own = {"stable": "", "candidate": ""} | own
-    config = VersionsConfig(name, plan=Plan(**plan), **own)
+    config = VersionsConfig(name, plan=RolloutPlan(**plan), **own)
     _check_models(place, config.models, models)
     shares = config.plan.shares
     if (

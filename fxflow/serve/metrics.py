@@ -10,7 +10,7 @@ from typing import Any
 
 from fxflow.distributed.metrics import CONTENT_TYPE, Registry
 from fxflow.serve.repository import Repository
-from fxflow.serve.service import Meter
+from fxflow.serve.service import MetricsSink
 
 #: Seconds, around usual objectives.
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
@@ -103,7 +103,7 @@ class Tally:
         self.batches[rows] = count + 1, before + seconds
 
 
-class Metrics(Meter):
+class Metrics(MetricsSink):
     """Counts requests and batches by model."""
 
     def __init__(self) -> None:

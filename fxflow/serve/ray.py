@@ -28,15 +28,15 @@ from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.http import application
 from fxflow.serve.repository import Repository
 from fxflow.serve.service import (
-    Answer,
-    Meter,
+    MetricsSink,
     ModelConfig,
-    Origin,
-    Service,
+    ModelService,
+    Prediction,
+    RequestOrigin,
     allowed,
     check_single,
 )
-from fxflow.serve.signatures import Signature
+from fxflow.serve.signatures import ModelSignature
 from fxflow.serve.telemetry import Tracing, exporting
 
 #: Of Ray, so that it is the model's own queue that batches and refuses.
@@ -51,7 +51,7 @@ def _serve() -> Any:
     return serve
 
 
-class _RayMeter(Meter):
+class _RayMetrics(MetricsSink):
     """Tells Ray's metrics of batches; requests are counted in front."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class ModelReplica:
 
     def __init__(self, config: ModelConfig) -> None:
         one = dataclasses.replace(config, replicas=1)
-        self._service = Service(one, _RayMeter())
+        self._service = ModelService(one, _RayMetrics())
         self._started: asyncio.Task[None] | None = None
 
     async def _ready(self) -> None:
@@ -99,11 +99,11 @@ class ModelReplica:
         """Answers one request.
 
         Args:
-          inputs, rows, priority, timeout: as of `Service.submit`.
+          inputs, rows, priority, timeout: as of `ModelService.submit`.
 
         Returns:
-          The parts of an `Answer`, or those of a `ServeError`: an exception would come
-          with Ray's traceback.
+          The parts of a `Prediction`, or those of a `ServeError`: an exception would
+          carry Ray's traceback.
         """
         try:
             await self._ready()
@@ -121,7 +121,7 @@ class ModelReplica:
         """Answers one request by the results of a generator.
 
         Args:
-          inputs, rows, priority, timeout: as of `Service.stream`.
+          inputs, rows, priority, timeout: as of `ModelService.stream`.
 
         Yields:
           As `submit` returns; an error is the last.
@@ -149,7 +149,7 @@ class ModelReplica:
 class _Remote:
     """A model as the protocol sees it, whose replicas are elsewhere."""
 
-    signature: Signature
+    signature: ModelSignature
 
     def __init__(self, config: ModelConfig, handle: Any) -> None:
         self.config, self._handle = config, handle
@@ -158,7 +158,7 @@ class _Remote:
         self.ready = False
 
     async def start(self) -> None:
-        self.signature = Signature.from_json(await self._handle.signature.remote())
+        self.signature = ModelSignature.from_json(await self._handle.signature.remote())
         self.ready = True
 
     async def drain(self) -> None:
@@ -174,8 +174,8 @@ class _Remote:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> Answer:
+        origin: RequestOrigin | None = None,
+    ) -> Prediction:
         check_single(self.config.name, self.signature)
         limit = allowed(timeout, self.deadline)
         reply = self._handle.submit.remote(dict(inputs), rows, priority, timeout)
@@ -188,8 +188,8 @@ class _Remote:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> AsyncGenerator[Answer, None]:
+        origin: RequestOrigin | None = None,
+    ) -> AsyncGenerator[Prediction, None]:
         limit = allowed(timeout, self.deadline)
         handle = self._handle.options(stream=True)
         results = handle.stream.remote(dict(inputs), rows, priority, timeout)
@@ -216,11 +216,11 @@ class _Remote:
             raise ServeError(f"Ray has no answer: {words}", 503, 1.0) from None
 
 
-def _answer(found: tuple[Any, ...]) -> Answer:
+def _answer(found: tuple[Any, ...]) -> Prediction:
     """What a replica's method has returned; its error is raised."""
     if isinstance(found[0], str):
         raise ServeError(*found)
-    return Answer(*found)
+    return Prediction(*found)
 
 
 class Ingress:
@@ -241,7 +241,7 @@ class Ingress:
     async def _made(self) -> Any:
         config = self._config
 
-        def remote(model: ModelConfig, meter: Meter) -> Any:
+        def remote(model: ModelConfig, meter: MetricsSink) -> Any:
             return _Remote(model, self._handles[model.name])
 
         metrics = Metrics()

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from fxflow.errors import ServeError
 from fxflow.serve.selector import Selector, SelectorConfig
-from fxflow.serve.service import Meter, ModelConfig, Service
+from fxflow.serve.service import MetricsSink, ModelConfig, ModelService
 from fxflow.serve.versions import Versions, VersionsConfig
 
-Group = Selector | Versions
+ModelGroup = Selector | Versions
 GroupConfig = SelectorConfig | VersionsConfig
 
 
@@ -28,24 +28,24 @@ class Repository:
     """
 
     configs: dict[str, ModelConfig]
-    meter: Meter
+    meter: MetricsSink
 
     def __init__(
         self,
         configs: Iterable[ModelConfig],
-        meter: Meter | None = None,
-        make: Callable[[ModelConfig, Meter], Service] = Service,
+        meter: MetricsSink | None = None,
+        make: Callable[[ModelConfig, MetricsSink], ModelService] = ModelService,
     ) -> None:
         self.configs = {config.name: config for config in configs}
-        self.meter = meter or Meter()
+        self.meter = meter or MetricsSink()
         self._make = make
-        self.groups: dict[str, Group] = {}
-        self._services: dict[str, Service] = {}
+        self.groups: dict[str, ModelGroup] = {}
+        self._services: dict[str, ModelService] = {}
         self._reasons: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._draining: set[asyncio.Task[None]] = set()
 
-    def __iter__(self) -> Iterator[Service]:
+    def __iter__(self) -> Iterator[ModelService]:
         return iter(self._services.values())
 
     @property
@@ -72,7 +72,7 @@ class Repository:
             return ", ".join(self.groups[name].versions)
         return self.configs[name].version
 
-    def get(self, name: str, version: str = "") -> Service | Group:
+    def get(self, name: str, version: str = "") -> ModelService | ModelGroup:
         """Returns what answers to a name.
 
         Args:
@@ -90,7 +90,7 @@ class Repository:
             return self.member(name, version)
         return group.pinned(version) if version else group
 
-    def member(self, name: str, version: str = "") -> Service:
+    def member(self, name: str, version: str = "") -> ModelService:
         """Returns a model.
 
         Args:
@@ -191,7 +191,7 @@ class Repository:
     async def _regroup(self, configs: dict[str, GroupConfig]) -> list[str]:
         faults, old = [], dict(self.groups)
         for name, config in configs.items():
-            group: Group
+            group: ModelGroup
             before = old.get(name)
             try:
                 if isinstance(before, Selector) and before.config == config:
@@ -251,7 +251,7 @@ class Repository:
         await asyncio.gather(*(service.drain() for service in services))
         await asyncio.gather(*self._draining)
 
-    def _drain(self, service: Service) -> None:
+    def _drain(self, service: ModelService) -> None:
         task = asyncio.get_running_loop().create_task(service.drain())
         self._draining.add(task)
         task.add_done_callback(self._draining.discard)

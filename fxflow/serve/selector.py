@@ -23,28 +23,27 @@ import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.cache import key_of
-from fxflow.serve.groups import check_alike, checked_origin
 from fxflow.serve.selection import ensembles, losses
-from fxflow.serve.selection.contexts import Contexts
-from fxflow.serve.selection.journal import Journal, Record
+from fxflow.serve.selection.memory import Contexts, Journal, PredictionRecord
 from fxflow.serve.selection.policies import (
     Choice,
     Exp4,
+    LossTotals,
     SelectionPolicy,
-    State,
     among,
 )
 from fxflow.serve.service import (
-    Answer,
-    Meter,
-    Origin,
+    MetricsSink,
+    ModelService,
+    Prediction,
     Provenance,
-    Service,
+    RequestOrigin,
     allowed,
     answers,
     check_single,
+    checked_origin,
 )
-from fxflow.serve.signatures import Signature
+from fxflow.serve.signatures import ModelSignature, check_alike
 from fxflow.serve.store import Sharing
 
 Array = np.ndarray[Any, Any]
@@ -103,7 +102,7 @@ class SelectorConfig:
     seed: int | None = None
 
 
-class Joined(NamedTuple):
+class FeedbackResult(NamedTuple):
     """What feedback did.
 
     Attributes:
@@ -117,7 +116,7 @@ class Joined(NamedTuple):
     shared: bool | None
 
 
-class _Asked(NamedTuple):
+class _Submission(NamedTuple):
     """A request to a group."""
 
     inputs: Mapping[str, Array]
@@ -151,12 +150,12 @@ class Selector:
     def __init__(
         self,
         config: SelectorConfig,
-        member: Callable[[str], Service],
-        meter: Meter | None = None,
+        member: Callable[[str], ModelService],
+        meter: MetricsSink | None = None,
     ) -> None:
         self.config = config
         self._member = member
-        self.meter = meter or Meter()
+        self.meter = meter or MetricsSink()
         self.deadline = config.deadline or 5 * config.slo
         self._policy = config.policy
         self._loss = config.loss if callable(config.loss) else _LOSSES[str(config.loss)]
@@ -170,7 +169,7 @@ class Selector:
 
     # -- what it is --------------------------------------------------------------------
 
-    def _awake(self) -> dict[int, Service]:
+    def _awake(self) -> dict[int, ModelService]:
         found = {}
         for number, name in enumerate(self.config.models):
             try:
@@ -187,7 +186,7 @@ class Selector:
         return bool(self._awake())
 
     @property
-    def signature(self) -> Signature:
+    def signature(self) -> ModelSignature:
         """What its models take and give.
 
         Raises:
@@ -267,7 +266,7 @@ class Selector:
         Raises:
           ServeError: status 400; the context is too long to be one.
         """
-        checked_origin(Origin(context=context))
+        checked_origin(RequestOrigin(context=context))
         state = self._state(context)
         named = zip(
             self.config.models,
@@ -325,8 +324,8 @@ class Selector:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> Answer:
+        origin: RequestOrigin | None = None,
+    ) -> Prediction:
         """Answers one request by its deadline.
 
         Args:
@@ -360,8 +359,8 @@ class Selector:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> AsyncGenerator[Answer, None]:
+        origin: RequestOrigin | None = None,
+    ) -> AsyncGenerator[Prediction, None]:
         """Answers one request by the results of the generator that is chosen.
 
         Feedback is joined from the first result on; a label is compared with the last.
@@ -389,21 +388,23 @@ class Selector:
         rows: int,
         priority: int,
         timeout: float,
-        origin: Origin | None,
-    ) -> tuple[_Asked, Record]:
-        origin = checked_origin(origin or Origin())
+        origin: RequestOrigin | None,
+    ) -> tuple[_Submission, PredictionRecord]:
+        origin = checked_origin(origin or RequestOrigin())
         limit = allowed(timeout, self.deadline)
-        asked = _Asked(inputs, rows, priority, self._now() + limit)
+        asked = _Submission(inputs, rows, priority, self._now() + limit)
         key = self._key(inputs, origin.context)
         if self._sharing and not self._contexts.known(origin.context):
             self._contexts.get(origin.context, self._now())
             await self._sharing.settled(min(self.config.store_timeout, limit / 4))
         none = Choice(-1, 1.0, ())
-        return asked, Record(origin.id, key, origin.context, none, rows, time.time())
+        return asked, PredictionRecord(
+            origin.id, key, origin.context, none, rows, time.time()
+        )
 
     async def _ask_one(
-        self, asked: _Asked, record: Record
-    ) -> AsyncGenerator[Answer, None]:
+        self, asked: _Submission, record: PredictionRecord
+    ) -> AsyncGenerator[Prediction, None]:
         """The answer of the model that is chosen, or its results."""
         names = self.config.models
         awake = self._awake()
@@ -450,7 +451,9 @@ class Selector:
                 if begun and self._sharing and not record.used:
                     self._sharing.keep(record)
 
-    async def _ask_all(self, asked: _Asked, record: Record) -> Answer:
+    async def _ask_all(
+        self, asked: _Submission, record: PredictionRecord
+    ) -> Prediction:
         awake = self._awake()
         if not awake:
             raise ServeError("no model of it is ready", 503, 1.0)
@@ -485,7 +488,7 @@ class Selector:
                 task.cancel()
                 task.add_done_callback(_looked_at)
             raise
-        arrived: dict[int, Answer] = {}
+        arrived: dict[int, Prediction] = {}
         late: list[int] = []
         errors: list[BaseException] = []
         for number, task in tasks.items():
@@ -509,11 +512,11 @@ class Selector:
 
     def _combined(
         self,
-        record: Record,
-        arrived: dict[int, Answer],
+        record: PredictionRecord,
+        arrived: dict[int, Prediction],
         late: list[int],
-        signature: Signature,
-    ) -> Answer:
+        signature: ModelSignature,
+    ) -> Prediction:
         names = self.config.models
         batched = signature.batched
         share = among(
@@ -541,7 +544,7 @@ class Selector:
             found[decider], said, len(names), self.config.tolerance
         )
         slowest = max(arrived.values(), key=lambda a: a.queued + a.ran)
-        return Answer(
+        return Prediction(
             {name: value if batched else value[0] for name, value in found.items()},
             slowest.queued,
             slowest.ran,
@@ -567,7 +570,7 @@ class Selector:
         loss: float | None = None,
         losses: Mapping[str, float] | None = None,
         context: str | None = None,
-    ) -> Joined:
+    ) -> FeedbackResult:
         """Learns how good a prediction was.
 
         Args:
@@ -608,14 +611,14 @@ class Selector:
         loss: float | None,
         given: Mapping[str, float] | None,
         context: str | None,
-    ) -> Joined:
+    ) -> FeedbackResult:
         if bool(id) == (inputs is not None):
             raise ServeError("feedback has either 'id' or 'inputs'", 400)
         if sum(x is not None for x in (label, loss, given)) != 1:
             raise ServeError(
                 "feedback has one of 'label', 'loss' and 'losses' (by model)", 400
             )
-        checked_origin(Origin(id, context=context or ""))
+        checked_origin(RequestOrigin(id, context=context or ""))
         remote = False
         if inputs is not None:
             key = self._key(inputs, context or "")
@@ -656,7 +659,7 @@ class Selector:
         if self._sharing:
             shared = await self._sharing.settled(self.config.store_timeout)
         weights = self._policy.weights(self._state(record.context))
-        return Joined(
+        return FeedbackResult(
             {names[k]: value for k, value in found.items()},
             dict(zip(names, weights, strict=True)),
             shared,
@@ -664,7 +667,7 @@ class Selector:
 
     def _losses(
         self,
-        record: Record,
+        record: PredictionRecord,
         label: Any,
         loss: float | None,
         given: Mapping[str, float] | None,
@@ -707,7 +710,7 @@ class Selector:
 
     async def _asked_again(
         self, inputs: Mapping[str, Array], rows: int, key: bytes, context: str
-    ) -> Record:
+    ) -> PredictionRecord:
         """What all models say now; answers that are in their caches cost nothing."""
         awake, signature = self._awake(), self.signature
         answers = await asyncio.gather(
@@ -715,7 +718,7 @@ class Selector:
             return_exceptions=True,
         )
         choice = Choice(-1, 1.0, tuple(awake))
-        record = Record("", key, context, choice, rows, time.time())
+        record = PredictionRecord("", key, context, choice, rows, time.time())
         for number, answer in zip(awake, answers, strict=True):
             if not isinstance(answer, BaseException):
                 self._write(record, number, answer, signature)
@@ -726,7 +729,7 @@ class Selector:
 
     # -- helpers -----------------------------------------------------------------------
 
-    def _decider(self, signature: Signature) -> str:
+    def _decider(self, signature: ModelSignature) -> str:
         return self.config.output or signature.outputs[0].name
 
     def _key(self, inputs: Mapping[str, Array], context: str) -> bytes:
@@ -734,7 +737,7 @@ class Selector:
         text = context.encode("utf-8", "surrogatepass")
         return hashlib.blake2b(key_of(arrays) + text, digest_size=16).digest()
 
-    def _state(self, context: str) -> State:
+    def _state(self, context: str) -> LossTotals:
         state = self._contexts.get(context, self._now())
         if self._sharing:
             self._sharing.wake()
@@ -748,7 +751,11 @@ class Selector:
             self._sharing.wake()
 
     def _write(
-        self, record: Record, number: int, answer: Answer, signature: Signature
+        self,
+        record: PredictionRecord,
+        number: int,
+        answer: Prediction,
+        signature: ModelSignature,
     ) -> None:
         value = answer.outputs[self._decider(signature)]
         if not signature.batched:
@@ -757,9 +764,9 @@ class Selector:
         record.answers[number] = value if value.base is None else value.copy()
 
     def _write_late(
-        self, record: Record, number: int, signature: Signature
-    ) -> Callable[[asyncio.Task[Answer]], None]:
-        def write(task: asyncio.Task[Answer]) -> None:
+        self, record: PredictionRecord, number: int, signature: ModelSignature
+    ) -> Callable[[asyncio.Task[Prediction]], None]:
+        def write(task: asyncio.Task[Prediction]) -> None:
             if not (task.cancelled() or task.exception() or record.used):
                 self._write(record, number, task.result(), signature)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
 import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -18,14 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.errors import ServeError
-from fxflow.serve.batching.pace import Lateness, Pace
-from fxflow.serve.batching.policies import policy_named
-from fxflow.serve.batching.waiting import Queue, Refused, Waiting
+from fxflow.serve.batching.policies import batch_policy
+from fxflow.serve.batching.queue import Lateness, Pace, Queue, QueueEntry, Refused
 from fxflow.serve.cache import PredictionCache, key_of
 from fxflow.serve.containers.placement import placement_of
 from fxflow.serve.containers.replica import Replica, Source
 from fxflow.serve.containers.streams import Stream
-from fxflow.serve.signatures import Signature
+from fxflow.serve.signatures import ModelSignature
 
 #: Share of the objective that a batch may take: who comes just after one has left
 #: waits for it, and is in the next.
@@ -74,7 +74,7 @@ class ModelConfig:
     ray: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Origin(NamedTuple):
+class RequestOrigin(NamedTuple):
     """Whose request it is, for groups of models that tell requests apart.
 
     Attributes:
@@ -88,6 +88,32 @@ class Origin(NamedTuple):
     client: str = ""
     context: str = ""
     chosen: bool = False
+
+
+#: Characters of an id or a context: they are kept.
+_LONGEST = 256
+
+
+def checked_origin(origin: RequestOrigin) -> RequestOrigin:
+    """Returns who asks, with an id.
+
+    Args:
+      origin: what is known of it.
+
+    Returns:
+      The same, with an id that nobody guesses if it had none.
+
+    Raises:
+      ServeError: status 400; a text of it is too long to be kept.
+    """
+    for name, text in (("id", origin.id), ("context", origin.context)):
+        if len(text) > _LONGEST:
+            raise ServeError(
+                f"{name!r} may have {_LONGEST} characters, got {len(text)}", 400
+            )
+    if origin.id:
+        return origin._replace(chosen=True)
+    return origin._replace(id=secrets.token_hex(16))
 
 
 class Provenance(NamedTuple):
@@ -108,7 +134,7 @@ class Provenance(NamedTuple):
     confidence: np.ndarray[Any, Any] | None = None
 
 
-class Answer(NamedTuple):
+class Prediction(NamedTuple):
     """What came out, and where the time went.
 
     Attributes:
@@ -126,7 +152,7 @@ class Answer(NamedTuple):
     provenance: Provenance | None = None
 
 
-class Meter:
+class MetricsSink:
     """Is told what happens; this one does not listen."""
 
     def batch(
@@ -144,7 +170,7 @@ class Meter:
         """Something happened in a group of models."""
 
 
-class _Request(NamedTuple):
+class _QueuedRequest(NamedTuple):
     inputs: list[np.ndarray[Any, Any]]
     #: Of an answer, or of the replica and the stream of a generator's results.
     future: asyncio.Future[Any]
@@ -152,22 +178,24 @@ class _Request(NamedTuple):
 
 def answers(
     served: Any, inputs: Mapping[str, np.ndarray[Any, Any]], rows: int, **options: Any
-) -> AsyncGenerator[Answer, None]:
+) -> AsyncGenerator[Prediction, None]:
     """Returns all results for a request: those of a generator, or the one of others.
 
     Args:
       served: a model's service, or a group of models.
-      inputs, rows, **options: as of `Service.submit`.
+      inputs, rows, **options: as of `ModelService.submit`.
 
     Returns:
       Results, to be closed if it is ended before the last.
     """
 
-    async def one() -> AsyncGenerator[Answer, None]:
+    async def one() -> AsyncGenerator[Prediction, None]:
         yield await served.submit(inputs, rows, **options)
 
     if served.signature.streamed:
-        streamed: AsyncGenerator[Answer, None] = served.stream(inputs, rows, **options)
+        streamed: AsyncGenerator[Prediction, None] = served.stream(
+            inputs, rows, **options
+        )
         return streamed
     return one()
 
@@ -182,7 +210,7 @@ def allowed(timeout: float, deadline: float) -> float:
     return min(timeout, deadline) if timeout > 0 else deadline
 
 
-def check_single(name: str, signature: Signature) -> None:
+def check_single(name: str, signature: ModelSignature) -> None:
     """Checks that a request has one answer.
 
     Args:
@@ -205,7 +233,7 @@ def _too_late(why: Refused) -> ServeError:
     return ServeError(words, 503, why.retry_after)
 
 
-class Service:
+class ModelService:
     """A model that is served.
 
     Args:
@@ -217,13 +245,13 @@ class Service:
       deadline: seconds after which an answer is of no use.
     """
 
-    def __init__(self, config: ModelConfig, meter: Meter | None = None) -> None:
+    def __init__(self, config: ModelConfig, meter: MetricsSink | None = None) -> None:
         self.config = config
-        self._meter = meter or Meter()
+        self._meter = meter or MetricsSink()
         self.deadline = config.deadline or 5 * config.slo
         self._hang = config.hang or max(1.0, 10 * self.deadline)
         self._budget = config.slo * _SHARE
-        self._policy = policy_named(
+        self._policy = batch_policy(
             config.batching, self._budget, config.source.max_batch
         )
         self._pace = Pace()
@@ -304,7 +332,7 @@ class Service:
         return any(replica.ready for replica in self._replicas) and not self._draining
 
     @property
-    def signature(self) -> Signature:
+    def signature(self) -> ModelSignature:
         """What the model takes and gives.
 
         Raises:
@@ -360,7 +388,7 @@ class Service:
         now = self._now()
         if self.config.cache or now - self._refused_at > _FLOOD:
             return None
-        entry = Waiting(None, 1, now, now + self.deadline - waited)
+        entry = QueueEntry(None, 1, now, now + self.deadline - waited)
         signature = self.signature
         refused = self._queue.foretell(
             entry, now, self._limit(signature), self._pace, **self._room()
@@ -374,8 +402,8 @@ class Service:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> Answer:
+        origin: RequestOrigin | None = None,
+    ) -> Prediction:
         """Answers one request by its deadline.
 
         Args:
@@ -400,9 +428,9 @@ class Service:
             key = key_of(arrays)
             known = self._cache.get(key)
             if known is not None:
-                return Answer(known, 0.0, 0.0, 0)
+                return Prediction(known, 0.0, 0.0, 0)
         entry = self._entered(signature, arrays, rows, priority, timeout)
-        answer: Answer = await self._turn(entry)
+        answer: Prediction = await self._turn(entry)
         if key:
             self._cache.put(key, answer.outputs)
         return answer
@@ -414,8 +442,8 @@ class Service:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> AsyncGenerator[Answer, None]:
+        origin: RequestOrigin | None = None,
+    ) -> AsyncGenerator[Prediction, None]:
         """Answers one request by the results of a generator; `answers` has any model.
 
         Args:
@@ -458,7 +486,7 @@ class Service:
                     for spec, value in zip(signature.outputs, outputs, strict=True)
                 }
                 self._meter.result(self.config.name, count, now - last)
-                yield Answer(named, begun - entry.arrived, now - begun, rows)
+                yield Prediction(named, begun - entry.arrived, now - begun, rows)
                 # From when the client has taken it: its slowness is not the model's.
                 last = self._now()
                 count, deadline = count + 1, last + self.deadline
@@ -471,12 +499,12 @@ class Service:
 
     def _entered(
         self,
-        signature: Signature,
+        signature: ModelSignature,
         arrays: list[np.ndarray[Any, Any]],
         rows: int,
         priority: int,
         timeout: float,
-    ) -> Waiting:
+    ) -> QueueEntry:
         """A request that waits now, or an error that says why it does not."""
         most = self._most(signature)
         if rows > most:
@@ -486,8 +514,8 @@ class Service:
         # Arrays of one batch agree in all sizes but the first.
         group = tuple(a.shape[1:] for a in arrays) if signature.batched else None
         future = asyncio.get_running_loop().create_future()
-        entry = Waiting(
-            _Request(arrays, future), rows, now, now + limit, priority, group
+        entry = QueueEntry(
+            _QueuedRequest(arrays, future), rows, now, now + limit, priority, group
         )
         refused = self._queue.offer(
             entry, now, self._limit(signature), self._pace, **self._room()
@@ -511,7 +539,7 @@ class Service:
             "until": until,
         }
 
-    async def _turn(self, entry: Waiting) -> Any:
+    async def _turn(self, entry: QueueEntry) -> Any:
         """What the future of a request that waits is given, by its deadline."""
         loop = asyncio.get_running_loop()
         timer = loop.call_later(entry.deadline - entry.arrived, self._expire, entry)
@@ -537,11 +565,11 @@ class Service:
     def _free(self, replica: Replica) -> bool:
         return replica.room > 0 and replica not in self._busy
 
-    def _most(self, signature: Signature) -> int:
+    def _most(self, signature: ModelSignature) -> int:
         most = self.config.source.max_batch
         return min(most, signature.sizes[-1]) if signature.sizes else most
 
-    def _limit(self, signature: Signature) -> int:
+    def _limit(self, signature: ModelSignature) -> int:
         if signature.streamed or not signature.batched:
             return 1
         return min(self._policy.limit, self._most(signature))
@@ -583,14 +611,14 @@ class Service:
             self._spawn(self._run(replica, decision.batch))
         return True
 
-    async def _run(self, replica: Replica, batch: list[Waiting]) -> None:
+    async def _run(self, replica: Replica, batch: list[QueueEntry]) -> None:
         try:
             await self._run_batch(replica, batch)
         finally:
             self._busy.discard(replica)
             self._pump()
 
-    async def _run_batch(self, replica: Replica, batch: list[Waiting]) -> None:
+    async def _run_batch(self, replica: Replica, batch: list[QueueEntry]) -> None:
         signature = self.signature
         rows = sum(entry.rows for entry in batch)
         parts = [
@@ -635,10 +663,12 @@ class Service:
                     spec.name: value[piece]
                     for spec, value in zip(signature.outputs, outputs, strict=True)
                 }
-                future.set_result(Answer(named, begun - entry.arrived, seconds, rows))
+                future.set_result(
+                    Prediction(named, begun - entry.arrived, seconds, rows)
+                )
             at += entry.rows
 
-    def _expire(self, entry: Waiting) -> None:
+    def _expire(self, entry: QueueEntry) -> None:
         waited = self._queue.withdraw(entry)
         if waited and entry.due:  # as late at least
             self._overdue = self._overdue.after(self._now() - entry.due)
@@ -651,7 +681,7 @@ class Service:
         self._refuse(entry, error)
 
     @staticmethod
-    def _refuse(entry: Waiting, error: ServeError) -> None:
+    def _refuse(entry: QueueEntry, error: ServeError) -> None:
         future = entry.item.future
         if not future.done():
             future.set_exception(

@@ -8,6 +8,7 @@ Python's bytes, each of which is preceded by its length where tensors are bytes.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import struct
@@ -101,7 +102,7 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
-class Signature:
+class ModelSignature:
     """What a model takes and gives.
 
     Attributes:
@@ -139,7 +140,7 @@ class Signature:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Signature:
+    def from_json(cls, value: Mapping[str, Any]) -> ModelSignature:
         """Returns what `to_json` has written.
 
         Args:
@@ -225,6 +226,40 @@ def _sizes(shape: tuple[int | str, ...]) -> str:
 
 def _listed(names: Any) -> str:
     return ", ".join(repr(name) for name in sorted(names))
+
+
+def check_alike(name: str, signatures: Mapping[str, ModelSignature]) -> None:
+    """Checks that models can stand for each other.
+
+    Args:
+      name: of their group.
+      signatures: of the models.
+
+    Raises:
+      ServeError: status 400; two differ in inputs, outputs, batches or streams.
+    """
+    for first, other in itertools.pairwise(signatures):
+        for part in ("inputs", "outputs", "batched", "streamed"):
+            ours, theirs = (
+                _described(getattr(signatures[m], part)) for m in (first, other)
+            )
+            if ours != theirs:
+                raise ServeError(
+                    f"{name!r}: models {first!r} and {other!r} differ in {part}: "
+                    f"{ours} and {theirs}",
+                    400,
+                )
+
+
+def _described(part: Any) -> str:
+    if isinstance(part, bool):
+        return str(part)
+    # Names of open sizes may differ.
+    return ", ".join(
+        f"{spec.name}: {spec.datatype}"
+        f"{[size if isinstance(size, int) else -1 for size in spec.shape]}"
+        for spec in part
+    )
 
 
 # -- tensors as bytes ------------------------------------------------------------------

@@ -23,9 +23,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from fxflow.errors import ServeError
-from fxflow.serve.selection.contexts import Contexts, Exchange
-from fxflow.serve.selection.journal import Record
-from fxflow.serve.selection.policies import State
+from fxflow.serve.selection.memory import Contexts, Exchange, PredictionRecord
+from fxflow.serve.selection.policies import LossTotals
 
 if TYPE_CHECKING:
     from fxflow.serve.selector import SelectorConfig
@@ -148,8 +147,8 @@ class RedisStore:
         self._writer = secrets.token_hex(8)
 
     async def exchange(
-        self, exchange: Exchange | None, records: dict[str, Record | None]
-    ) -> dict[str, State]:
+        self, exchange: Exchange | None, records: dict[str, PredictionRecord | None]
+    ) -> dict[str, LossTotals]:
         """Makes changes and brings states.
 
         Args:
@@ -181,13 +180,13 @@ class RedisStore:
             return {}
         return dict(zip(exchange.wanted, map(self._state, found[-1]), strict=True))
 
-    def _state(self, text: bytes) -> State:
+    def _state(self, text: bytes) -> LossTotals:
         numbers = tuple(map(float, text.split()))
         if not all(0 <= x < math.inf for x in numbers):
             raise ValueError(f"Redis has a state that is none: {text[:80]!r}")
-        return State(numbers[: self._models], numbers[self._models :])
+        return LossTotals(numbers[: self._models], numbers[self._models :])
 
-    async def fetch(self, id: str) -> Record | None:
+    async def fetch(self, id: str) -> PredictionRecord | None:
         """Returns the record of a request that another server answered.
 
         Args:
@@ -204,7 +203,7 @@ class RedisStore:
             return None
         if text == _USED:
             raise ServeError(f"the feedback for request {id!r} came already", 409)
-        return Record.from_json(id, json.loads(text), self._models)
+        return PredictionRecord.from_json(id, json.loads(text), self._models)
 
     async def claim(self, id: str) -> bool:
         """Notes that the feedback of a record has come, in one of the servers.
@@ -249,7 +248,7 @@ class Sharing:
         self._contexts, self._store, self._timeout = contexts, store, timeout
         self.up = True
         self.failures = self.dropped = 0
-        self._records: OrderedDict[str, Record | None] = OrderedDict()
+        self._records: OrderedDict[str, PredictionRecord | None] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._busy = False
         self._done = 0
@@ -285,7 +284,7 @@ class Sharing:
         if self._task is None and (self._contexts.pending or self._records):
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: PredictionRecord) -> None:
         """Lets other servers know of a prediction.
 
         Args:
@@ -294,7 +293,7 @@ class Sharing:
         self._records[record.id] = record
         self._put_in_order()
 
-    def used(self, record: Record) -> None:
+    def used(self, record: PredictionRecord) -> None:
         """Lets other servers know that its feedback came.
 
         Args:
@@ -328,7 +327,7 @@ class Sharing:
                     await self._tick.wait()
         return self.up and (self._done >= wanted or self._task is None)
 
-    async def fetch(self, id: str) -> Record:
+    async def fetch(self, id: str) -> PredictionRecord:
         """Returns the record of a request that another server answered.
 
         Args:
@@ -341,7 +340,7 @@ class Sharing:
           ServeError: 404 if there is none, 409 if its feedback came before, 503 if
             the store does not say.
         """
-        found: Record | None = await self._asked(self._store.fetch(id))
+        found: PredictionRecord | None = await self._asked(self._store.fetch(id))
         if found is None:
             raise ServeError(f"no prediction with id {id!r} is known, or any more", 404)
         return found

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from fxflow.errors import ServeError
-from fxflow.serve.service import Answer
+from fxflow.serve.service import Prediction
 
 
-class Span:
+class RequestSpan:
     """A request's span; this one is not recorded.
 
     Attributes:
@@ -32,7 +32,7 @@ class Span:
           **attributes: by name.
         """
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: Prediction) -> None:
         """Adds where the time of an answer went, as spans that end now.
 
         Args:
@@ -48,10 +48,10 @@ class Span:
         """
 
 
-_UNRECORDED = nullcontext(Span())
+_UNRECORDED = nullcontext(RequestSpan())
 
 
-class _Recorded(Span):
+class _Recorded(RequestSpan):
     def __init__(self, tracer: Any, span: Any) -> None:
         self._tracer, self._span = tracer, span
         self.trace = format(span.get_span_context().trace_id, "032x")
@@ -61,7 +61,7 @@ class _Recorded(Span):
             {name.replace("__", "."): value for name, value in attributes.items()}
         )
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: Prediction) -> None:
         if not answer.rows:
             self.set(fxflow__cached=True)
             return
@@ -117,7 +117,7 @@ class Tracing:
 
     def request(
         self, name: str, carrier: Mapping[str, str], **attributes: str | int | float
-    ) -> AbstractContextManager[Span]:
+    ) -> AbstractContextManager[RequestSpan]:
         """Records a request, from here to the end of the block.
 
         Args:
@@ -135,7 +135,7 @@ class Tracing:
     @contextmanager
     def _recorded(
         self, name: str, carrier: Mapping[str, str], attributes: Mapping[str, Any]
-    ) -> Iterator[Span]:
+    ) -> Iterator[RequestSpan]:
         with self._tracer.start_as_current_span(
             name, context=self._parents.extract(carrier), kind=self._server
         ) as span:

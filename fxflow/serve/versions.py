@@ -23,19 +23,19 @@ import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.cache import key_of
-from fxflow.serve.groups import check_alike, checked_origin
-from fxflow.serve.selection.rollouts import Plan, Rollout, point_of
+from fxflow.serve.selection.rollouts import Rollout, RolloutPlan, point_of
 from fxflow.serve.service import (
-    Answer,
-    Meter,
-    Origin,
+    MetricsSink,
+    ModelService,
+    Prediction,
     Provenance,
-    Service,
+    RequestOrigin,
     allowed,
     answers,
     check_single,
+    checked_origin,
 )
-from fxflow.serve.signatures import Signature
+from fxflow.serve.signatures import ModelSignature, check_alike
 
 _log = logging.getLogger("fxflow.serve")
 Array = np.ndarray[Any, Any]
@@ -67,7 +67,7 @@ class VersionsConfig:
     name: str
     stable: str
     candidate: str
-    plan: Plan = field(default_factory=Plan)
+    plan: RolloutPlan = field(default_factory=RolloutPlan)
     by: str = "request"
     deadline: float | None = None
     tolerance: float = 1e-3
@@ -127,25 +127,25 @@ class Versions:
       rollout: how far the candidate is.
     """
 
-    meter: Meter
+    meter: MetricsSink
     rollout: Rollout
 
     def __init__(
         self,
         config: VersionsConfig,
-        member: Callable[..., Service],
-        meter: Meter | None = None,
+        member: Callable[..., ModelService],
+        meter: MetricsSink | None = None,
     ) -> None:
         self.config = config
         self.rollout = Rollout(config.plan)
-        self.meter = meter or Meter()
+        self.meter = meter or MetricsSink()
         self._member = member
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- what it is --------------------------------------------------------------------
 
     @property
-    def _stable(self) -> Service:
+    def _stable(self) -> ModelService:
         return self._member(self.config.stable)
 
     @property
@@ -157,7 +157,7 @@ class Versions:
             return False
 
     @property
-    def signature(self) -> Signature:
+    def signature(self) -> ModelSignature:
         """What both take and give.
 
         Raises:
@@ -193,7 +193,7 @@ class Versions:
                 continue
         check_alike(self.config.name, found)
 
-    def pinned(self, version: str) -> Service:
+    def pinned(self, version: str) -> ModelService:
         """Returns what answers requests for a version.
 
         Args:
@@ -284,8 +284,8 @@ class Versions:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> Answer:
+        origin: RequestOrigin | None = None,
+    ) -> Prediction:
         """Answers one request by its deadline.
 
         Args:
@@ -315,8 +315,8 @@ class Versions:
         *,
         priority: int = 0,
         timeout: float = 0.0,
-        origin: Origin | None = None,
-    ) -> AsyncGenerator[Answer, None]:
+        origin: RequestOrigin | None = None,
+    ) -> AsyncGenerator[Prediction, None]:
         """Answers one request by all results of the version that is to answer it.
 
         Args:
@@ -329,7 +329,7 @@ class Versions:
         Raises:
           ServeError: there was no result in time, or the model failed after its first.
         """
-        origin = checked_origin(origin or Origin())
+        origin = checked_origin(origin or RequestOrigin())
         stable = self._stable
         limit = allowed(timeout, self.deadline)
         end = self._now() + limit
@@ -346,7 +346,7 @@ class Versions:
         self.meter.event("choices", self.config.name, self.config.stable)
         by = Provenance(origin.id, (self.config.stable,), stable.config.version)
         shadowed = self.rollout.shadowed
-        kept: list[Answer] = []
+        kept: list[Prediction] = []
         left = max(end - self._now(), 1e-3)
         results = answers(stable, inputs, rows, priority=priority, timeout=left)
         async with aclosing(results):
@@ -357,7 +357,7 @@ class Versions:
         if shadowed:
             self._copy(inputs, rows, kept)
 
-    def _point(self, inputs: Mapping[str, Array], origin: Origin) -> float:
+    def _point(self, inputs: Mapping[str, Array], origin: RequestOrigin) -> float:
         if self.config.by == "client":
             key = origin.client.encode("utf-8", "surrogatepass")
         elif origin.chosen:
@@ -373,7 +373,7 @@ class Versions:
         priority: int,
         timeout: float,
         id: str,
-    ) -> AsyncGenerator[Answer, None]:
+    ) -> AsyncGenerator[Prediction, None]:
         """The candidate's results; `_Unanswered` if it fails before the first."""
         begun, rollout = self._now(), self.rollout
         name, candidate = self.config.name, self.config.candidate
@@ -408,7 +408,9 @@ class Versions:
         if (then.step, then.back) == (self.rollout.step, self.rollout.back):
             self._move(self.rollout.after(failed, seconds))
 
-    def _copy(self, inputs: Mapping[str, Array], rows: int, kept: list[Answer]) -> None:
+    def _copy(
+        self, inputs: Mapping[str, Array], rows: int, kept: list[Prediction]
+    ) -> None:
         if len(self._tasks) >= self.config.copies:
             self.meter.event("shadow", self.config.name, "dropped")
             return
@@ -417,7 +419,7 @@ class Versions:
         task.add_done_callback(self._tasks.discard)
 
     async def _compare(
-        self, inputs: Mapping[str, Array], rows: int, kept: list[Answer]
+        self, inputs: Mapping[str, Array], rows: int, kept: list[Prediction]
     ) -> None:
         theirs = self._try(inputs, rows, _LAST, 0.0, "")
         count, alike = 0, True

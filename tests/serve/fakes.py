@@ -12,13 +12,13 @@ import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import Source
-from fxflow.serve.service import Answer, Meter, ModelConfig
-from fxflow.serve.signatures import Signature, TensorSpec
+from fxflow.serve.service import MetricsSink, ModelConfig, Prediction
+from fxflow.serve.signatures import ModelSignature, TensorSpec
 
 
-def signature(output: str = "i64[batch]", streamed: bool = False) -> Signature:
+def signature(output: str = "i64[batch]", streamed: bool = False) -> ModelSignature:
     x, y = TensorSpec.parse("x", "f32[batch]"), TensorSpec.parse("y", output)
-    return Signature((x,), (y,), True, streamed=streamed)
+    return ModelSignature((x,), (y,), True, streamed=streamed)
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Fake:
     delay: float = 0.0
     error: ServeError | None = None
     ready: bool = True
-    signature: Signature = field(default_factory=signature)
+    signature: ModelSignature = field(default_factory=signature)
     version: str = "1"
     deadline: float = 1.0
     asked: int = 0
@@ -54,7 +54,7 @@ class Fake:
         priority: int = 0,
         timeout: float = 0.0,
         origin: Any = None,
-    ) -> Answer:
+    ) -> Prediction:
         self.asked += 1
         limit = timeout if timeout > 0 else self.deadline
         await asyncio.sleep(min(self.delay, limit))
@@ -63,11 +63,11 @@ class Fake:
         if self.delay > limit:
             raise ServeError("no answer by the deadline", 504)
         outputs = {"y": np.asarray(self.says(inputs["x"]))}
-        return Answer(outputs, 0.0, self.delay, rows)
+        return Prediction(outputs, 0.0, self.delay, rows)
 
     async def stream(
         self, inputs: Mapping[str, Any], rows: int, **options: Any
-    ) -> AsyncGenerator[Answer, None]:
+    ) -> AsyncGenerator[Prediction, None]:
         try:
             for k in range(self.results):
                 if k == self.fails:
@@ -78,7 +78,7 @@ class Fake:
             self.closed += 1
 
 
-class Heard(Meter):
+class Heard(MetricsSink):
     """Counts events."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fxflow.serve.metrics import _EVENTS, _GAUGES, _GROUP_GAUGES, Metrics
 from fxflow.serve.repository import Repository
-from fxflow.serve.selection.rollouts import Plan
+from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.versions import Versions, VersionsConfig
 
 
@@ -21,7 +21,7 @@ def counted() -> tuple[str, str]:
     for name in _EVENTS:
         metrics.event(name, "g", "a", 0.5)
     repository = Repository([])
-    config = VersionsConfig("g", "a", "b", Plan(shares=(0.5,)))
+    config = VersionsConfig("g", "a", "b", RolloutPlan(shares=(0.5,)))
     repository.groups["g"] = Versions(config, repository.member)
     text, kind = metrics.exposition(repository)
     return text.decode(), kind

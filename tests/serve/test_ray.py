@@ -26,8 +26,8 @@ from fxflow.errors import ServeError
 from fxflow.serve.config import ServerConfig, server_config
 from fxflow.serve.containers.replica import Source
 from fxflow.serve.ray import _Remote, build, run_on_ray
-from fxflow.serve.service import Answer, ModelConfig
-from fxflow.serve.signatures import Signature
+from fxflow.serve.service import ModelConfig, Prediction
+from fxflow.serve.signatures import ModelSignature
 from tests.processes import check_gone
 
 ROOT = Path(__file__).parents[2]
@@ -59,10 +59,10 @@ class Handle:
         self.cancelled = True
 
 
-def ask(handle: Handle, **options: Any) -> Answer:
+def ask(handle: Handle, **options: Any) -> Prediction:
     x = np.ones((1, 2), np.float32)
     remote = _Remote(MODEL, handle)
-    remote.signature = Signature((), (), batched=True)
+    remote.signature = ModelSignature((), (), batched=True)
     return asyncio.run(remote.submit({"x": x}, 1, **options))
 
 
@@ -142,7 +142,7 @@ def test_streams_of_replicas(last: Any, words: str) -> None:
 
 def test_a_generator_has_no_single_answer() -> None:
     remote = _Remote(MODEL, None)
-    remote.signature = Signature((), (), batched=True, streamed=True)
+    remote.signature = ModelSignature((), (), batched=True, streamed=True)
     with pytest.raises(ServeError, match="generate_stream") as caught:
         asyncio.run(remote.submit({}, 1))
     assert caught.value.status == 400

@@ -21,11 +21,11 @@ import pytest
 from fxflow.errors import ServeError
 from fxflow.serve.protocol.front import key_checker
 from fxflow.serve.protocol.tensors import parse_infer, parse_plain
-from fxflow.serve.signatures import Signature, TensorSpec, from_bytes
+from fxflow.serve.signatures import ModelSignature, TensorSpec, from_bytes
 
 from .test_command import ROOT, running
 
-SIGNATURE = Signature(
+SIGNATURE = ModelSignature(
     (TensorSpec("x", "FP32", ("b", "n")), TensorSpec("s", "BYTES", ("b",))), (), True
 )
 

@@ -19,8 +19,8 @@ from fxflow.serve.selection.policies import (
     Thompson,
     selection_policy,
 )
-from fxflow.serve.selector import Joined, Selector, SelectorConfig
-from fxflow.serve.service import Answer, Origin
+from fxflow.serve.selector import FeedbackResult, Selector, SelectorConfig
+from fxflow.serve.service import Prediction, RequestOrigin
 from tests.serve.fakes import Fake, Heard, always, lookup, signature
 
 
@@ -48,10 +48,10 @@ def using(
 
 def ask(selector: Selector, value: float = 0.0, rows: int = 1, **origin: str) -> Any:
     x = np.full(rows, value, np.float32)
-    return selector.submit({"x": x}, rows, origin=Origin(**origin))
+    return selector.submit({"x": x}, rows, origin=RequestOrigin(**origin))
 
 
-def said(answer: Answer) -> list[Any]:
+def said(answer: Prediction) -> list[Any]:
     found: list[Any] = answer.outputs["y"].tolist()
     return found
 
@@ -149,10 +149,10 @@ def generators() -> dict[str, Fake]:
 
 async def read(
     selector: Selector, value: float = 0.0, most: int = 9, **origin: str
-) -> list[Answer]:
+) -> list[Prediction]:
     """The results of a stream, or the first of them."""
     x = np.full(1, value, np.float32)
-    results = selector.stream({"x": x}, 1, origin=Origin(**origin))
+    results = selector.stream({"x": x}, 1, origin=RequestOrigin(**origin))
     found = []
     async with aclosing(results):
         async for answer in results:
@@ -184,7 +184,7 @@ def test_the_stream_that_is_right_is_chosen(policy: str) -> None:
 def test_feedback_joins_a_stream_while_it_runs() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         x = {"x": np.zeros(1, np.float32)}
-        results = selector.stream(x, 1, origin=Origin("r"))
+        results = selector.stream(x, 1, origin=RequestOrigin("r"))
         with pytest.raises(ServeError, match="no prediction with id 'r'"):
             await selector.feedback(id="r", loss=0.0)
         await anext(results)
@@ -463,7 +463,7 @@ def test_feedback_that_does_not_fit(options: dict[str, Any], words: str) -> None
             await selector.feedback(**options)
         assert caught.value.status == 400 and heard.events["feedback", "refused"] == 1
         # It was not taken for the feedback that it is waited for.
-        joined: Joined = await selector.feedback(id="r", label=[1, 2])
+        joined: FeedbackResult = await selector.feedback(id="r", label=[1, 2])
         assert joined.losses == {"a": 0.5, "b": 0.5, "c": 0.5}
 
     using(body)

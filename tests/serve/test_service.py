@@ -15,13 +15,21 @@ import pytest
 
 from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import Source
-from fxflow.serve.service import Answer, Meter, ModelConfig, Service, answers
-from fxflow.serve.signatures import Signature
+from fxflow.serve.service import (
+    MetricsSink,
+    ModelConfig,
+    ModelService,
+    Prediction,
+    RequestOrigin,
+    answers,
+    checked_origin,
+)
+from fxflow.serve.signatures import ModelSignature
 
 ACT = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
 
 
-class Counting(Meter):
+class Counting(MetricsSink):
     def __init__(self) -> None:
         self.batches: list[int] = []
 
@@ -39,14 +47,14 @@ class Counting(Meter):
 
 
 def using(
-    body: Callable[[Service, Counting], Awaitable[None]],
+    body: Callable[[ModelService, Counting], Awaitable[None]],
     source: Source = ACT,
     **options: Any,
 ) -> None:
     async def main() -> None:
         meter = Counting()
         options.setdefault("slo", 1.0)
-        service = Service(ModelConfig("m", source, **options), meter)
+        service = ModelService(ModelConfig("m", source, **options), meter)
         await service.start()
         try:
             await body(service, meter)
@@ -56,13 +64,15 @@ def using(
     asyncio.run(main())
 
 
-def ask(service: Service, value: float = 0.0, rows: int = 1, **options: Any) -> Any:
+def ask(
+    service: ModelService, value: float = 0.0, rows: int = 1, **options: Any
+) -> Any:
     array = np.full((rows, 2), value, np.float32)
     return service.submit({"x": array}, rows, **options)
 
 
 def test_batches_and_faults() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         values = list(range(10, 26))
         answers = await asyncio.gather(*(ask(service, v) for v in values))
         for value, answer in zip(values, answers, strict=True):
@@ -90,7 +100,7 @@ def test_batches_and_faults() -> None:
 
 
 def test_requests_wait_for_a_process_that_is_started_again() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         for deaths in range(1, 4):
             with pytest.raises(ServeError, match="signal 9"):
                 await ask(service, 2)
@@ -112,7 +122,7 @@ def test_requests_wait_for_a_process_that_is_started_again() -> None:
 
 
 def test_deadlines() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         hanging = asyncio.create_task(ask(service, 3, timeout=0.3))
@@ -132,7 +142,7 @@ def test_deadlines() -> None:
 
 
 def test_overload_is_refused_before_it_is_late() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         for _ in range(3):
             await ask(service, 5)  # 50 ms each: now it is known
         assert service.refusal() is None
@@ -157,7 +167,7 @@ def test_overload_is_refused_before_it_is_late() -> None:
 def test_a_model_slower_than_its_objective_is_batched_all_the_same() -> None:
     """Single rows would not keep it either, and would take a time of 50 ms each."""
 
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         for _ in range(6):
             await asyncio.gather(
                 *(ask(service, 5) for _ in range(8)), return_exceptions=True
@@ -169,7 +179,7 @@ def test_a_model_slower_than_its_objective_is_batched_all_the_same() -> None:
 
 
 def test_draining_answers_what_there_is() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         tasks = [asyncio.create_task(ask(service, 5)) for _ in range(4)]
         await asyncio.sleep(0.01)
         pids = service.pids()
@@ -185,7 +195,7 @@ def test_draining_answers_what_there_is() -> None:
 
 
 def test_a_replica_dies_the_other_serves() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         while service.stats()["replicas_ready"] < 2:
             await asyncio.sleep(0.01)
         os.kill(service.pids()[0], signal.SIGKILL)
@@ -200,7 +210,7 @@ def test_a_replica_dies_the_other_serves() -> None:
 
 
 def test_known_answers() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         first = await ask(service, 10)
         again = await ask(service, 10)
         assert again.rows == 0 and len(meter.batches) == 1
@@ -218,7 +228,7 @@ def test_known_answers() -> None:
 
 def test_what_cannot_be_loaded(capfd: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
-        service = Service(ModelConfig("m", Source("tests.serve.zoo:none")))
+        service = ModelService(ModelConfig("m", Source("tests.serve.zoo:none")))
         with pytest.raises(ServeError, match="model 'm': it cannot be loaded"):
             await service.start()
 
@@ -236,23 +246,23 @@ def counter(streams: int, asynchronous: bool) -> Source:
 
 
 def counting(
-    service: Service, most: int, fault: int = 0, pause: float = 0.0, **options: Any
-) -> AsyncGenerator[Answer, None]:
+    service: ModelService, most: int, fault: int = 0, pause: float = 0.0, **options: Any
+) -> AsyncGenerator[Prediction, None]:
     x = np.array([[most, fault, pause, 10]], np.float32)
     return answers(service, {"x": x}, 1, **options)
 
 
-async def numbers(results: AsyncGenerator[Answer, None]) -> list[float]:
+async def numbers(results: AsyncGenerator[Prediction, None]) -> list[float]:
     return [float(answer.outputs["y"][0, 0]) async for answer in results]
 
 
-async def first_of(results: AsyncGenerator[Answer, None]) -> Answer:
+async def first_of(results: AsyncGenerator[Prediction, None]) -> Prediction:
     async with aclosing(results):
         return await anext(results)
 
 
 def test_streams() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         both = [numbers(counting(service, n)) for n in (3, 2)]
         assert await asyncio.gather(*both) == [[10, 11, 12], [10, 11]]
         assert sorted(meter.results) == [0, 0, 1, 1, 2]
@@ -315,7 +325,7 @@ def test_streams() -> None:
 
 
 def test_a_generator_that_does_not_stop_is_killed() -> None:
-    async def body(service: Service, meter: Counting) -> None:
+    async def body(service: ModelService, meter: Counting) -> None:
         other = counting(service, 1000)
         await anext(other)
         with pytest.raises(ServeError, match="no result within"):
@@ -341,10 +351,18 @@ def test_a_generator_that_does_not_stop_is_killed() -> None:
 def test_options_that_do_not_fit_the_model(
     source: Source, options: dict[str, Any], words: str
 ) -> None:
-    service = Service(ModelConfig("m", source, **options))
+    service = ModelService(ModelConfig("m", source, **options))
     (replica,) = service._replicas
     streamed = "cache" in options
-    replica.signature = Signature((), (), batched=True, streamed=streamed)
+    replica.signature = ModelSignature((), (), batched=True, streamed=streamed)
     with pytest.raises(ServeError, match=words) as caught:
         service._check()
     assert caught.value.status == 400
+
+
+def test_requests_of_groups_have_an_id() -> None:
+    made = [checked_origin(RequestOrigin(client="alice")) for _ in range(2)]
+    assert made[0].id != made[1].id and not made[0].chosen
+    assert checked_origin(RequestOrigin("mine")) == RequestOrigin("mine", chosen=True)
+    with pytest.raises(ServeError, match="'id' may have 256 characters, got 257"):
+        checked_origin(RequestOrigin("x" * 257))

@@ -1,5 +1,6 @@
 """What may come in, and tensors as bytes."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -11,13 +12,16 @@ from hypothesis.extra import numpy as hnp
 from fxflow.errors import ServeError
 from fxflow.serve.signatures import (
     DATATYPES,
-    Signature,
+    ModelSignature,
     TensorSpec,
+    check_alike,
     from_bytes,
     to_bytes,
 )
 
-PAIR = Signature(
+from .fakes import signature as fake_signature
+
+PAIR = ModelSignature(
     (TensorSpec.parse("x", "f32[b,n]"), TensorSpec.parse("mask", "bool[b,n]")),
     (TensorSpec.parse("y", "f32[b]"),),
     batched=True,
@@ -42,7 +46,7 @@ def test_no_type(text: str) -> None:
 
 
 def test_json() -> None:
-    assert Signature.from_json(PAIR.to_json()) == PAIR
+    assert ModelSignature.from_json(PAIR.to_json()) == PAIR
 
 
 def test_what_fits() -> None:
@@ -114,3 +118,17 @@ def test_wrong_lengths() -> None:
         from_bytes(b"\x02", "BOOL", (1,))
     with pytest.raises(ServeError, match="cannot hold the lengths"):
         from_bytes(b"1234", "BYTES", (1 << 40,))
+
+
+def test_models_of_a_group_agree() -> None:
+    with pytest.raises(ServeError, match=r"differ in outputs: y: INT64\[-1\] and y: F"):
+        check_alike("m", {"a": fake_signature(), "b": fake_signature("f32[batch]")})
+    alone = dataclasses.replace(fake_signature(), batched=False)
+    with pytest.raises(ServeError, match="differ in batched: True and False"):
+        check_alike("m", {"a": fake_signature(), "b": alone})
+    streamed = dataclasses.replace(fake_signature(), streamed=True)
+    with pytest.raises(ServeError, match="differ in streamed: True and False"):
+        check_alike("m", {"a": streamed, "b": fake_signature()})
+    check_alike("m", {"a": streamed, "b": streamed})
+    check_alike("m", {"a": fake_signature("i64[batch]"), "b": fake_signature("i64[n]")})
+    check_alike("m", {})

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from fxflow.errors import ServeError
-from fxflow.serve.selection.contexts import Exchange
-from fxflow.serve.selection.policies import Change, Exp4, State
+from fxflow.serve.selection.memory import Exchange
+from fxflow.serve.selection.policies import Change, Exp4, LossTotals
 from fxflow.serve.selector import Selector, SelectorConfig
-from fxflow.serve.service import Origin
+from fxflow.serve.service import RequestOrigin
 from fxflow.serve.store import RedisStore
 from tests.serve.fakes import Fake, Heard, always, lookup
 from tests.serve.redis_server import RedisServer, redis_server
@@ -54,7 +54,7 @@ def serving(
 
 def ask(selector: Selector, value: float = 0.0, **origin: str) -> Any:
     return selector.submit(
-        {"x": np.full(1, value, np.float32)}, 1, origin=Origin(**origin)
+        {"x": np.full(1, value, np.float32)}, 1, origin=RequestOrigin(**origin)
     )
 
 
@@ -181,7 +181,7 @@ def test_an_exchange_is_made_once_and_memory_is_bounded(shared: RedisServer) -> 
             exchange = Exchange(number, {"x": change}, ("x", "unknown"))
             found = await store.exchange(exchange, {})
             assert found["x"].counts == (count, 0.0)
-            assert found["unknown"] == State.start(2)
+            assert found["unknown"] == LossTotals.start(2)
         for k in range(10):
             name = str(k)
             await store.exchange(Exchange(3 + k, {name: change}, (name,)), {})
@@ -193,7 +193,7 @@ def test_an_exchange_is_made_once_and_memory_is_bounded(shared: RedisServer) -> 
         for text in ("nonsense", "nan 1 1 1", "1 2 3", "1 2 3 inf", ""):
             await store._client.set(f"{prefix}state:9", text)
             found = await store.exchange(Exchange(99, {}, ("9",)), {})
-            assert found == {"9": State.start(2)}
+            assert found == {"9": LossTotals.start(2)}
         await store._client.set(f"{prefix}record:r", "{}")
         with pytest.raises(ValueError, match="no record of a prediction"):
             await store.fetch("r")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxflow.serve.service import Answer
+from fxflow.serve.service import Prediction
 from fxflow.serve.telemetry import Tracing, exporting
 
 sdk = pytest.importorskip(
@@ -32,7 +32,7 @@ def test_a_request_and_its_parts(traced: tuple[Any, Tracing]) -> None:
     exporter, tracing = traced
     with tracing.request("POST /x", {"traceparent": PARENT}, url__path="/x") as span:
         span.set(fxflow__model="m", fxflow__rows=3)
-        span.answered(Answer({}, queued=0.25, ran=0.5, rows=8))
+        span.answered(Prediction({}, queued=0.25, ran=0.5, rows=8))
     assert span.trace == "0af7651916cd43dd8448eb211c80319c"
     queue, batch, request = exporter.get_finished_spans()
     assert (queue.name, batch.name, request.name) == ("queue", "batch", "POST /x")
@@ -52,7 +52,7 @@ def test_a_request_and_its_parts(traced: tuple[Any, Tracing]) -> None:
 def test_answers_that_were_known_and_failures(traced: tuple[Any, Tracing]) -> None:
     exporter, tracing = traced
     with tracing.request("r", {"traceparent": "nonsense"}) as span:
-        span.answered(Answer({}, 0.0, 0.0, 0))
+        span.answered(Prediction({}, 0.0, 0.0, 0))
         span.failed(404, "no such model")
     with tracing.request("r", {}) as span:
         span.failed(503, "it would be late")

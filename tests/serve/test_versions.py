@@ -17,15 +17,15 @@ import pytest
 from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import Source
 from fxflow.serve.repository import Repository
-from fxflow.serve.selection.rollouts import Plan
-from fxflow.serve.service import ModelConfig, Origin
+from fxflow.serve.selection.rollouts import RolloutPlan
+from fxflow.serve.service import ModelConfig, RequestOrigin
 from fxflow.serve.versions import Versions, VersionsConfig, same
 from tests.serve.fakes import Fake, Heard, always, lookup, signature
 
 
 def using(
     body: Callable[[Versions, Fake, Fake, Heard], Awaitable[None]],
-    plan: Plan,
+    plan: RolloutPlan,
     **options: Any,
 ) -> None:
     async def main() -> None:
@@ -43,7 +43,7 @@ def using(
 
 async def ask(versions: Versions, value: float = 0.0, **origin: str) -> tuple[int, str]:
     x = np.full(1, value, np.float32)
-    answer = await versions.submit({"x": x}, 1, origin=Origin(**origin))
+    answer = await versions.submit({"x": x}, 1, origin=RequestOrigin(**origin))
     assert answer.provenance is not None
     return int(answer.outputs["y"][0]), answer.provenance.version
 
@@ -71,7 +71,7 @@ def test_a_shadow_is_compared_and_delays_nobody() -> None:
         assert heard.events["shadow", "different"] == 1
         assert versions.describe()["shadow"] and versions.describe()["share"] == 0
 
-    using(body, Plan(shares=(0.0, 1.0)), copies=4)
+    using(body, RolloutPlan(shares=(0.0, 1.0)), copies=4)
 
 
 def test_a_canary_gets_its_share_and_always_the_same() -> None:
@@ -90,7 +90,7 @@ def test_a_canary_gets_its_share_and_always_the_same() -> None:
         assert len(by_id) == 1
         assert heard.events["choices", "new"] > 100
 
-    using(body, Plan(shares=(0.2, 0.6)))
+    using(body, RolloutPlan(shares=(0.2, 0.6)))
 
 
 def test_a_canary_by_client() -> None:
@@ -102,7 +102,7 @@ def test_a_canary_by_client() -> None:
         assert all(len(answers) == 1 for answers in found.values())
         assert {a for (a,) in found.values()} == {(1, "1"), (2, "2")}
 
-    using(body, Plan(shares=(0.5,)), by="client")
+    using(body, RolloutPlan(shares=(0.5,)), by="client")
 
 
 @pytest.mark.parametrize("how", ["errors", "late", "gone"])
@@ -133,7 +133,9 @@ def test_a_bad_candidate_is_rolled_back_without_a_lost_request(how: str) -> None
         await client(98)
         assert new.asked > asked and not versions.rollout.back
 
-    plan = Plan(shares=(0.5, 1.0), least=10, slow=0.02 if how == "late" else None)
+    plan = RolloutPlan(
+        shares=(0.5, 1.0), least=10, slow=0.02 if how == "late" else None
+    )
     using(body, plan)
 
 
@@ -145,7 +147,7 @@ def test_a_canary_that_hangs_leaves_time_for_the_other() -> None:
         assert 0.15 < time.monotonic() - begun < 0.4
         assert heard.events["failures", "new"] == 1
 
-    using(body, Plan(shares=(1.0,)), deadline=0.4)
+    using(body, RolloutPlan(shares=(1.0,)), deadline=0.4)
 
 
 def test_a_good_candidate_goes_all_the_way() -> None:
@@ -162,7 +164,7 @@ def test_a_good_candidate_goes_all_the_way() -> None:
         assert await ask(versions) == (1, "1")
         assert versions.describe()["rolled_back"] == "somebody said so"
 
-    using(body, Plan(shares=(0.0, 0.3, 1.0), hold=50))
+    using(body, RolloutPlan(shares=(0.0, 0.3, 1.0), hold=50))
 
 
 # -- streams of results ----------------------------------------------------------------
@@ -170,7 +172,7 @@ def test_a_good_candidate_goes_all_the_way() -> None:
 
 def streaming(
     body: Callable[[Versions, Fake, Fake, Heard], Awaitable[None]],
-    plan: Plan,
+    plan: RolloutPlan,
     **options: Any,
 ) -> None:
     async def prepared(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
@@ -186,7 +188,7 @@ async def read(
 ) -> tuple[list[int], set[str]]:
     """A stream's results, or the first of them, and the versions that they are of."""
     x = np.full(1, value, np.float32)
-    results = versions.stream({"x": x}, 1, origin=Origin(**origin))
+    results = versions.stream({"x": x}, 1, origin=RequestOrigin(**origin))
     found, of = [], set()
     async with aclosing(results):
         async for answer in results:
@@ -213,7 +215,7 @@ def test_a_stream_is_of_one_version_always_the_same() -> None:
             await ask(versions)
         assert caught.value.status == 400
 
-    streaming(body, Plan(shares=(0.5,)))
+    streaming(body, RolloutPlan(shares=(0.5,)))
 
 
 def test_a_stream_that_does_not_begin_is_the_stable_versions() -> None:
@@ -235,7 +237,7 @@ def test_a_stream_that_does_not_begin_is_the_stable_versions() -> None:
         assert await read(versions) == ([], set())
         assert versions.describe()["requests"] == 4
 
-    streaming(body, Plan(shares=(1.0,)), deadline=0.4)
+    streaming(body, RolloutPlan(shares=(1.0,)), deadline=0.4)
 
 
 def test_streams_that_fail_later_roll_a_candidate_back() -> None:
@@ -247,7 +249,7 @@ def test_streams_that_fail_later_roll_a_candidate_back() -> None:
         assert "10 of 10 requests failed" in versions.rollout.back
         assert await read(versions) == ([1, 2, 3], {"1"})
 
-    streaming(body, Plan(shares=(1.0,), least=10))
+    streaming(body, RolloutPlan(shares=(1.0,), least=10))
 
 
 def test_who_closes_a_stream_closes_the_candidates() -> None:
@@ -263,7 +265,7 @@ def test_who_closes_a_stream_closes_the_candidates() -> None:
             await task
         assert new.closed == 2 and versions.describe()["requests"] == 1
 
-    streaming(body, Plan(shares=(1.0,)))
+    streaming(body, RolloutPlan(shares=(1.0,)))
 
 
 def test_the_shadow_of_a_stream() -> None:
@@ -289,7 +291,7 @@ def test_the_shadow_of_a_stream() -> None:
         await compared("failed")
         assert versions.describe()["failed"] == 1
 
-    streaming(body, Plan(shares=(0.0,)))
+    streaming(body, RolloutPlan(shares=(0.0,)))
 
 
 # --------------------------------------------------------------------------------------
@@ -307,7 +309,7 @@ def test_versions_by_name() -> None:
         with pytest.raises(ServeError, match="'old' and 'new' differ in outputs"):
             versions.check()
 
-    using(body, Plan(shares=(0.5,)))
+    using(body, RolloutPlan(shares=(0.5,)))
 
 
 def test_processes_under_load() -> None:
@@ -315,7 +317,7 @@ def test_processes_under_load() -> None:
     source = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
 
     async def main() -> None:
-        plan = Plan(shares=(0.5, 1.0), least=5)
+        plan = RolloutPlan(shares=(0.5, 1.0), least=5)
         models = [
             ModelConfig(m, source, slo=2.0, deadline=20.0) for m in ("old", "new")
         ]
@@ -333,7 +335,7 @@ def test_processes_under_load() -> None:
             while not stop.is_set():
                 k += 1
                 x = np.full((1, 2), 10 + number, np.float32)
-                origin = Origin(f"{number} {k}")
+                origin = RequestOrigin(f"{number} {k}")
                 answer = await repository.get("m").submit({"x": x}, 1, origin=origin)
                 assert (answer.outputs["output"] == x).all()  # its own, and one
                 assert answer.provenance is not None

@@ -1,21 +1,23 @@
 """How requests become batches: decisions that are told the time and do no I/O.
 
-To be read in this order: `sizes` (what a batch is padded to), `pace` (how long one
-takes), `policies` (how large one may be), `waiting` (which requests it takes, and who
-is refused). Only `fxflow.serve` calls them, for each request: so there is no boundary
-around them, which would cost as much as they do.
+To be read in this order: `policies` (how large a batch may be, and what it is padded
+to), `queue` (which requests it takes, and which are refused). Only `fxflow.serve` calls
+them, for each request: so there is no boundary around them, which would cost as much as
+they do.
 """
 
 # fmt: off
-from fxflow.serve.batching.pace import Lateness, Pace
-from fxflow.serve.batching.policies import AIMD, Fixed, Policy, Quantile, policy_named
-from fxflow.serve.batching.sizes import padded, sizes_up_to
-from fxflow.serve.batching.waiting import Decision, Queue, Refused, Waiting
+from fxflow.serve.batching.policies import (
+    AIMD, BatchPolicy, Fixed, QuantileRegression, batch_policy, padded, sizes_up_to,
+)
+from fxflow.serve.batching.queue import (
+    Lateness, NextBatch, Pace, Queue, QueueEntry, Refused,
+)
 
 __all__ = [
-    "AIMD", "Fixed", "Policy", "Quantile", "policy_named",
-    "Lateness", "Pace", "padded", "sizes_up_to",
-    "Decision", "Queue", "Refused", "Waiting",
+    "AIMD", "BatchPolicy", "Fixed", "QuantileRegression", "batch_policy", "padded",
+    "sizes_up_to",
+    "Lateness", "NextBatch", "Pace", "Queue", "QueueEntry", "Refused",
 ]
 
 # fmt: on

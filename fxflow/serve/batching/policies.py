@@ -1,7 +1,10 @@
-"""How many rows a batch may have, from how long batches took.
+"""How many rows a batch may have, from the seconds that batches took.
 
-A policy is a value: `limit` is the most rows of the next batch, `after` is the policy
-that has seen one more. They do not know of requests, queues or clocks.
+A policy is a value: `limit` is the most rows of the next batch, `after` the policy that
+has seen one more. Policies know nothing of requests, queues or clocks.
+
+A model is compiled for few sizes of a batch, in steps of at most a half: padding then
+costs at most a third of the work, and up to 512 rows there are 17 programs to compile.
 
 Source: Crankshaw et al., Clipper: A Low-Latency Online Prediction Serving System, 2017,
 section 4.3: additive increase, a back-off of 10 % because the best size hardly moves,
@@ -10,14 +13,16 @@ and regression of a quantile, which does about as well.
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
 
 
-class Policy(Protocol):
+class BatchPolicy(Protocol):
     """What decides how many rows the next batch may have."""
 
     @property
@@ -97,7 +102,7 @@ class AIMD:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class QuantileRegression:
     """The rows at which a line through the 99th percentile of latency meets the budget.
 
     The line is fitted again after each 16 batches, to those of the last 256 that are
@@ -113,7 +118,7 @@ class Quantile:
       limit: the most rows of the next batch.
 
     Example:
-      >>> policy = Quantile(budget=0.010, maximum=512)
+      >>> policy = QuantileRegression(budget=0.010, maximum=512)
       >>> for _ in range(400):
       ...     policy = policy.after(policy.limit, 0.002 + 0.0001 * policy.limit)
       >>> 70 <= policy.limit <= 85
@@ -127,7 +132,7 @@ class Quantile:
     fresh: int = 0
     limit: int = 1
 
-    def after(self, rows: int, seconds: float) -> Quantile:
+    def after(self, rows: int, seconds: float) -> QuantileRegression:
         """Returns the policy that knows what one more batch took."""
         seen = (*self.seen[-255:], (rows, seconds))
         if self.fresh < 15:
@@ -200,7 +205,7 @@ def quantile_line(
     return start, slope
 
 
-def policy_named(name: str, budget: float, maximum: int) -> Policy:
+def batch_policy(name: str, budget: float, maximum: int) -> BatchPolicy:
     """Returns a policy by the name that configurations have for it.
 
     Args:
@@ -215,14 +220,14 @@ def policy_named(name: str, budget: float, maximum: int) -> Policy:
       ValueError: there is no policy of that name.
 
     Example:
-      >>> policy_named("none", 0.01, 64).limit
+      >>> batch_policy("none", 0.01, 64).limit
       1
     """
     match name:
         case "aimd":
             return AIMD(budget, maximum)
         case "quantile":
-            return Quantile(budget, maximum)
+            return QuantileRegression(budget, maximum)
         case "fixed":
             return Fixed(maximum)
         case "none":
@@ -230,3 +235,50 @@ def policy_named(name: str, budget: float, maximum: int) -> Policy:
     raise ValueError(
         f"batching must be 'aimd', 'quantile', 'fixed' or 'none', got {name!r}"
     )
+
+
+# -- sizes -----------------------------------------------------------------------------
+
+
+def sizes_up_to(largest: int) -> tuple[int, ...]:
+    """Returns the sizes 1, 2, 3, 4, 6, 8, 12, … up to the largest.
+
+    Args:
+      largest: the largest batch, at least 1; it is among them.
+
+    Returns:
+      The sizes, ascending.
+
+    Raises:
+      ValueError: the largest is below 1.
+
+    Example:
+      >>> sizes_up_to(20)
+      (1, 2, 3, 4, 6, 8, 12, 16, 20)
+    """
+    if largest < 1:
+        raise ValueError(f"sizes_up_to: largest must be at least 1, got {largest}")
+    found = {largest}
+    power = 1
+    while power < largest:
+        found |= {power, min(power * 3 // 2, largest)}
+        power *= 2
+    return tuple(sorted(found))
+
+
+def padded(rows: int, sizes: Sequence[int]) -> int:
+    """Returns the smallest size that holds the rows.
+
+    Args:
+      rows: how many there are.
+      sizes: ascending; empty: any size is as good as another.
+
+    Returns:
+      The size, or `rows` if there is none so large.
+
+    Example:
+      >>> padded(5, (1, 2, 4, 8)), padded(5, ())
+      (8, 5)
+    """
+    place = bisect.bisect_left(sizes, rows)
+    return sizes[place] if place < len(sizes) else rows

@@ -17,7 +17,7 @@ _VARIABLES = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": "HIP_VISIBLE_DEVICES"}
 _DEVICE = re.compile(r"(cuda|rocm):(\d+(?:,\d+)*)|cpu(?::(\d[\d,-]*))?")
 
 
-class Placement(NamedTuple):
+class ProcessPlacement(NamedTuple):
     """Where a process runs.
 
     Attributes:
@@ -29,7 +29,7 @@ class Placement(NamedTuple):
     cores: frozenset[int]
 
 
-def placement_of(device: str) -> Placement:
+def placement_of(device: str) -> ProcessPlacement:
     """Returns what a device's name stands for.
 
     Args:
@@ -43,12 +43,12 @@ def placement_of(device: str) -> Placement:
 
     Example:
       >>> placement_of("cuda:1")
-      Placement(environment={'CUDA_VISIBLE_DEVICES': '1'}, cores=frozenset())
+      ProcessPlacement(environment={'CUDA_VISIBLE_DEVICES': '1'}, cores=frozenset())
       >>> sorted(placement_of("cpu:0-2,5").cores)
       [0, 1, 2, 5]
     """
     if not device:
-        return Placement({}, frozenset())
+        return ProcessPlacement({}, frozenset())
     match = _DEVICE.fullmatch(device)
     cores: set[int] = set()
     for part in (match[3] or "").split(",") if match else ():
@@ -62,11 +62,11 @@ def placement_of(device: str) -> Placement:
             f"{device!r}"
         )
     if match[1]:
-        return Placement({_VARIABLES[match[1]]: match[2]}, frozenset())
-    return Placement(dict.fromkeys(_VARIABLES.values(), ""), frozenset(cores))
+        return ProcessPlacement({_VARIABLES[match[1]]: match[2]}, frozenset())
+    return ProcessPlacement(dict.fromkeys(_VARIABLES.values(), ""), frozenset(cores))
 
 
-def move(pid: int, placement: Placement) -> None:
+def move(pid: int, placement: ProcessPlacement) -> None:
     """Lets a process run on its cores alone, as far as the system can.
 
     Args:

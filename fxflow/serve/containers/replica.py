@@ -22,10 +22,10 @@ import numpy as np
 from fxflow.distributed.messages.channel import AsyncChannel, Message
 from fxflow.distributed.processes import Backoff, Process
 from fxflow.errors import ServeError
-from fxflow.serve.containers.placement import Placement, move, placement_of
+from fxflow.serve.containers.placement import ProcessPlacement, move, placement_of
 from fxflow.serve.containers.regions import Region, aligned, read_outputs
 from fxflow.serve.containers.streams import Stream
-from fxflow.serve.signatures import Signature, nbytes_of, to_bytes
+from fxflow.serve.signatures import ModelSignature, nbytes_of, to_bytes
 
 _log = logging.getLogger("fxflow.serve")
 #: Seconds between two looks at how much memory a process has.
@@ -97,12 +97,12 @@ class Replica:
         self,
         source: Source,
         changed: Callable[[], None] = lambda: None,
-        placement: Placement = _ANYWHERE,
+        placement: ProcessPlacement = _ANYWHERE,
     ) -> None:
         self._source = source
         self._placement = placement
         self._changed = changed
-        self.signature: Signature | None = None
+        self.signature: ModelSignature | None = None
         self.ready = False
         self.reason = "it is being loaded"
         self.starts = 0
@@ -230,7 +230,7 @@ class Replica:
             message = first.result()
             if "failed" in message:
                 raise ServeError(f"it cannot be loaded: {message['failed']}")
-            self.signature = Signature.from_json(message["ready"])
+            self.signature = ModelSignature.from_json(message["ready"])
             self.ready, self.reason = True, ""
             self.failed = False
             self._ready_at = time.monotonic()
@@ -400,7 +400,7 @@ class Replica:
         if self._streams.get(stream.slot) is stream:
             del self._streams[stream.slot]
 
-    def _called(self) -> Signature:
+    def _called(self) -> ModelSignature:
         if not self.ready or self.signature is None:
             raise ServeError(f"the model is not ready: {self.reason}", 503, 1.0)
         return self.signature
@@ -411,7 +411,9 @@ class Replica:
 
     @staticmethod
     def _write(
-        region: Region, parts: list[list[np.ndarray[Any, Any]]], signature: Signature
+        region: Region,
+        parts: list[list[np.ndarray[Any, Any]]],
+        signature: ModelSignature,
     ) -> list[list[Any]]:
         """Copies a batch into the region, and returns where its tensors are."""
         tensors: list[list[Any]] = []

@@ -24,7 +24,7 @@ from fxflow.serve.containers.regions import (
     read_outputs,
     write_outputs,
 )
-from fxflow.serve.signatures import Signature
+from fxflow.serve.signatures import ModelSignature
 
 
 class Stream:
@@ -47,7 +47,7 @@ class Stream:
         number: int,
         slot: int,
         region: Region,
-        signature: Signature,
+        signature: ModelSignature,
         send: Callable[[Message], None],
     ) -> None:
         self.number, self.slot = number, slot

@@ -1,16 +1,17 @@
-"""The process of one model: reads calls, runs them, writes what came out.
+"""The process of one model: reads calls, runs them, writes the results.
 
     python -m fxflow.serve.containers.worker SOCKET REGION,... LIMIT
 
-`Replica` starts it, with the numbers of inherited files: a region for the batch, or one
-for each stream of results. Its first message says what to load. It ends when the server
-does, even while the model runs.
+`Replica` starts it with inherited file descriptors: a region for the batch, or one for
+each stream of results. The first message names what to load. The process exits when the
+server does, even while the model runs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import select
 import socket
@@ -22,8 +23,7 @@ from typing import Any
 
 from fxflow.distributed.messages.channel import AsyncChannel, Channel
 from fxflow.errors import ExportError, ServeError
-from fxflow.serve.containers.loading import load_model
-from fxflow.serve.containers.models import Model
+from fxflow.serve.containers.models import Model, load_model
 from fxflow.serve.containers.regions import (
     Region,
     aligned,
@@ -31,7 +31,24 @@ from fxflow.serve.containers.regions import (
     write_outputs,
 )
 from fxflow.serve.containers.streams import Streams, words_of
-from fxflow.serve.garbage import settle
+
+#: Objects made, and not freed, between two collections of the youngest generation.
+#: Python's 700 are those of a few tens of waiting requests, none of them garbage.
+_BETWEEN = 10_000
+
+
+def freeze_heap() -> None:
+    """Collects garbage, and exempts all remaining objects from later collections.
+
+    Python's collector walks through all objects again and again: tens of milliseconds
+    for the modules of a server or a model, in the middle of a batch. Call this when a
+    process has loaded what it serves, and again after it has loaded something else:
+    what was replaced is collected then.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_BETWEEN, *gc.get_threshold()[1:])
 
 
 def run_call(model: Model, region: Region, call: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +71,7 @@ def run_call(model: Model, region: Region, call: dict[str, Any]) -> dict[str, An
 
 
 def main(argv: list[str]) -> int:
-    """Serves one model until the server is gone.
+    """Serves one model until the server exits.
 
     Args:
       argv: numbers of the socket and of the regions' files, and a region's limit.
@@ -64,7 +81,7 @@ def main(argv: list[str]) -> int:
     """
     control = socket.socket(fileno=int(argv[0]))
     regions = [Region(int(fd), limit=int(argv[2])) for fd in argv[1].split(",")]
-    # What a model prints is not an answer to anything.
+    # What a model prints goes to the log.
     os.dup2(2, 1)
     threading.Thread(target=_end_with, args=(control,), daemon=True).start()
     with contextlib.suppress(EOFError):
@@ -81,12 +98,12 @@ def _serve(control: socket.socket, regions: list[Region]) -> int:
             model = load_model(**order)
             signature = model.prepare(most, runner.run)
         except Exception as error:
-            # Ours say in words what is wrong; of others one wants to see where.
+            # Our errors explain themselves; others need a traceback.
             if not isinstance(error, ServeError | ExportError):
                 traceback.print_exc()
             channel.send({"failed": words_of(error)})
             return 1
-        settle()
+        freeze_heap()
         channel.send({"ready": signature.to_json()})
         if signature.streamed:
             runner.run(_stream(model, regions, control))
@@ -101,7 +118,7 @@ def _serve(control: socket.socket, regions: list[Region]) -> int:
 
 
 async def _stream(model: Model, regions: list[Region], control: socket.socket) -> None:
-    """Runs generators until the server is gone."""
+    """Runs generators until the server exits."""
     connection = AsyncChannel(lambda message: streams.tell(message))
     streams = Streams(model, regions, connection.send)
     await connection.open(control)
@@ -109,9 +126,9 @@ async def _stream(model: Model, regions: list[Region], control: socket.socket) -
 
 
 def _end_with(control: socket.socket) -> None:
-    """Ends the process with the server: nobody waits for what the model is doing."""
+    """Exits with the server, even while the model runs."""
     hangup = select.poll()
-    hangup.register(control, 0)  # which is told in any case
+    hangup.register(control, 0)  # a hang-up is reported in any case
     hangup.poll()
     os._exit(0)
 

@@ -1,8 +1,8 @@
 """What HTTP and gRPC do alike: a request is admitted, answered, and reported.
 
 `http` and `rpc` translate between the messages of a protocol and `InferRequest` and
-`Answer`. A `Front` does the rest: it checks API keys and limits, calls the model, and
-writes the span, the metrics and the log line of each request.
+`Prediction`. A `Front` does the rest: it checks API keys and limits, calls the model,
+and writes the span, the metrics and the log line of each request.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.tensors import InferRequest
 from fxflow.serve.repository import Repository
-from fxflow.serve.service import Answer, Origin, allowed, answers
-from fxflow.serve.telemetry import Span, Tracing
+from fxflow.serve.service import Prediction, RequestOrigin, allowed, answers
+from fxflow.serve.telemetry import RequestSpan, Tracing
 
 _log = logging.getLogger("fxflow.serve")
 #: One line for each request: INFO for those that succeed or are refused under load.
@@ -37,7 +37,7 @@ _requests = logging.getLogger("fxflow.serve.requests")
 _REFUSED = frozenset({429, 503})
 FAILED = "the server failed; its log says how"
 DISCONNECTED = "the client disconnected"
-_UNRECORDED = Span()
+_UNRECORDED = RequestSpan()
 _ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
 _EXTENSIONS = [
     *("binary_tensor_data", "generate", "model_configuration", "model_repository"),
@@ -102,7 +102,7 @@ def is_logged(status: int) -> bool:
 
 
 @dataclass(slots=True)
-class Report:
+class RequestReport:
     """One request, for its log line, its span and the metrics.
 
     Attributes:
@@ -126,7 +126,7 @@ class Report:
     waited: float = 0.0
     status: int = 500
     error: str = ""
-    span: Span = _UNRECORDED
+    span: RequestSpan = _UNRECORDED
     begun: float = field(default_factory=time.monotonic)
 
     def log(self, seconds: float, version: str, status: str | int) -> None:
@@ -276,8 +276,8 @@ class Front:
     # -- answers -----------------------------------------------------------------------
 
     async def answer(
-        self, served: Any, request: InferRequest, report: Report
-    ) -> Answer:
+        self, served: Any, request: InferRequest, report: RequestReport
+    ) -> Prediction:
         """Returns the model's answer to a request.
 
         Args:
@@ -288,15 +288,15 @@ class Front:
         Raises:
           ServeError: there is no answer in time.
         """
-        answer: Answer = await served.submit(
+        answer: Prediction = await served.submit(
             request.inputs, request.rows, **self._options(served, request, report)
         )
         report.span.answered(answer)
         return answer
 
     async def answers(
-        self, served: Any, request: InferRequest, report: Report
-    ) -> AsyncGenerator[Answer, None]:
+        self, served: Any, request: InferRequest, report: RequestReport
+    ) -> AsyncGenerator[Prediction, None]:
         """Yields the model's results for a request: one, unless it is a generator.
 
         Args:
@@ -319,20 +319,22 @@ class Front:
                 report.span.set(fxflow__results=count)
 
     @staticmethod
-    def _options(served: Any, request: InferRequest, report: Report) -> dict[str, Any]:
+    def _options(
+        served: Any, request: InferRequest, report: RequestReport
+    ) -> dict[str, Any]:
         timeout = request.timeout
         if report.waited:
             timeout = max(allowed(timeout, served.deadline) - report.waited, 1e-6)
         return {
             "priority": request.priority,
             "timeout": timeout,
-            "origin": Origin(request.id, report.client, request.context),
+            "origin": RequestOrigin(request.id, report.client, request.context),
         }
 
     # -- reports -----------------------------------------------------------------------
 
     def report(
-        self, report: Report, *, predicts: bool, status: str | int | None = None
+        self, report: RequestReport, *, predicts: bool, status: str | int | None = None
     ) -> None:
         """Reports a request that is done, to its span, the metrics and the log.
 

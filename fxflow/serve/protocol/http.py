@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 from fxflow._version import __version__
 from fxflow.errors import ServeError
-from fxflow.serve.protocol import openapi, status, triton
-from fxflow.serve.protocol.exchange import (
+from fxflow.serve.protocol import pages, triton
+from fxflow.serve.protocol.asgi import (
     PREDICTION_ROUTES,
     ClientDisconnect,
     Events,
-    Exchange,
+    HttpRequest,
     Reply,
     Within,
     prediction_route,
@@ -32,7 +32,7 @@ from fxflow.serve.protocol.front import (
     DISCONNECTED,
     FAILED,
     Front,
-    Report,
+    RequestReport,
     is_logged,
     retry_after,
 )
@@ -51,8 +51,8 @@ from fxflow.serve.protocol.tensors import (
     write_plain,
 )
 from fxflow.serve.selector import Selector
-from fxflow.serve.service import Answer, Service
-from fxflow.serve.signatures import Signature
+from fxflow.serve.service import ModelService, Prediction
+from fxflow.serve.signatures import ModelSignature
 from fxflow.serve.versions import Versions
 
 _log = logging.getLogger("fxflow.serve")
@@ -69,7 +69,7 @@ _BODIES = frozenset(
 _JSON, _BINARY = "application/json", "application/octet-stream"
 _HTML = "text/html; charset=utf-8"
 
-_Handler = Callable[[Exchange], Awaitable[Reply | Events]]
+_Handler = Callable[[HttpRequest], Awaitable[Reply | Events]]
 
 
 def application(front: Front, static: str | None = None) -> Any:
@@ -165,14 +165,16 @@ class _Endpoint:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers a request that Starlette has routed."""
-        reply = await self.handle(Exchange(scope, receive, send, scope["path_params"]))
+        reply = await self.handle(
+            HttpRequest(scope, receive, send, scope["path_params"])
+        )
         if isinstance(reply, Reply):  # events were sent already
             await reply(scope, receive, send)
 
-    async def handle(self, request: Exchange) -> Reply | Events:
+    async def handle(self, request: HttpRequest) -> Reply | Events:
         """Returns the reply to a request, which was reported."""
         front = self._front
-        report = request.report = Report(
+        report = request.report = RequestReport(
             front.request_id(request.headers.get("x-request-id", "")),
             request.method,
             request.path_params.get("model", ""),
@@ -196,7 +198,9 @@ class _Endpoint:
         reply.headers["X-Request-Id"] = report.id
         return reply
 
-    async def _reply(self, request: Exchange, report: Report) -> Reply | Events:
+    async def _reply(
+        self, request: HttpRequest, report: RequestReport
+    ) -> Reply | Events:
         try:
             if request.path not in _OPEN:
                 address, _ = request.scope.get("client") or ("unknown", 0)
@@ -249,7 +253,7 @@ class _Application:
         if isinstance(target, ServeError):
             reply = self._refuse_unread(target, names, scope)
         if reply is None:
-            exchange = Exchange(scope, receive, send, names, target)
+            exchange = HttpRequest(scope, receive, send, names, target)
             reply = await self._predictions[kind].handle(exchange)
         if isinstance(reply, Reply):  # events were sent already
             await reply(scope, receive, send)
@@ -271,7 +275,7 @@ class _Application:
                 waited,
             )
         body = scope.get("fxflow.body")
-        if body is None or not isinstance(served, Service):
+        if body is None or not isinstance(served, ModelService):
             return served
         refusal = served.refusal(waited)
         # An urgent request may be answered where others are not: its body says so.
@@ -304,7 +308,7 @@ class _Bodies:
     def __init__(self, front: Front) -> None:
         self._front = front
 
-    async def body(self, request: Exchange) -> bytes:
+    async def body(self, request: HttpRequest) -> bytes:
         """Returns a body, which counts as in flight until the request is done."""
         declared = request.headers.get("content-length", "0")
         size = int(declared) if declared.isdigit() else 0
@@ -328,7 +332,7 @@ class _Bodies:
         self._front.hold(request.held)
         return bytes(whole)
 
-    async def _read(self, request: Exchange, size: int) -> bytes:
+    async def _read(self, request: HttpRequest, size: int) -> bytes:
         parts: list[bytes] = []
         total, more = 0, True
         timeout = self._front.limits.body_timeout
@@ -362,7 +366,7 @@ class _Predictions(_Bodies):
             self.post[f"{place}/generate"] = self.generate
             self.post[f"{place}/generate_stream"] = self.generate
 
-    async def infer(self, request: Exchange) -> Reply:
+    async def infer(self, request: HttpRequest) -> Reply:
         served = _target_of(request)
         length = request.headers.get("inference-header-content-length")
         if length is not None and not (length.isascii() and length.isdigit()):
@@ -388,24 +392,24 @@ class _Predictions(_Bodies):
         headers["Inference-Header-Content-Length"] = str(size)
         return Reply(text, _BINARY, headers)
 
-    async def predict(self, request: Exchange) -> Reply | Events:
+    async def predict(self, request: HttpRequest) -> Reply | Events:
         served = _target_of(request)
         parsed = parse_plain(await self.body(request), served.signature)
         query = request.query_params
         parsed.id, parsed.context = query.get("id", ""), query.get("context", "")
 
-        def write(answer: Answer) -> bytes:
+        def write(answer: Prediction) -> bytes:
             return dumps(write_plain(answer.outputs, served.signature))
 
         if served.signature.streamed:
             return self._events(request, served, parsed, write)
         return await self._single(request, served, parsed, write)
 
-    async def generate(self, request: Exchange) -> Reply | Events:
+    async def generate(self, request: HttpRequest) -> Reply | Events:
         served = _target_of(request)
         parsed = parse_generate(await self.body(request), served.signature)
 
-        def write(answer: Answer) -> bytes:
+        def write(answer: Prediction) -> bytes:
             of = answer.provenance
             result = write_generate(
                 answer.outputs,
@@ -422,20 +426,20 @@ class _Predictions(_Bodies):
 
     async def _single(
         self,
-        request: Exchange,
+        request: HttpRequest,
         served: Any,
         parsed: InferRequest,
-        write: Callable[[Answer], bytes],
+        write: Callable[[Prediction], bytes],
     ) -> Reply:
         answer = await self._front.answer(served, parsed, request.report)
         return Reply(write(answer), _JSON, _explained(answer))
 
     def _events(
         self,
-        request: Exchange,
+        request: HttpRequest,
         served: Any,
         parsed: InferRequest,
-        write: Callable[[Answer], bytes],
+        write: Callable[[Prediction], bytes],
     ) -> Events:
         async def parts() -> AsyncGenerator[bytes, None]:
             sent = False
@@ -462,14 +466,14 @@ class _Predictions(_Bodies):
         return reply
 
 
-def _target_of(request: Exchange) -> Any:
+def _target_of(request: HttpRequest) -> Any:
     """The model that a prediction asks, unless the request is refused."""
     if isinstance(request.target, ServeError):
         raise request.target
     return request.target
 
 
-def _explained(answer: Answer) -> dict[str, str]:
+def _explained(answer: Prediction) -> dict[str, str]:
     """Headers: where the time went, and which models the answer is from."""
     headers = {
         "Server-Timing": f"queue;dur={answer.queued * 1e3:.3f}, "
@@ -521,47 +525,47 @@ class _Others(_Bodies):
 
     # -- the protocol's ----------------------------------------------------------------
 
-    async def live(self, request: Exchange) -> Reply:
+    async def live(self, request: HttpRequest) -> Reply:
         return _json({"live": True})
 
-    async def ready(self, request: Exchange) -> Reply:
+    async def ready(self, request: HttpRequest) -> Reply:
         up = self._repository.ready
         return _json({"ready": up}, 200 if up else 503)
 
-    async def server(self, request: Exchange) -> Reply:
+    async def server(self, request: HttpRequest) -> Reply:
         return _json(self._front.describe())
 
-    async def model(self, request: Exchange) -> Reply:
+    async def model(self, request: HttpRequest) -> Reply:
         return _json(self._front.describe_model(*_named(request)))
 
-    async def model_ready(self, request: Exchange) -> Reply:
+    async def model_ready(self, request: HttpRequest) -> Reply:
         up = self._repository.get(*_named(request)).ready
         return _json({"ready": up}, 200 if up else 503)
 
-    async def config(self, request: Exchange) -> Reply:
+    async def config(self, request: HttpRequest) -> Reply:
         return _json(triton.model_config(self._repository, *_named(request)))
 
-    async def statistics(self, request: Exchange) -> Reply:
+    async def statistics(self, request: HttpRequest) -> Reply:
         metrics = self._front.metrics
         return _json(triton.statistics(self._repository, metrics, *_named(request)))
 
-    async def index(self, request: Exchange) -> Reply:
+    async def index(self, request: HttpRequest) -> Reply:
         body = await self.body(request)
         wanted = parse_json(body) if body.strip() else {}
         ready = isinstance(wanted, dict) and wanted.get("ready") is True
         return _json(self._front.index(ready=ready))
 
-    async def load(self, request: Exchange) -> Reply:
+    async def load(self, request: HttpRequest) -> Reply:
         self._check_control(request)
         await self._repository.load(request.path_params["model"])
         return _json({})
 
-    async def unload(self, request: Exchange) -> Reply:
+    async def unload(self, request: HttpRequest) -> Reply:
         self._check_control(request)
         await self._repository.unload(request.path_params["model"])
         return _json({})
 
-    def _check_control(self, request: Exchange) -> None:
+    def _check_control(self, request: HttpRequest) -> None:
         self._front.check_control()
         # Without keys a page of any other site could have its visitors' browsers ask.
         origin, host = map(request.headers.get, ("origin", "host"))
@@ -571,7 +575,7 @@ class _Others(_Bodies):
 
     # -- groups of models --------------------------------------------------------------
 
-    async def feedback(self, request: Exchange) -> Reply:
+    async def feedback(self, request: HttpRequest) -> Reply:
         selector = self._repository.get(*_named(request))
         if not isinstance(selector, Selector):
             bad(f"{_named(request)[0]!r} is not a selector: nothing is learned")
@@ -580,13 +584,13 @@ class _Others(_Bodies):
         joined = await selector.feedback(**feedback)
         return _json(joined._asdict())
 
-    async def group(self, request: Exchange) -> Reply:
+    async def group(self, request: HttpRequest) -> Reply:
         group = self._group_of(request)
         if isinstance(group, Selector):
             return _json(group.describe(request.query_params.get("context", "")))
         return _json(group.describe())
 
-    async def move(self, request: Exchange) -> Reply:
+    async def move(self, request: HttpRequest) -> Reply:
         self._check_control(request)
         versions = self._group_of(request)
         if not isinstance(versions, Versions):
@@ -597,7 +601,7 @@ class _Others(_Bodies):
             versions.back()
         return _json(versions.describe())
 
-    def _group_of(self, request: Exchange) -> Selector | Versions:
+    def _group_of(self, request: HttpRequest) -> Selector | Versions:
         group = self._repository.get(*_named(request))
         if not isinstance(group, Selector | Versions):
             bad(f"{_named(request)[0]!r} is a model, not a group of them")
@@ -605,30 +609,30 @@ class _Others(_Bodies):
 
     # -- descriptions and numbers ------------------------------------------------------
 
-    def _signatures(self) -> dict[str, Signature]:
+    def _signatures(self) -> dict[str, ModelSignature]:
         served = (*self._repository, *self._repository.groups.values())
         return {s.config.name: s.signature for s in served if s.ready}
 
-    async def openapi(self, request: Exchange) -> Reply:
-        return _json(openapi.document(self._signatures(), __version__))
+    async def openapi(self, request: HttpRequest) -> Reply:
+        return _json(pages.openapi(self._signatures(), __version__))
 
-    async def page(self, request: Exchange) -> Reply:
-        return Reply(openapi.page(self._signatures(), __version__).encode(), _HTML)
+    async def page(self, request: HttpRequest) -> Reply:
+        return Reply(pages.index(self._signatures(), __version__).encode(), _HTML)
 
-    async def metrics(self, request: Exchange) -> Reply:
+    async def metrics(self, request: HttpRequest) -> Reply:
         return Reply(*self._front.metrics.exposition(self._repository))
 
-    async def status_page(self, request: Exchange) -> Reply:
-        return Reply(status.PAGE.encode(), _HTML, dict(status.HEADERS))
+    async def status_page(self, request: HttpRequest) -> Reply:
+        return Reply(pages.STATUS.encode(), _HTML, dict(pages.STATUS_HEADERS))
 
-    async def status(self, request: Exchange) -> Reply:
+    async def status(self, request: HttpRequest) -> Reply:
         return _json(
-            status.stats(self._repository, self._front.metrics, __version__),
+            pages.status(self._repository, self._front.metrics, __version__),
             headers={"Cache-Control": "no-store"},
         )
 
 
-def _named(request: Exchange) -> tuple[str, str]:
+def _named(request: HttpRequest) -> tuple[str, str]:
     """The model and the version in the path."""
     names = request.path_params
     return names.get("model", ""), names.get("version", "")

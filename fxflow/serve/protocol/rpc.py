@@ -22,7 +22,7 @@ from fxflow.serve.protocol.front import (
     DISCONNECTED,
     FAILED,
     Front,
-    Report,
+    RequestReport,
     retry_after,
 )
 from fxflow.serve.protocol.messages import SERVICE, classes
@@ -33,8 +33,8 @@ from fxflow.serve.protocol.tensors import (
     provenance_parameters,
     scheduling,
 )
-from fxflow.serve.service import Answer
-from fxflow.serve.signatures import DATATYPES, Signature, from_bytes, to_bytes
+from fxflow.serve.service import Prediction
+from fxflow.serve.signatures import DATATYPES, ModelSignature, from_bytes, to_bytes
 
 _log = logging.getLogger("fxflow.serve")
 #: HTTP's status → the name of gRPC's.
@@ -64,7 +64,7 @@ _CONTENTS = {
 Array = np.ndarray[Any, Any]
 
 
-def inputs_of(request: Any, signature: Signature) -> tuple[dict[str, Array], int]:
+def inputs_of(request: Any, signature: ModelSignature) -> tuple[dict[str, Array], int]:
     """Returns the arrays of a ModelInferRequest, and its rows.
 
     Args:
@@ -143,7 +143,7 @@ def _code_of(status: int) -> str:
 
 
 @dataclass(slots=True)
-class _Call:
+class _RpcCall:
     """A call of a method, or one request of a stream.
 
     Attributes:
@@ -180,7 +180,7 @@ class _Methods:
 
     def handlers(self) -> dict[str, Any]:
         """Returns grpcio's handlers by the methods' names."""
-        methods: dict[str, Callable[[_Call], Awaitable[Any]]] = {
+        methods: dict[str, Callable[[_RpcCall], Awaitable[Any]]] = {
             "ServerLive": self._live,
             "ServerReady": self._ready,
             "ModelReady": self._model_ready,
@@ -206,13 +206,13 @@ class _Methods:
         )
         return made
 
-    def _guarded(self, method: Callable[[_Call], Awaitable[Any]], name: str) -> Any:
+    def _guarded(self, method: Callable[[_RpcCall], Awaitable[Any]], name: str) -> Any:
         async def handle(data: bytes, context: Any) -> Any:
             try:
                 client = "" if name in _OPEN else self._admit(context)
                 with self._held(data):
                     request = self._read(f"{name}Request", data)
-                    return await method(_Call(request, context, client))
+                    return await method(_RpcCall(request, context, client))
             except ServeError as error:
                 refused = error
             except Exception:
@@ -270,50 +270,50 @@ class _Methods:
 
     # -- metadata and models -----------------------------------------------------------
 
-    async def _live(self, call: _Call) -> Any:
+    async def _live(self, call: _RpcCall) -> Any:
         return self._made("ServerLiveResponse", live=True)
 
-    async def _ready(self, call: _Call) -> Any:
+    async def _ready(self, call: _RpcCall) -> Any:
         return self._made("ServerReadyResponse", ready=self._repository.ready)
 
-    async def _model_ready(self, call: _Call) -> Any:
+    async def _model_ready(self, call: _RpcCall) -> Any:
         up = self._repository.get(call.request.name, call.request.version).ready
         return self._made("ModelReadyResponse", ready=up)
 
-    async def _server(self, call: _Call) -> Any:
+    async def _server(self, call: _RpcCall) -> Any:
         return self._made("ServerMetadataResponse", **self._front.describe())
 
-    async def _model(self, call: _Call) -> Any:
+    async def _model(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
         return self._parsed("ModelMetadataResponse", self._front.describe_model(*given))
 
-    async def _config(self, call: _Call) -> Any:
+    async def _config(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
         config = triton.model_config(self._repository, *given)
         return self._parsed("ModelConfigResponse", {"config": config})
 
-    async def _statistics(self, call: _Call) -> Any:
+    async def _statistics(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
         counted = triton.statistics(self._repository, self._front.metrics, *given)
         return self._parsed("ModelStatisticsResponse", counted)
 
-    async def _index(self, call: _Call) -> Any:
+    async def _index(self, call: _RpcCall) -> Any:
         models = self._front.index(ready=call.request.ready)
         return self._parsed("RepositoryIndexResponse", {"models": models})
 
-    async def _load(self, call: _Call) -> Any:
+    async def _load(self, call: _RpcCall) -> Any:
         self._front.check_control()
         await self._repository.load(call.request.model_name)
         return self._made("RepositoryModelLoadResponse")
 
-    async def _unload(self, call: _Call) -> Any:
+    async def _unload(self, call: _RpcCall) -> Any:
         self._front.check_control()
         await self._repository.unload(call.request.model_name)
         return self._made("RepositoryModelUnloadResponse")
 
     # -- predictions -------------------------------------------------------------------
 
-    def _asked(self, call: _Call) -> tuple[Any, InferRequest, dict[str, Any]]:
+    def _asked(self, call: _RpcCall) -> tuple[Any, InferRequest, dict[str, Any]]:
         """The model that a request asks, what it asks, and its parameters."""
         request = call.request
         served = self._repository.get(request.model_name, request.model_version)
@@ -343,7 +343,7 @@ class _Methods:
         self,
         served: Any,
         asked: InferRequest,
-        answer: Answer,
+        answer: Prediction,
         **parameters: str | float | bool,
     ) -> Any:
         of = answer.provenance
@@ -374,10 +374,10 @@ class _Methods:
         )
 
     @contextmanager
-    def _reported(self, call: _Call, method: str) -> Iterator[Report]:
+    def _reported(self, call: _RpcCall, method: str) -> Iterator[RequestReport]:
         """Reports a request for a prediction at the end of the block."""
         front, headers = self._front, call.headers
-        report = Report(
+        report = RequestReport(
             front.request_id(headers.get("x-request-id", "") or call.request.id),
             method,
             call.request.model_name,
@@ -404,7 +404,7 @@ class _Methods:
                 report.span.set(rpc__grpc__status=code)
                 front.report(report, predicts=True, status=code)
 
-    async def _infer(self, call: _Call) -> Any:
+    async def _infer(self, call: _RpcCall) -> Any:
         with self._reported(call, "ModelInfer") as report:
             served, asked, _ = self._asked(call)
             answer = await self._front.answer(served, asked, report)
@@ -420,7 +420,7 @@ class _Methods:
 
     async def _answer_one(self, data: bytes, context: Any, client: str) -> None:
         """Answers one request of a stream."""
-        call = _Call(self._made("ModelInferRequest"), context, client)
+        call = _RpcCall(self._made("ModelInferRequest"), context, client)
         try:
             with self._held(data):
                 call.request = self._read("ModelInferRequest", data)
@@ -433,7 +433,7 @@ class _Methods:
             end = self._end(call.request)
             await self._put(context, error_message=str(error), infer_response=end)
 
-    async def _put_results(self, call: _Call, report: Report) -> None:
+    async def _put_results(self, call: _RpcCall, report: RequestReport) -> None:
         served, asked, parameters = self._asked(call)
         ends = parameters.get(_EMPTY_FINAL, False)
         if not isinstance(ends, bool):

@@ -21,7 +21,7 @@ from fxflow.errors import ServeError
 from fxflow.serve.service import Provenance
 from fxflow.serve.signatures import (
     DATATYPES,
-    Signature,
+    ModelSignature,
     TensorSpec,
     from_bytes,
     to_bytes,
@@ -137,7 +137,7 @@ def _shape_of(name: str, value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-class _Head(NamedTuple):
+class _InferHeader(NamedTuple):
     """What the JSON of an infer request says, checked against the signature.
 
     Attributes:
@@ -156,7 +156,7 @@ class _Head(NamedTuple):
 
 
 def parse_infer(
-    body: bytes, header_length: int | None, signature: Signature
+    body: bytes, header_length: int | None, signature: ModelSignature
 ) -> InferRequest:
     """Returns what the body of an infer request says.
 
@@ -203,7 +203,7 @@ def parse_infer(
     return InferRequest(inputs, *head[1:])
 
 
-def _parse_head(text: bytes, signature: Signature) -> _Head:
+def _parse_head(text: bytes, signature: ModelSignature) -> _InferHeader:
     head = parse_json(text)
     if not isinstance(head, dict):
         bad(f"the body must be an object, got {_short(head)}")
@@ -243,7 +243,7 @@ def _parse_head(text: bytes, signature: Signature) -> _Head:
             bad("'classification' is not supported: ask for the output itself")
         outputs[name] = _get(options, "binary_data", bool, binary)
     priority, timeout = scheduling(parameters)
-    return _Head(
+    return _InferHeader(
         tuple(inputs),
         rows,
         _get(head, "id", str, ""),
@@ -261,7 +261,7 @@ _SHORT_HEAD = 1024
 _known_head = functools.lru_cache(maxsize=512)(_parse_head)
 
 
-def check_output(name: str, signature: Signature) -> None:
+def check_output(name: str, signature: ModelSignature) -> None:
     """Checks that a model has an output.
 
     Args:
@@ -439,7 +439,7 @@ def to_json(spec: TensorSpec, array: Array) -> list[Any]:
 def write_infer(
     request: InferRequest,
     outputs: Mapping[str, Array],
-    signature: Signature,
+    signature: ModelSignature,
     model: str,
     version: str,
     parameters: Mapping[str, Any] | None = None,
@@ -485,7 +485,7 @@ def write_infer(
     return b"".join([text, *tail]), len(text) if tail else None
 
 
-def parse_plain(body: bytes, signature: Signature) -> InferRequest:
+def parse_plain(body: bytes, signature: ModelSignature) -> InferRequest:
     """Returns what the body of the plain JSON route says.
 
     Args:
@@ -502,7 +502,7 @@ def parse_plain(body: bytes, signature: Signature) -> InferRequest:
 
 
 def plain_inputs(
-    value: Any, signature: Signature, *, bools: bool = True
+    value: Any, signature: ModelSignature, *, bools: bool = True
 ) -> InferRequest:
     """Returns what the JSON of the plain route says.
 
@@ -540,7 +540,7 @@ def plain_inputs(
     return InferRequest(inputs, rows)
 
 
-def parse_generate(body: bytes, signature: Signature) -> InferRequest:
+def parse_generate(body: bytes, signature: ModelSignature) -> InferRequest:
     """Returns what the body of Triton's generate extension says.
 
     Args:
@@ -589,7 +589,7 @@ def parse_generate(body: bytes, signature: Signature) -> InferRequest:
 
 def write_generate(
     outputs: Mapping[str, Array],
-    signature: Signature,
+    signature: ModelSignature,
     model: str,
     version: str,
     id: str = "",
@@ -634,7 +634,7 @@ def provenance_parameters(answer: Provenance) -> dict[str, Any]:
     return found
 
 
-def parse_feedback(body: bytes, signature: Signature) -> dict[str, Any]:
+def parse_feedback(body: bytes, signature: ModelSignature) -> dict[str, Any]:
     """Returns what the body of feedback says.
 
     Args:
@@ -664,7 +664,7 @@ def parse_feedback(body: bytes, signature: Signature) -> dict[str, Any]:
 
 
 def write_plain(
-    outputs: Mapping[str, Array], signature: Signature
+    outputs: Mapping[str, Array], signature: ModelSignature
 ) -> dict[str, list[Any]]:
     """Returns the answer of the plain JSON route.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fxflow.serve.metrics import Metrics, Tally
 from fxflow.serve.repository import Repository
-from fxflow.serve.service import Service
+from fxflow.serve.service import ModelService
 from fxflow.serve.signatures import TensorSpec
 
 _NS = 1_000_000_000
@@ -128,7 +128,7 @@ def _duration(count: float, seconds: float = 0.0) -> dict[str, int]:
 
 def _statistics(tally: Tally, service: Any) -> dict[str, Any]:
     nothing = _duration(0)
-    stats = service.stats() if isinstance(service, Service) else {}
+    stats = service.stats() if isinstance(service, ModelService) else {}
     return {
         "last_inference": round(tally.last * 1e3),
         "inference_count": tally.rows,

@@ -58,7 +58,7 @@ class Change(NamedTuple):
         )
 
 
-class State(NamedTuple):
+class LossTotals(NamedTuple):
     """What is known of the models.
 
     Attributes:
@@ -66,15 +66,15 @@ class State(NamedTuple):
       loss: their sum; for `Exp3` of estimates.
 
     Example:
-      >>> State.start(2).after(Change(0.5, (1.0, 0.0), (0.25, 0.0)))
-      State(counts=(1.0, 0.0), loss=(0.25, 0.0))
+      >>> LossTotals.start(2).after(Change(0.5, (1.0, 0.0), (0.25, 0.0)))
+      LossTotals(counts=(1.0, 0.0), loss=(0.25, 0.0))
     """
 
     counts: Floats
     loss: Floats
 
     @classmethod
-    def start(cls, models: int) -> State:
+    def start(cls, models: int) -> LossTotals:
         """Returns the state before the first loss.
 
         Args:
@@ -85,7 +85,7 @@ class State(NamedTuple):
         """
         return cls((0.0,) * models, (0.0,) * models)
 
-    def after(self, change: Change) -> State:
+    def after(self, change: Change) -> LossTotals:
         """Returns the state after a change.
 
         Args:
@@ -94,7 +94,7 @@ class State(NamedTuple):
         Returns:
           The state.
         """
-        return State(
+        return LossTotals(
             _faded(self.counts, change.keep, change.counts),
             _faded(self.loss, change.keep, change.loss),
         )
@@ -139,16 +139,16 @@ class SelectionPolicy(abc.ABC):
         return 1 - 1 / self.window
 
     @abc.abstractmethod
-    def weights(self, state: State) -> Floats:
+    def weights(self, state: LossTotals) -> Floats:
         """Returns how much each model counts, or how likely it is; 1 together."""
 
     @abc.abstractmethod
-    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
         """Returns which models to ask."""
 
     @abc.abstractmethod
     def learn(
-        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+        self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
         """Returns what the losses of a request change."""
 
@@ -230,7 +230,7 @@ class Exp3(SelectionPolicy):
       window: as of `SelectionPolicy`.
 
     Example:
-      >>> policy, state = Exp3(), State.start(2)
+      >>> policy, state = Exp3(), LossTotals.start(2)
       >>> choice = policy.choose(state, (0, 1), key=1)
       >>> for _ in range(5):
       ...     state = state.after(policy.learn(state, choice, {choice.model: 1.0}, 0))
@@ -251,7 +251,7 @@ class Exp3(SelectionPolicy):
         _check_rate(self.rate)
         _check_share(self.explore)
 
-    def weights(self, state: State) -> Floats:
+    def weights(self, state: LossTotals) -> Floats:
         """Returns the probability of each model."""
         models = len(state.loss)
         seen = max(1.0, sum(state.counts))
@@ -260,12 +260,12 @@ class Exp3(SelectionPolicy):
         even = self.explore / models
         return tuple((1 - self.explore) * p + even for p in found)
 
-    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
         """Returns a model, drawn by the weights."""
         return _draw(self.weights(state), awake, key)
 
     def learn(
-        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+        self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
         """Returns what the loss of the model that was drawn changes."""
         own = losses[choice.model]
@@ -292,7 +292,7 @@ class Exp4(SelectionPolicy):
       window: as of `SelectionPolicy`.
 
     Example:
-      >>> policy, state = Exp4(rate=1.0), State.start(2)
+      >>> policy, state = Exp4(rate=1.0), LossTotals.start(2)
       >>> choice = policy.choose(state, (0, 1), key=0)
       >>> state = state.after(policy.learn(state, choice, {0: 0.0, 1: 1.0}, 0))
       >>> [round(w, 3) for w in policy.weights(state)]
@@ -311,19 +311,19 @@ class Exp4(SelectionPolicy):
         super().__post_init__()
         _check_rate(self.rate)
 
-    def weights(self, state: State) -> Floats:
+    def weights(self, state: LossTotals) -> Floats:
         """Returns how much the answer of each model counts."""
         seen = max(1.0, *state.counts)
         models = max(len(state.loss), 2)
         rate = self.rate or math.sqrt(8 * math.log(models) / seen)
         return _softmax(tuple(-rate * loss for loss in state.loss))
 
-    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
         """Returns all that are awake."""
         return Choice(-1, 1.0, tuple(sorted(awake)))
 
     def learn(
-        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+        self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
         """Returns what the losses of those models change whose answers are known."""
         left = among(self.weights(state), losses.keys())
@@ -345,7 +345,7 @@ class EpsilonGreedy(SelectionPolicy):
       window: as of `SelectionPolicy`.
 
     Example:
-      >>> state = State(counts=(10.0, 10.0), loss=(2.0, 5.0))
+      >>> state = LossTotals(counts=(10.0, 10.0), loss=(2.0, 5.0))
       >>> [round(w, 3) for w in EpsilonGreedy(explore=0.1).weights(state)]
       [0.95, 0.05]
 
@@ -361,11 +361,11 @@ class EpsilonGreedy(SelectionPolicy):
         super().__post_init__()
         _check_share(self.explore)
 
-    def weights(self, state: State) -> Floats:
+    def weights(self, state: LossTotals) -> Floats:
         """Returns the probability of each model."""
         return self._weights(state, range(len(state.loss)))
 
-    def _weights(self, state: State, awake: Collection[int]) -> Floats:
+    def _weights(self, state: LossTotals, awake: Collection[int]) -> Floats:
         means = {
             k: state.loss[k] / state.counts[k] if state.counts[k] > 0 else -1.0
             for k in awake
@@ -379,12 +379,12 @@ class EpsilonGreedy(SelectionPolicy):
             for k in range(len(state.loss))
         )
 
-    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
         """Returns a model, drawn by the weights of those awake."""
         return _draw(self._weights(state, awake), awake, key)
 
     def learn(
-        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+        self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
         """Returns what the loss of the model that was drawn changes."""
         loss = tuple(
@@ -404,7 +404,7 @@ class Thompson(SelectionPolicy):
       window: as of `SelectionPolicy`.
 
     Example:
-      >>> state = State(counts=(99.0, 99.0), loss=(20.0, 50.0))
+      >>> state = LossTotals(counts=(99.0, 99.0), loss=(20.0, 50.0))
       >>> Thompson().choose(state, (0, 1), key=3).model
       0
 
@@ -416,26 +416,26 @@ class Thompson(SelectionPolicy):
 
     name = "thompson"
 
-    def _samples(self, state: State, key: int, times: int) -> np.ndarray:
+    def _samples(self, state: LossTotals, key: int, times: int) -> np.ndarray:
         loss = np.asarray(state.loss)
         rest = np.maximum(np.asarray(state.counts) - loss, 0.0)
         size = (times, len(loss))
         found: np.ndarray = _generator(key).beta(1 + loss, 1 + rest, size)
         return found
 
-    def weights(self, state: State) -> Floats:
+    def weights(self, state: LossTotals) -> Floats:
         """Returns how often each model is the best of 1,000 draws."""
         best = self._samples(state, 0, 1000).argmin(axis=1)
         return tuple(np.bincount(best, minlength=len(state.loss)) / 1000)
 
-    def choose(self, state: State, awake: Collection[int], key: int) -> Choice:
+    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
         """Returns the best of one draw."""
         draw = self._samples(state, key, 1)[0]
         order = tuple(sorted(awake))
         return Choice(min(order, key=draw.__getitem__), 1.0, order)
 
     def learn(
-        self, state: State, choice: Choice, losses: Mapping[int, float], key: int
+        self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
         """Returns what the loss of the model that was drawn changes."""
         lost = float(_generator(key).random() < losses[choice.model])

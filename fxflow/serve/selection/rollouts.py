@@ -62,7 +62,7 @@ def least_rate(bad: int, of: int) -> float:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RolloutPlan:
     """How a candidate is rolled out.
 
     Attributes:
@@ -97,7 +97,7 @@ class Rollout:
       total: requests that it had in this step.
 
     Example:
-      >>> rollout = Rollout(Plan(shares=(0.1, 1.0), hold=30))
+      >>> rollout = Rollout(RolloutPlan(shares=(0.1, 1.0), hold=30))
       >>> for _ in range(30):
       ...     rollout = rollout.after(failed=False, seconds=0.01)
       >>> rollout.share
@@ -108,7 +108,7 @@ class Rollout:
       (0.0, '20 of 20 requests failed, and a rate of 0.01 is allowed')
     """
 
-    plan: Plan
+    plan: RolloutPlan
     step: int = 0
     back: str = ""
     seen: tuple[tuple[bool, bool], ...] = ()

@@ -1,5 +1,8 @@
 """Limits of batches against models of known speed, under no clock at all."""
 
+from __future__ import annotations
+
+import itertools
 import random
 from collections.abc import Callable
 
@@ -9,15 +12,17 @@ from hypothesis import strategies as st
 
 from fxflow.serve.batching.policies import (
     AIMD,
+    BatchPolicy,
     Fixed,
-    Policy,
-    Quantile,
-    policy_named,
+    QuantileRegression,
+    batch_policy,
+    padded,
     quantile_line,
+    sizes_up_to,
 )
 
 
-def settle(policy: Policy, start: float, per_row: float, rounds: int) -> list[int]:
+def settle(policy: BatchPolicy, start: float, per_row: float, rounds: int) -> list[int]:
     """The limits of full batches of a model that takes start + per_row · rows."""
     rng = random.Random(0)
     limits = []
@@ -31,7 +36,7 @@ def settle(policy: Policy, start: float, per_row: float, rounds: int) -> list[in
 @pytest.mark.parametrize("name", ["aimd", "quantile"])
 @pytest.mark.parametrize(("per_row", "best"), [(1e-4, 80), (1e-3, 8), (1e-5, 800)])
 def test_finds_the_largest_batch_in_time(name: str, per_row: float, best: int) -> None:
-    limits = settle(policy_named(name, 0.010, 10_000), 0.002, per_row, 3000)[-500:]
+    limits = settle(batch_policy(name, 0.010, 10_000), 0.002, per_row, 3000)[-500:]
     assert 0.75 * best <= sum(limits) / len(limits) <= 1.05 * best
     late = sum(0.002 + per_row * rows > 0.0105 for rows in limits)
     assert late <= (len(limits) // (3 if name == "aimd" else 10))
@@ -39,7 +44,7 @@ def test_finds_the_largest_batch_in_time(name: str, per_row: float, best: int) -
 
 @pytest.mark.parametrize("name", ["aimd", "quantile"])
 def test_follows_a_model_that_becomes_slower(name: str) -> None:
-    policy = policy_named(name, 0.010, 10_000)
+    policy = batch_policy(name, 0.010, 10_000)
     for seconds in (1e-4, 1e-3):
         for _ in range(1500):
             policy = policy.after(policy.limit, 0.002 + seconds * policy.limit)
@@ -59,7 +64,7 @@ def delayed(share: float, mean: float) -> Callable[[random.Random], float]:
 def test_a_quantile_does_not_follow_what_no_limit_prevents(
     delay: Callable[[random.Random], float], least: int
 ) -> None:
-    rng, policy = random.Random(1), Quantile(0.010, 10_000)
+    rng, policy = random.Random(1), QuantileRegression(0.010, 10_000)
     for _ in range(1500):
         seconds = 0.002 + 1e-4 * policy.limit
         policy = policy.after(
@@ -70,7 +75,7 @@ def test_a_quantile_does_not_follow_what_no_limit_prevents(
 
 def test_a_quantile_keeps_its_share_of_a_model_that_varies() -> None:
     """What depends on the rows, with much noise, is not taken for another's delay."""
-    rng, policy = random.Random(1), Quantile(0.010, 10_000)
+    rng, policy = random.Random(1), QuantileRegression(0.010, 10_000)
     late = []
     for _ in range(2500):
         seconds = (0.002 + 1e-4 * policy.limit) * rng.uniform(0.7, 1.3)
@@ -84,15 +89,15 @@ def test_a_quantile_keeps_its_share_of_a_model_that_varies() -> None:
     st.lists(st.tuples(st.integers(1, 99), st.floats(1e-6, 10.0)), max_size=60),
 )
 def test_limits_stay_in_bounds(name: str, seen: list[tuple[int, float]]) -> None:
-    policy = policy_named(name, 0.01, 50)
+    policy = batch_policy(name, 0.01, 50)
     for rows, seconds in seen:
         policy = policy.after(rows, seconds)
         assert 1 <= policy.limit <= 50
 
 
 def test_hopeless_models_get_single_rows() -> None:
-    assert settle(policy_named("aimd", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
-    assert settle(policy_named("quantile", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
+    assert settle(batch_policy("aimd", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
+    assert settle(batch_policy("quantile", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
 
 
 def test_backs_off_by_a_tenth_of_what_ran() -> None:
@@ -102,13 +107,13 @@ def test_backs_off_by_a_tenth_of_what_ran() -> None:
 
 
 def test_without_batching() -> None:
-    assert policy_named("none", 0.01, 64) == Fixed(1)
-    assert policy_named("fixed", 0.01, 64).after(3, 9.0).limit == 64
+    assert batch_policy("none", 0.01, 64) == Fixed(1)
+    assert batch_policy("fixed", 0.01, 64).after(3, 9.0).limit == 64
 
 
 def test_unknown_names() -> None:
     with pytest.raises(ValueError, match="'none', got 'best'"):
-        policy_named("best", 0.01, 64)
+        batch_policy("best", 0.01, 64)
 
 
 def test_quantile_line() -> None:
@@ -124,7 +129,31 @@ def test_quantile_line() -> None:
 
 
 def test_a_limit_is_at_most_twice_what_was_seen() -> None:
-    policy = Quantile(budget=1.0, maximum=10_000)
+    policy = QuantileRegression(budget=1.0, maximum=10_000)
     for _ in range(16):
         policy = policy.after(1, 1e-6)
     assert policy.limit == 2
+
+
+@given(st.integers(1, 5000))
+def test_padding_costs_at_most_a_half(largest: int) -> None:
+    sizes = sizes_up_to(largest)
+    assert list(sizes) == sorted(set(sizes))
+    assert sizes[0] == 1 and sizes[-1] == largest
+    assert all(
+        after <= 2 if before == 1 else after <= before * 1.5
+        for before, after in itertools.pairwise(sizes)
+    )
+    rows = max(1, largest // 3)
+    assert rows <= padded(rows, sizes) <= max(2, rows * 1.5)
+
+
+def test_few_programs() -> None:
+    assert len(sizes_up_to(512)) <= 19
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        sizes_up_to(0)
+
+
+def test_without_sizes() -> None:
+    assert padded(7, ()) == 7
+    assert padded(9, (1, 8)) == 9

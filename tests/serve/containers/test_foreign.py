@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from fxflow.serve.containers.replica import Source
-from fxflow.serve.service import ModelConfig, Service
+from fxflow.serve.service import ModelConfig, ModelService
 
 
 def answers(source: Source, x: Any) -> dict[str, Any]:
     """What the model says of each row of x, all asked at once, one by one."""
 
     async def main() -> dict[str, Any]:
-        service = Service(ModelConfig("m", source, slo=2.0, deadline=20.0))
+        service = ModelService(ModelConfig("m", source, slo=2.0, deadline=20.0))
         await service.start()
         try:
             (spec,) = service.signature.inputs

@@ -11,7 +11,7 @@ import pytest
 from fxflow.errors import ServeError
 from fxflow.serve.containers.placement import placement_of
 from fxflow.serve.containers.replica import Source
-from fxflow.serve.service import ModelConfig, Service
+from fxflow.serve.service import ModelConfig, ModelService
 
 
 def test_names() -> None:
@@ -42,7 +42,7 @@ def test_replicas_run_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
     async def main() -> None:
-        service = Service(config)
+        service = ModelService(config)
         await service.start()
         try:
             while service.stats()["replicas_ready"] < 3:
@@ -65,7 +65,7 @@ def test_cores_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     source = Source("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
 
     async def main() -> None:
-        service = Service(ModelConfig("m", source, devices=("cpu:1000",)))
+        service = ModelService(ModelConfig("m", source, devices=("cpu:1000",)))
         with pytest.raises(ServeError, match=r"cannot run on cores \[1000\]"):
             await service.start()
 

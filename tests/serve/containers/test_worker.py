@@ -1,5 +1,7 @@
 """The model's process: one call at a time, in this process."""
 
+from __future__ import annotations
+
 import socket
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import pytest
 
 from fxflow.distributed.messages.channel import Channel
 from fxflow.errors import ServeError
-from fxflow.serve.containers.loading import load_model
+from fxflow.serve.containers.models import load_model
 from fxflow.serve.containers.regions import Region
 from fxflow.serve.containers.replica import Source
 from fxflow.serve.containers.worker import run_call
@@ -76,3 +78,35 @@ def test_it_ends_with_the_server_whatever_the_model_does(streamed: bool) -> None
         process.kill()
         process.wait()
         region.close()
+
+
+CODE = """
+import gc, weakref
+from fxflow.serve.containers.worker import freeze_heap
+
+class Loaded:
+    pass
+
+def cyclic():
+    one = Loaded()
+    one.itself = one
+    return one
+
+loaded = cyclic()
+freeze_heap()
+assert gc.get_freeze_count() > 10_000 and gc.get_threshold()[0] == 10_000
+assert not any(kept is loaded for kept in gc.get_objects())
+seen = weakref.ref(loaded)
+del loaded
+gc.collect()
+assert seen() is not None  # it is not looked at
+freeze_heap()
+assert seen() is None  # nor kept when something else was loaded
+later = weakref.ref(cyclic())
+gc.collect()
+assert later() is None
+"""
+
+
+def test_what_is_loaded_is_not_looked_at_again() -> None:
+    subprocess.run([sys.executable, "-c", CODE], check=True, timeout=60)

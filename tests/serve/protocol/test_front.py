@@ -11,7 +11,7 @@ from fxflow.errors import ServeError
 from fxflow.serve.containers.replica import Source
 from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.metrics import Metrics
-from fxflow.serve.protocol.front import Front, Report, key_checker, retry_after
+from fxflow.serve.protocol.front import Front, RequestReport, key_checker, retry_after
 from fxflow.serve.repository import Repository
 from fxflow.serve.service import ModelConfig
 
@@ -88,7 +88,7 @@ def test_models_are_controlled_by_requests_only_if_allowed() -> None:
 def test_failures_are_warnings_and_refusals_under_load_are_not(
     status: int, level: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    report = Report("id", "POST", "m", status=status)
+    report = RequestReport("id", "POST", "m", status=status)
     with caplog.at_level("INFO", "fxflow.serve"):
         front().report(report, predicts=True)
     (record,) = caplog.records
@@ -107,6 +107,6 @@ def test_failures_are_warnings_and_refusals_under_load_are_not(
 def test_only_predictions_of_existing_models_are_counted() -> None:
     one = front()
     for model, predicts in (("m", True), ("m", False), ("other", True)):
-        one.report(Report("id", "POST", model, status=200), predicts=predicts)
+        one.report(RequestReport("id", "POST", model, status=200), predicts=predicts)
     assert one.metrics.histograms().keys() == {"m"}
     assert one.metrics.histograms()["m"]["statuses"] == {"200": 1}

@@ -25,10 +25,10 @@ from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.http import application
 from fxflow.serve.repository import GroupConfig, Repository
 from fxflow.serve.selection.policies import Thompson
-from fxflow.serve.selection.rollouts import Plan
+from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.selector import SelectorConfig
-from fxflow.serve.service import ModelConfig, Service
-from fxflow.serve.signatures import Signature, TensorSpec
+from fxflow.serve.service import ModelConfig, ModelService
+from fxflow.serve.signatures import ModelSignature, TensorSpec
 from fxflow.serve.telemetry import Tracing
 from fxflow.serve.versions import VersionsConfig
 
@@ -60,7 +60,7 @@ PAIR = ("linear", "linear-2")
 GROUPS: list[GroupConfig] = [
     SelectorConfig("mixed", PAIR, combine="mean", slo=5.0, loss="zero_one"),
     SelectorConfig("chosen", PAIR, policy=Thompson(), slo=5.0),
-    VersionsConfig("next", *PAIR, Plan(shares=(0.0, 1.0))),
+    VersionsConfig("next", *PAIR, RolloutPlan(shares=(0.0, 1.0))),
 ]
 
 try:
@@ -340,10 +340,10 @@ def test_a_crash_costs_its_own_request(serving: Serving) -> None:
 def test_models_are_loaded_by_requests(serving: Serving) -> None:
     root = "/v2/repository/models/shouting"
     for origin in ("https://elsewhere.org", "null", "http://["):
-        foreign = ask(serving, "POST", f"{root}/unload", {}, Origin=origin)
+        foreign = ask(serving, "POST", f"{root}/unload", {}, RequestOrigin=origin)
         assert foreign.status == 403 and "not for pages of" in foreign.json["error"]
     own = f"http://127.0.0.1:{serving.ports['open']}"
-    assert ask(serving, "POST", f"{root}/load", {}, Origin=own).status == 200
+    assert ask(serving, "POST", f"{root}/load", {}, RequestOrigin=own).status == 200
     assert ask(serving, "POST", f"{root}/unload", {}).status == 200
     assert ask(serving, "POST", "/predict/shouting", ["a"]).status == 503
     assert ask(serving, "GET", "/v2/health/ready").status == 503
@@ -611,10 +611,10 @@ def test_tritonclient(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None
         client.close()
 
 
-class Busy(Service):
+class Busy(ModelService):
     """A model of which no process is ready: it refuses all."""
 
-    signature = Signature((TensorSpec.parse("x", "f32[b]"),), (), batched=True)
+    signature = ModelSignature((TensorSpec.parse("x", "f32[b]"),), (), batched=True)
 
 
 def refused(body: bytes, *headers: tuple[bytes, bytes], **options: Any) -> Reply:

@@ -32,7 +32,7 @@ from fxflow.serve.protocol.messages import SERVICE, classes
 from fxflow.serve.protocol.rpc import start_grpc
 from fxflow.serve.repository import Repository
 from fxflow.serve.selection.policies import Exp3
-from fxflow.serve.selection.rollouts import Plan
+from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
 from fxflow.serve.telemetry import Tracing
@@ -60,7 +60,7 @@ MODELS = [
 ]
 PAIR = ("words", "new words")
 GROUPS = [
-    VersionsConfig("tales", *PAIR, Plan(shares=(0.5,))),
+    VersionsConfig("tales", *PAIR, RolloutPlan(shares=(0.5,))),
     SelectorConfig("best", PAIR, policy=Exp3()),
     SelectorConfig("all", PAIR),
 ]

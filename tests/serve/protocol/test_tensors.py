@@ -20,9 +20,9 @@ from fxflow.serve.protocol.tensors import (
     write_infer,
     write_plain,
 )
-from fxflow.serve.signatures import Signature, TensorSpec
+from fxflow.serve.signatures import ModelSignature, TensorSpec
 
-PAIR = Signature(
+PAIR = ModelSignature(
     (TensorSpec.parse("x", "f32[b,2]"), TensorSpec.parse("s", "bytes[b]")),
     (TensorSpec.parse("y", "f32[b]"), TensorSpec.parse("t", "bytes[b]")),
     batched=True,
@@ -167,7 +167,7 @@ def test_floats_without_a_look_at_each(datatype: str) -> None:
 
 
 def test_bools_are_no_floats() -> None:
-    signature = Signature((TensorSpec.parse("x", "f32[b,1]"),), (), batched=True)
+    signature = ModelSignature((TensorSpec.parse("x", "f32[b,1]"),), (), batched=True)
     for value in (b"true", b"false"):
         for parse, text in (
             (parse_plain, b"[[%b]]"),
@@ -226,7 +226,7 @@ def test_mutations_are_refused_or_understood(seed: int) -> None:
 
 def test_heads_are_remembered_with_what_they_were_checked_against() -> None:
     one, other = (
-        Signature((TensorSpec.parse("x", kind),), (), batched=True)
+        ModelSignature((TensorSpec.parse("x", kind),), (), batched=True)
         for kind in ("f32[b,2]", "f32[b,3]")
     )
     x = {"name": "x", "datatype": "FP32", "shape": [1, 2]}

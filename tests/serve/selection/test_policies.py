@@ -14,8 +14,8 @@ from fxflow.serve.selection.policies import (
     EpsilonGreedy,
     Exp3,
     Exp4,
+    LossTotals,
     SelectionPolicy,
-    State,
     Thompson,
     among,
     selection_policy,
@@ -28,10 +28,10 @@ losses_ = st.floats(0.0, 1.0, allow_nan=False)
 
 def play(
     policy: SelectionPolicy, means: list[tuple[float, ...]], seed: int
-) -> tuple[list[int], State]:
+) -> tuple[list[int], LossTotals]:
     """The models that were chosen for requests whose mean losses are given."""
     rng = random.Random(seed)
-    state = State.start(len(means[0]))
+    state = LossTotals.start(len(means[0]))
     chosen = []
     for t, now in enumerate(means):
         choice = policy.choose(state, range(len(now)), key=seed << 32 | t)
@@ -94,7 +94,7 @@ def test_epsilon_greedy_pays_for_its_share() -> None:
 def test_exp4_within_its_bound_whatever_comes(
     rounds: list[tuple[float, float, float]],
 ) -> None:
-    policy, state, mixed = Exp4(window=math.inf), State.start(3), 0.0
+    policy, state, mixed = Exp4(window=math.inf), LossTotals.start(3), 0.0
     choice = policy.choose(state, (0, 1, 2), 0)
     for losses in rounds:
         weights = policy.weights(state)
@@ -109,7 +109,7 @@ def test_exp4_within_its_bound_whatever_comes(
 def test_a_model_that_is_repaired_is_found_again(name: str) -> None:
     policy = selection_policy(name, window=200)
     good, bad = (0.2, 0.4), (0.9, 0.4)
-    state, rng = State.start(2), random.Random(1)
+    state, rng = LossTotals.start(2), random.Random(1)
     found = []
     for t, now in enumerate([good] * 1000 + [bad] * 1000 + [good] * 1000):
         choice = policy.choose(state, (0, 1), key=t)
@@ -135,7 +135,7 @@ def test_weights_are_a_distribution(
 ) -> None:
     policy = selection_policy(name)
     count = tuple(n for n, _ in known)
-    state = State(count, tuple(n * share for n, share in known))
+    state = LossTotals(count, tuple(n * share for n, share in known))
     weights = policy.weights(state)
     assert sum(weights) == pytest.approx(1.0) and min(weights) >= 0
     awake = data.draw(st.sets(st.sampled_from(range(len(known))), min_size=1))
@@ -151,7 +151,7 @@ def test_weights_are_a_distribution(
 @given(st.lists(st.tuples(sums, losses_), min_size=3, max_size=3))
 def test_exp3_estimates_are_right_on_average(known: list[tuple[float, float]]) -> None:
     policy = Exp3(explore=0.1, window=math.inf)
-    state = State(tuple(n for n, _ in known), tuple(n * s for n, s in known))
+    state = LossTotals(tuple(n for n, _ in known), tuple(n * s for n, s in known))
     losses = (0.2, 0.9, 0.5)
     mean = [0.0, 0.0, 0.0]
     for k, p in enumerate(policy.weights(state)):
@@ -163,7 +163,7 @@ def test_exp3_estimates_are_right_on_average(known: list[tuple[float, float]]) -
 @pytest.mark.parametrize("name", ["exp3", "exp4"])
 def test_models_asleep_become_neither_better_nor_worse(name: str) -> None:
     policy = selection_policy(name, rate=0.3, window=math.inf)
-    state = State.start(3)
+    state = LossTotals.start(3)
     for t in range(200):
         choice = policy.choose(state, (0, 1), t)
         asked = (0, 1) if policy.asks_all else (choice.model,)
@@ -175,7 +175,7 @@ def test_models_asleep_become_neither_better_nor_worse(name: str) -> None:
 
 
 def test_thompson_takes_losses_between() -> None:
-    policy, state = Thompson(window=math.inf), State.start(2)
+    policy, state = Thompson(window=math.inf), LossTotals.start(2)
     lost = 0.0
     for key in range(1000):
         lost += policy.learn(state, Choice(0, 1.0, (0, 1)), {0: 0.3}, key).loss[0]
@@ -192,7 +192,7 @@ changes = st.builds(
 
 @given(changes, changes, changes)
 def test_changes_can_be_put_together(a: Change, b: Change, c: Change) -> None:
-    state = State((3.0, 4.0), (1.0, 2.0))
+    state = LossTotals((3.0, 4.0), (1.0, 2.0))
     one_by_one = state.after(a).after(b).after(c)
     for whole in (a.then(b).then(c), a.then(b.then(c))):
         at_once = state.after(whole)

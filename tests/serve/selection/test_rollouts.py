@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxflow.serve.selection.rollouts import Plan, Rollout, least_rate, point_of
+from fxflow.serve.selection.rollouts import Rollout, RolloutPlan, least_rate, point_of
 
 
 def test_shares_are_stable_and_even() -> None:
@@ -30,7 +30,9 @@ def test_the_lower_end_is_below_the_rate(bad: int, more: int) -> None:
         assert least_rate(10 * bad, 10 * of) > low  # more is known
 
 
-def run(plan: Plan, errors: float, slow: float, requests: int, seed: int) -> Rollout:
+def run(
+    plan: RolloutPlan, errors: float, slow: float, requests: int, seed: int
+) -> Rollout:
     rng = random.Random(seed)
     rollout = Rollout(plan)
     for _ in range(requests):
@@ -39,7 +41,7 @@ def run(plan: Plan, errors: float, slow: float, requests: int, seed: int) -> Rol
     return rollout
 
 
-PLAN = Plan(shares=(0.1, 1.0), max_errors=0.05, slow=0.1, max_slow=0.1)
+PLAN = RolloutPlan(shares=(0.1, 1.0), max_errors=0.05, slow=0.1, max_slow=0.1)
 
 
 def test_a_bad_version_is_rolled_back_soon() -> None:
@@ -54,7 +56,7 @@ def test_a_good_version_seldom_is() -> None:
 
 
 def test_nothing_is_decided_from_few() -> None:
-    rollout = Rollout(Plan(shares=(0.1,), least=20))
+    rollout = Rollout(RolloutPlan(shares=(0.1,), least=20))
     for _ in range(19):
         rollout = rollout.after(failed=True, seconds=0.0)
         assert rollout.share == 0.1
@@ -62,14 +64,14 @@ def test_nothing_is_decided_from_few() -> None:
 
 
 def test_steps() -> None:
-    plan = Plan(shares=(0.0, 0.5, 1.0), hold=30)
+    plan = RolloutPlan(shares=(0.0, 0.5, 1.0), hold=30)
     rollout, shares = Rollout(plan), []
     assert rollout.shadowed
     for _ in range(100):
         shares.append(rollout.share)
         rollout = rollout.after(failed=False, seconds=0.0)
     assert [shares.count(s) for s in plan.shares] == [30, 30, 40]
-    by_hand = Rollout(Plan(shares=(0.0, 1.0)))
+    by_hand = Rollout(RolloutPlan(shares=(0.0, 1.0)))
     for _ in range(5000):
         by_hand = by_hand.after(failed=False, seconds=0.0)
     assert by_hand.share == 0.0 and len(by_hand.seen) == by_hand.plan.window
@@ -77,7 +79,7 @@ def test_steps() -> None:
 
 
 def test_back_and_again() -> None:
-    rollout = Rollout(Plan(shares=(0.5, 1.0))).forward().rolled_back("by hand")
+    rollout = Rollout(RolloutPlan(shares=(0.5, 1.0))).forward().rolled_back("by hand")
     assert (rollout.share, rollout.shadowed, rollout.back) == (0.0, False, "by hand")
     assert rollout.after(failed=False, seconds=0.0) == rollout
     again = rollout.forward()

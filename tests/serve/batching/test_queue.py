@@ -1,28 +1,29 @@
 """The queue under a virtual clock: order, delay, shedding; and that nobody is lost."""
 
+from __future__ import annotations
+
 import heapq
 import random
 from collections import Counter
 
 import pytest
 
-from fxflow.serve.batching.pace import Lateness, Pace
-from fxflow.serve.batching.policies import policy_named
-from fxflow.serve.batching.waiting import Queue, Waiting
+from fxflow.serve.batching.policies import batch_policy
+from fxflow.serve.batching.queue import Lateness, Pace, Queue, QueueEntry
 
 STEADY = Pace().after(1, 0.010).after(1, 0.010)
 
 
-def waiting(name: str, deadline: float = 1.0, **options: object) -> Waiting:
-    return Waiting(name, 1, 0.0, deadline, **options)  # type: ignore[arg-type]
+def waiting(name: str, deadline: float = 1.0, **options: object) -> QueueEntry:
+    return QueueEntry(name, 1, 0.0, deadline, **options)  # type: ignore[arg-type]
 
 
-def fill(queue: Queue, *entries: Waiting, pace: Pace | None = None) -> None:
+def fill(queue: Queue, *entries: QueueEntry, pace: Pace | None = None) -> None:
     for entry in entries:
         assert queue.offer(entry, 0.0, 8, pace or Pace(), free=1, replicas=1) is None
 
 
-def names(entries: list[Waiting]) -> str:
+def names(entries: list[QueueEntry]) -> str:
     return "".join(entry.item for entry in entries)
 
 
@@ -44,7 +45,7 @@ def test_groups_are_not_mixed() -> None:
 
 def test_a_large_request_goes_alone() -> None:
     queue = Queue(100)
-    queue.offer(Waiting("a", 20, 0, 1), 0, 8, Pace(), free=1, replicas=1)
+    queue.offer(QueueEntry("a", 20, 0, 1), 0, 8, Pace(), free=1, replicas=1)
     fill(queue, waiting("b"))
     assert names(queue.take(0.0, 8, Pace()).batch) == "a"
 
@@ -158,7 +159,7 @@ def traffic(
     rng = random.Random(seed)
     replicas, objective = rng.choice([1, 3]), 0.020
     start, per_row = 0.001, 0.0005
-    policy = policy_named("aimd", objective / 2, 64)
+    policy = batch_policy("aimd", objective / 2, 64)
     queue, pace = Queue(1000, delay=rng.choice([0.0, 0.001])), Pace()
     overdue = overrun = Lateness()
     best = 18 / (start + per_row * 18 + 0.75 * lag) * replicas  # rows a second in time
@@ -166,11 +167,11 @@ def traffic(
     now, free, number = 0.0, replicas, 0
     ends: Counter[str] = Counter()
     ended: set[int] = set()
-    events: list[tuple[float, int, str, list[Waiting]]] = [(0.0, 0, "arrive", [])]
+    events: list[tuple[float, int, str, list[QueueEntry]]] = [(0.0, 0, "arrive", [])]
     begun: dict[int, float] = {}
     ticket = 0
 
-    def end(entry: Waiting, how: str) -> None:
+    def end(entry: QueueEntry, how: str) -> None:
         assert entry.item not in ended
         ended.add(entry.item)
         ends[how] += 1
@@ -180,7 +181,7 @@ def traffic(
         if kind == "arrive" and now < 4.0:
             number += 1
             limit = 5 * objective if pauses else objective + 4 * lag
-            entry = Waiting(number, 1, now, now + limit)
+            entry = QueueEntry(number, 1, now, now + limit)
             why = queue.offer(
                 entry,
                 now,
@@ -253,3 +254,61 @@ def test_pauses_of_the_machine_cost_what_they_make_late(seed: int) -> None:
     believed, _ = traffic(seed, 0.3, pauses=0.02, learns=False)
     assert ends["good"] >= believed["good"] - 0.03 * ends["asked"], (ends, believed)
     assert ends["late"] <= 0.05 * ends["asked"], ends
+
+
+def test_nothing_is_known_at_first() -> None:
+    assert Pace().predict(10) == 0.0
+
+
+def test_finds_the_line_and_follows_it() -> None:
+    rng = random.Random(0)
+    pace = Pace()
+    for _ in range(300):
+        rows = rng.randint(1, 32)
+        pace = pace.after(rows, 0.002 + 0.0005 * rows)
+    assert pace.predict(100) == pytest.approx(0.052, rel=0.01)
+    for _ in range(300):  # the model became slower
+        rows = rng.randint(1, 32)
+        pace = pace.after(rows, 0.004 + 0.001 * rows)
+    assert pace.predict(10) == pytest.approx(0.014, rel=0.02)
+
+
+def test_one_size_only() -> None:
+    pace = Pace()
+    for _ in range(20):
+        pace = pace.after(8, 0.01)
+    assert pace.predict(8) == pytest.approx(0.01)
+    assert pace.predict(1) >= 0
+
+
+def test_noise_never_makes_it_fall_or_negative() -> None:
+    rng = random.Random(1)
+    pace = Pace()
+    for _ in range(2000):
+        pace = pace.after(rng.randint(1, 64), rng.expovariate(100))
+        assert 0 <= pace.predict(1) <= pace.predict(2) <= pace.predict(64)
+
+
+def test_lateness_follows_the_errors_and_forgets_them() -> None:
+    rng = random.Random(2)
+    late = Lateness()
+    assert late.margin == 0
+    for _ in range(200):
+        late = late.after(rng.uniform(0.01, 0.03))
+    assert 0.025 < late.margin < 0.05
+    for _ in range(200):  # things come as foretold again, or before
+        late = late.after(rng.uniform(-0.002, 0.0))
+    assert 0 <= late.margin < 0.003
+
+
+def test_one_pause_counts_little_and_lasting_lateness_is_learned() -> None:
+    late = Lateness()
+    for _ in range(50):
+        late = late.after(0.001).after(0.002)
+    before = late.margin
+    assert late.after(0.2).margin < 2 * before + 0.002
+    for _ in range(12):
+        late = late.after(0.1)
+    assert late.margin > 0.1
+    # The first one is believed: it says of which size errors are.
+    assert Lateness().after(0.1).margin > 0.05

@@ -1,13 +1,105 @@
-"""States by context: bounded, and the same where servers share them."""
+"""Predictions and the feedback for them."""
 
+from __future__ import annotations
+
+import json
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxflow.serve.selection.contexts import Contexts, Exchange
-from fxflow.serve.selection.policies import Change, State
+from fxflow.errors import ServeError
+from fxflow.serve.selection.memory import Contexts, Exchange, Journal, PredictionRecord
+from fxflow.serve.selection.policies import Change, Choice, LossTotals
+
+CHOICE = Choice(0, 0.5, (0, 1))
+
+
+def record(id: str, key: bytes = b"k", at: float = 0.0) -> PredictionRecord:
+    return PredictionRecord(id, key, "c", CHOICE, 1, at)
+
+
+def test_feedback_counts_once() -> None:
+    journal = Journal(most=10, within=60.0)
+    journal.put(record("a"))
+    journal.use(journal.find("a", 1.0))
+    assert journal.last(b"k") is None
+    for id, status, words in (
+        ("a", 409, "came already"),
+        ("b", 404, "no prediction with id 'b'"),
+    ):
+        with pytest.raises(ServeError, match=words) as caught:
+            journal.find(id, 1.0)
+        assert caught.value.status == status
+
+
+def test_late_feedback_is_refused() -> None:
+    journal = Journal(most=10, within=60.0)
+    journal.put(record("a", at=100.0))
+    assert journal.find("a", 160.0).id == "a"
+    with pytest.raises(ServeError, match="comes 61 s after it, and") as caught:
+        journal.find("a", 161.0)
+    assert caught.value.status == 410
+
+
+def test_bounded_by_the_oldest() -> None:
+    journal = Journal(most=3, within=60.0)
+    for k in range(10):
+        journal.put(record(str(k), key=b"%d" % k))
+    assert len(journal) == 3
+    assert journal.last(b"1") is None and journal.last(b"9") == "9"
+    assert "6" not in journal and "7" in journal
+    journal.put(record("8", key=b"other"))  # the id again
+    assert len(journal) == 3 and journal.last(b"8") is None
+    assert len(journal._by_key) == 3
+
+
+def test_the_last_request_with_the_same_inputs() -> None:
+    journal = Journal(most=3, within=60.0)
+    for id in "abc":
+        journal.put(record(id))
+    found = []
+    while (id := journal.last(b"k")) is not None:
+        journal.use(journal.find(id, 0.0))
+        found.append(id)
+    assert found == ["c", "b", "a"]
+    journal.put(record("d"))  # a goes
+    assert journal.last(b"k") == "d" and len(journal) == 3
+
+
+def test_as_json() -> None:
+    made = record("a")
+    made.answers = {
+        0: np.array([[0.25, 0.75]], np.float32),
+        1: np.array([b"caf\xc3", b"x"], object),
+    }
+    text = json.dumps(made.to_json())
+    found = PredictionRecord.from_json("a", json.loads(text), models=2)
+    assert found.choice == CHOICE and found.key == b"k" and found.context == "c"
+    assert found.answers[0].tolist() == [[0.25, 0.75]]
+    assert found.answers[1].tolist() == [b"caf\xc3", b"x"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"choice": [5, 0.5, [0, 1]]},
+        {"choice": [0, 0.0, [0, 1]]},
+        {"choice": [0, float("nan"), [0, 1]]},
+        {"choice": None},
+        {"answers": {"7": [1]}, "shapes": {"7": [1]}},
+        {"answers": {"0": [1, 2, 3]}, "shapes": {"0": [2, 2]}},
+        {"at": float("inf")},
+        {"key": "zz"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_others_wrote_is_checked(change: dict) -> None:
+    with pytest.raises(ValueError):
+        PredictionRecord.from_json("a", record("a").to_json() | change, models=2)
+
 
 ONE = Change(1.0, (1.0, 0.0), (0.5, 0.0))
 
@@ -16,16 +108,16 @@ class Elsewhere:
     """What the shared states are, without a network."""
 
     def __init__(self) -> None:
-        self.states: dict[str, State] = {}
+        self.states: dict[str, LossTotals] = {}
         self.last: dict[int, int] = {}
 
-    def take(self, writer: int, exchange: Exchange) -> dict[str, State]:
+    def take(self, writer: int, exchange: Exchange) -> dict[str, LossTotals]:
         if self.last.get(writer, 0) < exchange.number:
             self.last[writer] = exchange.number
             for context, change in exchange.changes.items():
-                state = self.states.get(context, State.start(2))
+                state = self.states.get(context, LossTotals.start(2))
                 self.states[context] = state.after(change)
-        return {c: self.states.get(c, State.start(2)) for c in exchange.wanted}
+        return {c: self.states.get(c, LossTotals.start(2)) for c in exchange.wanted}
 
 
 def test_the_one_used_longest_ago_is_forgotten() -> None:
@@ -35,7 +127,7 @@ def test_the_one_used_longest_ago_is_forgotten() -> None:
     assert contexts.get("a", 0.0).counts == (1.0, 0.0)
     contexts.change("d", ONE)
     assert not contexts.known("b") and contexts.known("a")
-    assert contexts.get("b", 0.0) == State.start(2)
+    assert contexts.get("b", 0.0) == LossTotals.start(2)
     assert len(contexts) == 3 and contexts.forgotten == 2
 
 
@@ -94,8 +186,8 @@ def test_what_changes_meanwhile_is_not_lost() -> None:
     contexts.change("a", ONE)
     sent = contexts.exchange()
     contexts.change("a", ONE)
-    contexts.exchanged({"a": State((5.0, 5.0), (1.0, 1.0))}, 0.0)
-    assert contexts.get("a", 0.0) == State((6.0, 5.0), (1.5, 1.0))
+    contexts.exchanged({"a": LossTotals((5.0, 5.0), (1.0, 1.0))}, 0.0)
+    assert contexts.get("a", 0.0) == LossTotals((6.0, 5.0), (1.5, 1.0))
     assert sent.changes == {"a": ONE} and contexts.exchange().changes == {"a": ONE}
 
 
@@ -114,7 +206,7 @@ def test_a_fresh_state_is_not_asked_for() -> None:
     contexts = Contexts(2, 4, shared=True, fresh=1.0)
     contexts.get("a", 0.0)
     assert contexts.exchange().wanted == ("a",)
-    contexts.exchanged({"a": State.start(2)}, 0.0)
+    contexts.exchanged({"a": LossTotals.start(2)}, 0.0)
     contexts.get("a", 0.5)
     assert not contexts.pending
     contexts.get("a", 1.5)

@@ -1,8 +1,9 @@
-"""The requests that wait for a model: their order, the next batch, who is refused.
+"""The requests that wait for a model: their order, the next batch, and refusals.
 
-A queue is told the time and never asks for it. Whoever holds it calls `offer` when a
-request comes and `take` when a replica is free, and tells each request that was refused
-or shed; a request leaves in exactly one of these ways, or by `withdraw`.
+A queue has no clock: its owner passes the time, calls `offer` when a request arrives
+and `take` when a replica is free, and answers each request that was refused or shed. A
+request leaves in exactly one of these ways, or by `withdraw`. `Pace` and `Lateness`
+estimate when an answer will be ready.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ import math
 import operator
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
-
-from fxflow.serve.batching.pace import Pace
 
 
 @dataclass(eq=False, slots=True)
-class Waiting:
+class QueueEntry:
     """A request in the queue.
 
     Attributes:
@@ -57,7 +57,7 @@ class Refused(NamedTuple):
     retry_after: float
 
 
-class Decision(NamedTuple):
+class NextBatch(NamedTuple):
     """What a free replica is to do.
 
     Attributes:
@@ -66,8 +66,8 @@ class Decision(NamedTuple):
       wake: when to ask again if nothing comes meanwhile; infinity: not at all.
     """
 
-    batch: list[Waiting]
-    shed: list[tuple[Waiting, Refused]]
+    batch: list[QueueEntry]
+    shed: list[tuple[QueueEntry, Refused]]
     wake: float = math.inf
 
 
@@ -82,7 +82,7 @@ class Queue:
     Example:
       >>> queue = Queue(capacity=100)
       >>> for name in "abc":
-      ...     entry = Waiting(name, 1, arrived=0.0, deadline=1.0)
+      ...     entry = QueueEntry(name, 1, arrived=0.0, deadline=1.0)
       ...     queue.offer(entry, 0.0, 2, Pace(), free=1, replicas=1)
       >>> [w.item for w in queue.take(0.0, 2, Pace()).batch]
       ['a', 'b']
@@ -91,8 +91,8 @@ class Queue:
     capacity: int
     delay: float = 0.0
     rows: int = 0
-    _entries: list[Waiting] = field(default_factory=list)
-    _deadlines: list[tuple[float, int, Waiting]] = field(default_factory=list)
+    _entries: list[QueueEntry] = field(default_factory=list)
+    _deadlines: list[tuple[float, int, QueueEntry]] = field(default_factory=list)
     _count: int = 0
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class Queue:
 
     def offer(
         self,
-        entry: Waiting,
+        entry: QueueEntry,
         now: float,
         limit: int,
         pace: Pace,
@@ -146,7 +146,7 @@ class Queue:
 
     def foretell(
         self,
-        entry: Waiting,
+        entry: QueueEntry,
         now: float,
         limit: int,
         pace: Pace,
@@ -194,7 +194,9 @@ class Queue:
                 )
         return wait
 
-    def take(self, now: float, limit: int, pace: Pace, margin: float = 0.0) -> Decision:
+    def take(
+        self, now: float, limit: int, pace: Pace, margin: float = 0.0
+    ) -> NextBatch:
         """Returns what a free replica is to do.
 
         Args:
@@ -207,8 +209,8 @@ class Queue:
           A batch of one group, most urgent first, with at most `limit` rows (more only
           if a single request has more); and what had to be shed.
         """
-        shed: list[tuple[Waiting, Refused]] = []
-        spared: Waiting | None = None
+        shed: list[tuple[QueueEntry, Refused]] = []
+        spared: QueueEntry | None = None
         # Those that would be late in a batch of the size that the next one will have.
         horizon = now + pace.predict(max(1, min(limit, self.rows))) + margin
         while self._deadlines and (
@@ -227,9 +229,9 @@ class Queue:
             why = f"it waited {now - entry.arrived:.3f} s, and would have been late"
             shed.append((entry, Refused(why, over)))
         if not self._entries:
-            return Decision([], shed)
+            return NextBatch([], shed)
         head = self._entries[0]
-        batch: list[Waiting] = []
+        batch: list[QueueEntry] = []
         rows = 0
         for entry in self._entries:
             if entry.group != head.group:
@@ -243,7 +245,7 @@ class Queue:
             soonest = min(entry.deadline for entry in batch)
             until = min(first + self.delay, soonest - 2 * pace.predict(limit))
             if until > now and len(batch) == len(self._entries):
-                return Decision([], shed, until)
+                return NextBatch([], shed, until)
         if batch[-1] is self._entries[len(batch) - 1]:  # no other group between them
             del self._entries[: len(batch)]
             self.rows -= rows
@@ -252,9 +254,9 @@ class Queue:
         else:
             for entry in batch:
                 self._remove(entry)
-        return Decision(batch, shed)
+        return NextBatch(batch, shed)
 
-    def withdraw(self, entry: Waiting) -> bool:
+    def withdraw(self, entry: QueueEntry) -> bool:
         """Takes a request out whose client has gone, or whose time is over.
 
         Args:
@@ -268,7 +270,7 @@ class Queue:
         self._remove(entry)
         return True
 
-    def drain(self) -> list[Waiting]:
+    def drain(self) -> list[QueueEntry]:
         """Returns all that wait, and holds them no longer."""
         entries, self._entries, self._deadlines = self._entries, [], []
         for entry in entries:
@@ -276,7 +278,7 @@ class Queue:
         self.rows = 0
         return entries
 
-    def _before(self, entry: Waiting) -> int:
+    def _before(self, entry: QueueEntry) -> int:
         if not self._entries or self._entries[-1].order < entry.order:
             return self.rows
         place = bisect.bisect_right(self._entries, entry.order, key=_order)
@@ -290,8 +292,116 @@ class Queue:
         # The last batch takes its time whole, those before it are shared.
         return (batches - 1) * pace.predict(limit) / replicas + pace.predict(limit)
 
-    def _remove(self, entry: Waiting) -> None:
+    def _remove(self, entry: QueueEntry) -> None:
         place = bisect.bisect_left(self._entries, entry.order, key=_order)
         del self._entries[place]
         entry.gone = True
         self.rows -= entry.rows
+
+
+# -- estimates -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the last batches say of the next: seconds = start + per_row · rows.
+
+    Attributes:
+      forget: share of its weight that a batch loses with each that comes after it.
+      weight, rows, seconds, squares, products: the weighted sums.
+
+    Example:
+      >>> pace = Pace()
+      >>> for rows in (1, 2, 4, 8):
+      ...     pace = pace.after(rows, 0.010 + 0.001 * rows)
+      >>> round(pace.predict(6), 6)
+      0.016
+    """
+
+    forget: float = 0.05
+    weight: float = 0.0
+    rows: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
+
+    def after(self, rows: int, seconds: float) -> Pace:
+        """Returns the pace when one more batch is known."""
+        keep = 1 - self.forget
+        return Pace(
+            self.forget,
+            weight=self.weight * keep + 1,
+            rows=self.rows * keep + rows,
+            seconds=self.seconds * keep + seconds,
+            squares=self.squares * keep + rows * rows,
+            products=self.products * keep + rows * seconds,
+        )
+
+    def predict(self, rows: int) -> float:
+        """Returns the seconds that so many rows will take; 0 when nothing is known."""
+        start, slope = self._line
+        return start + slope * rows
+
+    @cached_property
+    def _line(self) -> tuple[float, float]:
+        """The start and the slope: asked for each request, computed for each batch."""
+        if not self.weight:
+            return 0.0, 0.0
+        mean_rows, mean = self.rows / self.weight, self.seconds / self.weight
+        spread = self.squares / self.weight - mean_rows**2
+        slope = 0.0
+        if spread > 1e-6 * mean_rows**2:
+            slope = (self.products / self.weight - mean_rows * mean) / spread
+        # More rows never take less, and none of this is free: noise says otherwise.
+        slope = min(max(slope, 0.0), mean / mean_rows)
+        return mean - slope * mean_rows, slope
+
+
+#: Spreads, and seconds, beyond the mean from which on an error counts as no larger.
+_FAR, _LITTLE = 4.0, 0.0005
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How much later than foretold things come, nearly all of them.
+
+    Without it a full queue is as long as the deadline allows, to the millisecond: then
+    all that it has is computed, and each answer is a little too late.
+
+    Attributes:
+      mean: of the last errors, in seconds, newer ones counting more.
+      spread: their mean distance from it.
+
+    Example:
+      >>> late = Lateness()
+      >>> for seconds in (0.001, 0.003) * 50:
+      ...     late = late.after(seconds)
+      >>> 0.003 < late.margin < 0.006
+      True
+
+    Source: Jacobson, Congestion Avoidance and Control, 1988 (the timer of TCP).
+    """
+
+    mean: float = 0.0
+    spread: float = 0.0
+
+    def after(self, seconds: float) -> Lateness:
+        """Returns what is known when one more was so much later than foretold.
+
+        One that was far later than those before counts as a little later only: a pause
+        of the machine says nothing of the batches that follow it, and all that waited
+        through it would be given up as too late. Where answers stay late, what is
+        believed grows by three quarters with each.
+        """
+        if self.spread:
+            most = self.mean + _FAR * self.spread + _LITTLE
+            seconds = min(seconds, most)
+        error = seconds - self.mean
+        return Lateness(
+            self.mean + error / 8, self.spread + (abs(error) - self.spread) / 4
+        )
+
+    @property
+    def margin(self) -> float:
+        """Seconds to be added to what is foretold; at least 0."""
+        return max(0.0, self.mean + 2 * self.spread)

@@ -1,12 +1,21 @@
-"""The description of the routes for programs (OpenAPI 3.1) and for people."""
+"""Descriptions of a server: OpenAPI 3.1 for programs, and two pages for people.
+
+`/` lists models and routes. `/status` shows what the server is doing: one file that
+loads nothing from elsewhere and is the same for all clients; it requests the numbers
+that it draws, and asks for an API key if they need one.
+"""
 
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from fxflow.serve.signatures import Signature, TensorSpec
+from fxflow.serve.metrics import Metrics
+from fxflow.serve.repository import Repository
+from fxflow.serve.signatures import ModelSignature, TensorSpec
 
 #: Path → what a POST (with a body) or GET does there.
 ROUTES = {
@@ -47,7 +56,7 @@ def _schema(spec: TensorSpec) -> dict[str, Any]:
     return schema | {"description": str(spec)}
 
 
-def document(models: Mapping[str, Signature], version: str) -> dict[str, Any]:
+def openapi(models: Mapping[str, ModelSignature], version: str) -> dict[str, Any]:
     """Returns the OpenAPI document of a server.
 
     Args:
@@ -115,7 +124,7 @@ def _content(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def page(models: Mapping[str, Signature], version: str) -> str:
+def index(models: Mapping[str, ModelSignature], version: str) -> str:
     """Returns the page that lists models and routes for people.
 
     Args:
@@ -148,3 +157,56 @@ def page(models: Mapping[str, Signature], version: str) -> str:
         "<p>What it is doing: <a href=status>status</a>. "
         "For programs: <a href=openapi.json>openapi.json</a>"
     )
+
+
+STATUS = Path(__file__).with_name("status.html").read_text(encoding="utf-8")
+#: Nothing of others is loaded, shown in another's frame, or told where it was.
+STATUS_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+#: What groups of models call the share of each.
+_WEIGHTS = ("weight", "share")
+
+
+def status(repository: Repository, metrics: Metrics, version: str) -> dict[str, Any]:
+    """Returns what the page shows.
+
+    Args:
+      repository: the models.
+      metrics: what was counted.
+      version: of the server.
+
+    Returns:
+      Values that JSON has: of each model its state, configuration, stats, and the
+      histograms of `Metrics.histograms`.
+    """
+    counted = metrics.histograms()
+    services = {service.config.name: service for service in repository}
+    models = []
+    for entry in repository.index():
+        name = entry["name"]
+        if name in repository.groups:
+            told = repository.groups[name].stats()
+            weights = {m: w for (kind, m), w in told.items() if kind in _WEIGHTS}
+            more = counted.get(name, {"statuses": {}})
+            models.append({**entry, "weights": weights, **more})
+            continue
+        config = repository.configs[name]
+        service = services.get(name)
+        models.append(
+            {
+                **entry,
+                "slo": config.slo,
+                "batching": config.batching,
+                "max_batch": config.source.max_batch,
+                "replicas": config.replicas,
+                "cache": config.cache,
+                "stats": service.stats() if service else {},
+                **counted.get(name, {"statuses": {}}),
+            }
+        )
+    return {"version": version, "time": time.time(), "models": models}
