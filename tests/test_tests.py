@@ -19,9 +19,9 @@ LONGEST_FUNCTION = 120
 LONG_FUNCTIONS = {
     "devices/contractions.py: ir",
     "distributed/launch.py: _parser",
-    "distributed/parameter_server/api.py: parameter_server",
     "optim/linesearch.py: scale_by_backtracking_linesearch",
     "optim/linesearch.py: scale_by_zoom_linesearch",
+    "scipy/optimize/minimization.py: minimize",
     "transforms/vmap.py: vmap",
 }
 FILES = sorted([*(ROOT / "fxflow").rglob("*.py"), *TESTS.rglob("*.py")])

@@ -116,7 +116,7 @@ class Serving:
         }
         servers, tasks = [], []
         for options in doors.values():
-            static = options.pop("static", "")
+            static = options.pop("static", None)
             front = Front(repository, metrics, **options)
             config = uvicorn.Config(
                 waited(application(front, static)),
@@ -340,10 +340,10 @@ def test_a_crash_costs_its_own_request(serving: Serving) -> None:
 def test_models_are_loaded_by_requests(serving: Serving) -> None:
     root = "/v2/repository/models/shouting"
     for origin in ("https://elsewhere.org", "null", "http://["):
-        foreign = ask(serving, "POST", f"{root}/unload", {}, RequestOrigin=origin)
+        foreign = ask(serving, "POST", f"{root}/unload", {}, Origin=origin)
         assert foreign.status == 403 and "not for pages of" in foreign.json["error"]
     own = f"http://127.0.0.1:{serving.ports['open']}"
-    assert ask(serving, "POST", f"{root}/load", {}, RequestOrigin=own).status == 200
+    assert ask(serving, "POST", f"{root}/load", {}, Origin=own).status == 200
     assert ask(serving, "POST", f"{root}/unload", {}).status == 200
     assert ask(serving, "POST", "/predict/shouting", ["a"]).status == 503
     assert ask(serving, "GET", "/v2/health/ready").status == 503
