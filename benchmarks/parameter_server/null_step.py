@@ -29,7 +29,11 @@ STEPS = 1000
 def work(size: int) -> None:
     """A worker: makes steps and prints their times."""
     from fxflow import optim
-    from fxflow.distributed.parameter_server import asynchronous, parameter_server
+    from fxflow.distributed.parameter_server import (
+        asynchronous,
+        messages,
+        parameter_server,
+    )
 
     server = parameter_server(
         lambda w, batch: (w * batch).sum(), optim.sgd(0.1), consistency=asynchronous()
@@ -40,7 +44,7 @@ def work(size: int) -> None:
     for _ in range(5):
         state, _ = server.step(state, one)
     client, _, _ = server._connected
-    pid = client.ask(0, "hello", shard=0).fields["pid"]
+    pid = client.ask(0, messages.Hello(0)).fields.pid
     times, cpu = [], [-time.process_time(), -processor_time(pid)]
     for _ in range(count):
         start = time.perf_counter()

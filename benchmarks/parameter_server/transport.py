@@ -43,10 +43,10 @@ def serve_messages(pipe: Any, address: str, keys: Keys | None) -> None:
         while True:
             hub.wait(60)
             for peer, message in listener.receive():
-                if message.kind == "leave":
+                if message.kind == "ping":
                     return
                 pushed = message.arrays["g"]
-                answer = Message("params", arrays={"w": answers[pushed.nbytes]})
+                answer = Message("control", arrays={"w": answers[pushed.nbytes]})
                 listener.send(peer, answer)
 
 
@@ -84,13 +84,13 @@ class Messages:
         self._dialer = self._hub.dial(ours.recv(), b"worker")
 
     def turn(self, n: int) -> None:
-        self._dialer.send(Message("push", arrays={"g": self._pushes[n]}))
+        self._dialer.send(Message("control", arrays={"g": self._pushes[n]}))
         while not (came := self._dialer.receive(1)):
             self._hub.wait(60)
         assert came[0].arrays["w"].nbytes == n
 
     def close(self) -> None:
-        self._dialer.send(Message("leave"))
+        self._dialer.send(Message("ping"))
         self._process.join()
         self._hub.close()
 

@@ -29,6 +29,7 @@ from fxflow.distributed.children import Child
 from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.asking import Servers
 from fxflow.distributed.parameter_server.running import (
     CHIEF,
@@ -101,8 +102,8 @@ def joined_run(addresses: Sequence[str], keys: Keys | None) -> JoinedRun:
       DistributedError: none answers, or an address is none.
     """
     with Servers(addresses, keys, patience=_ANSWER) as servers:
-        answers = servers.ask("stats")
-        said = [a.message.fields["stats"] for a in answers if a.message]
+        answers = servers.ask(messages.Stats())
+        said = [a.message.fields.stats for a in answers if a.message]
         if not said:
             silent = ", ".join(f"{a.address} ({a.problem})" for a in answers)
             raise DistributedError(f"nobody answers for the run to be joined: {silent}")

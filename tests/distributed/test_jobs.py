@@ -63,10 +63,10 @@ for step in range(20):
         if kill == "worker":
             os.kill(os.getpid(), signal.SIGKILL)
         if kill == "ps":
-            pid = server._client.ask(0, "hello", shard=0).fields["pid"]
+            pid = server._client.ask(0, messages.Hello(0)).fields.pid
             os.kill(pid, signal.SIGKILL)
         if kill == "leave":
-            pid = server._client.ask(0, "hello", shard=0).fields["pid"]
+            pid = server._client.ask(0, messages.Hello(0)).fields.pid
             os.kill(pid, signal.SIGTERM)
             while os.path.exists(f"/proc/{pid}"):
                 time.sleep(0.02)

@@ -42,7 +42,7 @@ for step in range(20):
     state, _ = server.step(state, np.float32(1))
     if task == "worker:1" and not os.path.exists(mark):
         if step == 5:
-            pid = server._client.ask(0, "hello", shard=0).fields["pid"]
+            pid = server._client.ask(0, messages.Hello(0)).fields.pid
             stat = open(f"/proc/{pid}/stat").read().rpartition(")")[2]
             os.kill(int(stat.split()[1]), signal.SIGKILL)
         if step == 10:

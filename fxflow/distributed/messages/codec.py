@@ -1,10 +1,13 @@
 """The format of messages: frames or bytes, and back. No I/O, and never pickle.
 
 A message has a kind from a fixed table, three numbers (worker, sequence number, epoch
-of the view; 0 where they mean nothing), fields of JSON, and arrays. As frames:
+of the view; 0 where they mean nothing), fields, and arrays. The fields of most kinds
+are a `NamedTuple` (`fields_of`), whose types are checked; those of others a dictionary.
+As frames:
 
 - frame 0: mark, version, kind, the three numbers, the length of a text; then the text,
-  JSON: ``[fields, [[name, dtype, shape], ...]]``; empty if there are neither;
+  JSON: ``[fields, [[name, dtype, shape], ...]]``; empty if there are neither. A
+  `NamedTuple` is a list there;
 - the other frames: the elements of all arrays, in C order, one after another. The
   sender chooses where to cut. `encode` cuts large arrays into chunks without copying
   them, and joins small ones.
@@ -18,12 +21,16 @@ before they allocate, and raise `MessageError` or return a message: nothing else
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import operator
 import struct
-from collections.abc import Generator, Iterator, Sequence
+import types
+import typing
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -64,7 +71,6 @@ KINDS = (
     "stats_ok",
     "snapshot",
     "snapshot_ok",
-    "fetch_state",
     "state",
     "join",
     "joined",
@@ -76,6 +82,7 @@ KINDS = (
     "enlist",
     "enlisted",
     "control",
+    "alive",
 )
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.
@@ -108,7 +115,8 @@ class Message:
       worker: number of the worker it is from or for.
       sequence: the worker's number of it.
       epoch: of the view in which it was sent.
-      fields: what JSON can say: strings as keys, no tuples, no NaN.
+      fields: of the type that `fields_of` has for the kind; else a dictionary of what
+        JSON can hold: strings as keys, no tuples, no NaN.
       arrays: NumPy arrays by name. Those of a message that came are read-only.
     """
 
@@ -116,8 +124,40 @@ class Message:
     worker: int = 0
     sequence: int = 0
     epoch: int = 0
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: Any = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        fields: Any,
+        worker: int = 0,
+        sequence: int = 0,
+        epoch: int = 0,
+        arrays: dict[str, Array] | None = None,
+    ) -> Message:
+        """Returns the message whose fields are an instance of a type of `fields_of`."""
+        kind = _KINDS[type(fields)]
+        return Message(kind, worker, sequence, epoch, fields, arrays or {})
+
+
+T = TypeVar("T", bound=type)
+_TYPES: dict[str, type] = {}
+_KINDS: dict[type, str] = {}
+
+
+def fields_of(kind: str) -> Callable[[T], T]:
+    """Returns a decorator that makes a `NamedTuple` the fields of a kind of message.
+
+    Args:
+      kind: one of `KINDS`.
+    """
+
+    def register(cls: T) -> T:
+        assert kind in _NUMBERS and kind not in _TYPES, kind
+        _TYPES[kind], _KINDS[cls] = cls, kind
+        return cls
+
+    return register
 
 
 class Limits(NamedTuple):
@@ -163,6 +203,10 @@ def encode(
     if message.kind not in _NUMBERS:
         raise MessageError("kind", f"there is no message {message.kind!r}: {_kinds()}")
     text = b""
+    if message.kind in _TYPES and type(message.fields) is not _TYPES[message.kind]:
+        raise MessageError(
+            "text", f"message {message.kind!r} has the fields {message.fields!r:.200}"
+        )
     if message.fields or message.arrays:
         described = [
             [name, _name_of(name, array), array.shape]
@@ -256,13 +300,13 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
     if not frames:
         raise MessageError("mark", "a message has at least one frame; got none")
     first, body = frames[0], frames[1:]
-    head = _read_head(first, limits)
-    if len(first) != _HEAD.size + head.text:
+    kind, worker, sequence, epoch, length = _read_head(first, limits)
+    if len(first) != _HEAD.size + length:
         raise MessageError(
             "text",
-            f"frame 0 has {len(first)} bytes, its header says {_HEAD.size + head.text}",
+            f"frame 0 has {len(first)} bytes, its header says {_HEAD.size + length}",
         )
-    fields, plan = _read_text(bytes(first[_HEAD.size :]), limits)
+    fields, plan = _read_text(kind, bytes(first[_HEAD.size :]), limits)
     given = 0
     for frame in body:
         if not len(frame):
@@ -274,7 +318,7 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
             "size",
             f"the arrays take {wanted} bytes, the frames of elements have {given}",
         )
-    return Message(*head[:4], fields, _arrays(plan, body))
+    return Message(kind, worker, sequence, epoch, fields, _arrays(plan, body))
 
 
 class Incoming:
@@ -289,10 +333,10 @@ class Incoming:
       idle: whether no message has begun that is not all there.
 
     Example:
-      >>> data = b"".join(encode(Message("ping")) + encode(Message("pong")))
+      >>> data = b"".join(encode(Message("ping")) + encode(Message("control")))
       >>> incoming = Incoming()
       >>> [message.kind for message in incoming.feed(data)]
-      ['ping', 'pong']
+      ['ping', 'control']
     """
 
     missing: memoryview
@@ -359,23 +403,23 @@ def _small(data: memoryview, limits: Limits) -> tuple[Message, int] | None:
     """
     if len(data) < _HEAD.size:
         return None
-    head = _read_head(data, limits)
-    end = _HEAD.size + head.text
+    kind, worker, sequence, epoch, length = _read_head(data, limits)
+    end = _HEAD.size + length
     if len(data) < end:
         return None
-    fields, plan = _read_text(bytes(data[_HEAD.size : end]), limits)
-    return None if plan else (Message(*head[:4], fields), end)
+    fields, plan = _read_text(kind, bytes(data[_HEAD.size : end]), limits)
+    return None if plan else (Message(kind, worker, sequence, epoch, fields), end)
 
 
 def _parts(limits: Limits) -> Generator[memoryview, None, Message]:
     """Yields memory for each part of a message, to be filled; returns the message."""
     first = bytearray(_HEAD.size)
     yield memoryview(first)
-    head = _read_head(first, limits)
-    text = bytearray(head.text)
+    kind, worker, sequence, epoch, length = _read_head(first, limits)
+    text = bytearray(length)
     if text:
         yield memoryview(text)
-    fields, plan = _read_text(bytes(text), limits)
+    fields, plan = _read_text(kind, bytes(text), limits)
     _check_size(sum(part.nbytes for part in plan), limits)
     arrays = {}
     for part in plan:
@@ -383,20 +427,13 @@ def _parts(limits: Limits) -> Generator[memoryview, None, Message]:
         if part.nbytes:
             yield flat.data
         arrays[part.name] = _finished(flat.view(part.dtype), part)
-    return Message(*head[:4], fields, arrays)
+    return Message(kind, worker, sequence, epoch, fields, arrays)
 
 
-class _Head(NamedTuple):
-    """What a header says; `text` is the length of the text."""
-
-    kind: str
-    worker: int
-    sequence: int
-    epoch: int
-    text: int
-
-
-def _read_head(first: bytes | bytearray | memoryview, limits: Limits) -> _Head:
+def _read_head(
+    first: bytes | bytearray | memoryview, limits: Limits
+) -> tuple[str, int, int, int, int]:
+    """Returns kind, worker, sequence, epoch, and the length of the text."""
     if len(first) < _HEAD.size or bytes(first[: len(_MARK)]) != _MARK:
         raise MessageError(
             "mark",
@@ -413,14 +450,13 @@ def _read_head(first: bytes | bytearray | memoryview, limits: Limits) -> _Head:
     if not 0 < number <= len(KINDS):
         raise MessageError("kind", f"there is no message number {number}: {_kinds()}")
     _check_text(length, limits)
-    return _Head(KINDS[number - 1], worker, sequence, epoch, length)
+    return KINDS[number - 1], worker, sequence, epoch, length
 
 
-def _read_text(text: bytes, limits: Limits) -> tuple[dict[str, Any], list[_Part]]:
-    if not text:
-        return {}, []
-    fields, described = _parse(text)
-    return fields, _plan(described, limits)
+def _read_text(kind: str, text: bytes, limits: Limits) -> tuple[Any, list[_Part]]:
+    nothing: Any = [] if kind in _TYPES else {}
+    fields, described = _parse(text) if text else (nothing, [])
+    return typed(kind, fields), _plan(described, limits)
 
 
 class _Part(NamedTuple):
@@ -432,7 +468,7 @@ class _Part(NamedTuple):
     nbytes: int
 
 
-def _parse(data: bytes) -> tuple[dict[str, Any], list[Any]]:
+def _parse(data: bytes) -> tuple[dict[str, Any] | list[Any], list[Any]]:
     try:
         text = data.decode()
         if text.count("[") + text.count("{") > _MOST_DEPTH:
@@ -448,13 +484,68 @@ def _parse(data: bytes) -> tuple[dict[str, Any], list[Any]]:
     if not (
         type(value) is list
         and len(value) == 2
-        and type(value[0]) is dict
+        and type(value[0]) in (dict, list)
         and type(value[1]) is list
     ):
         raise MessageError(
             "text", "the text must hold fields and descriptions of arrays"
         )
     return value[0], value[1]
+
+
+def typed(kind: str, fields: Any) -> Any:
+    """Returns the fields of a message as its kind has them, from those of the text.
+
+    Args:
+      kind: of the message.
+      fields: a list for a kind that `fields_of` has a type for, else a dictionary.
+
+    Raises:
+      MessageError: they are of other types.
+    """
+    cls = _TYPES.get(kind)
+    if cls is None:
+        if type(fields) is dict:
+            return fields
+    elif type(fields) is list:
+        kinds = cls, *map(type, fields)
+        if kinds in _FITTING:
+            return cls(*fields)
+        checks = _checks(cls)
+        fits = len(fields) == len(checks)
+        if fits and all(map(operator.call, checks, fields)):
+            if list not in kinds and dict not in kinds:
+                _FITTING.add(kinds)
+            return cls(*fields)
+    raise MessageError("text", f"message {kind!r} has the fields {fields!r:.200}")
+
+
+#: A type of fields and the types of its values, none of which needs a look inside.
+_FITTING: set[tuple[type, ...]] = set()
+
+
+@functools.cache
+def _checks(cls: type) -> list[Callable[[Any], bool]]:
+    """Returns what checks each of the fields that came for a `NamedTuple`."""
+    return list(map(_check_of, typing.get_type_hints(cls).values()))
+
+
+def _check_of(hint: Any) -> Callable[[Any], bool]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return lambda value: True
+    if origin is types.UnionType:
+        either = [*map(_check_of, arguments)]
+        return lambda value: any(check(value) for check in either)
+    if origin is list:
+        item = _check_of(arguments[0])
+        return lambda value: type(value) is list and all(map(item, value))
+    if origin is dict:  # of JSON: its keys are strings
+        item = _check_of(arguments[1])
+        return lambda value: type(value) is dict and all(map(item, value.values()))
+    if hint is float:
+        return lambda value: type(value) is float or type(value) is int
+    return lambda value: type(value) is hint
 
 
 def _check_depth(text: str) -> None:

@@ -30,7 +30,6 @@ from typing import Any
 from fxflow.distributed.addresses import endpoint
 from fxflow.distributed.messages.codec import (
     LIMITS,
-    VERSION,
     Limits,
     Message,
     decode,
@@ -363,8 +362,7 @@ class Listener(_End):
                 self.traffic.dropped[error.reason] += 1
                 if error.reason == "version":
                     # In our version: the other end's own error will name both.
-                    fields = {"why": str(error), "version": VERSION}
-                    self.send(peer, Message("refuse", fields=fields))
+                    self.send(peer, Message("ping"))
         return came
 
     def close(self, linger: float = 0.0) -> None:

@@ -15,10 +15,11 @@ Reference: Lamport 1998, "The part-time parliament"; Lamport, Malkhi, Zhou 2009,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.views import View, without
 
 
@@ -191,18 +192,15 @@ def successor(view: View, silent: Collection[int]) -> View | None:
 # -- messages --------------------------------------------------------------------------
 
 
-def ballot_of(fields: Mapping[str, Any]) -> Ballot:
-    """Returns the ballot in the fields of a message."""
-    return Ballot(int(fields["turn"]), int(fields["proposer"]))
-
-
-def vote_of(fields: Mapping[str, Any]) -> Vote:
-    """Returns the vote in the fields of a message."""
-    return Vote(ballot_of(fields), View.from_json(fields["view"]))
+def ballot_of(
+    said: messages.Prepare | messages.Promised | messages.PutToVote | messages.Accepted,
+) -> Ballot:
+    """Returns the ballot that a message is about."""
+    return Ballot(said.turn, said.proposer)
 
 
 def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
-    """Returns a voter's answer to `prepare` or `vote`; None if it may not answer.
+    """Returns a voter's answer to `Prepare` or `PutToVote`; None if it may not answer.
 
     Args:
       voter: of a server or a worker.
@@ -210,11 +208,11 @@ def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
       message: of a proposer.
 
     Raises:
-      ValueError: the message lacks a field.
+      ValueError: the message has no view.
     """
-    ballot = ballot_of(message.fields)
-    fields: dict[str, Any] = {**ballot._asdict(), "voter": number}
-    if message.kind == "prepare":
+    said: messages.Prepare | messages.PutToVote = message.fields
+    ballot = ballot_of(said)
+    if isinstance(said, messages.Prepare):
         promise = voter.promise(message.epoch, ballot)
         if promise is None:
             return None
@@ -222,9 +220,26 @@ def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
         accepted = None
         if vote is not None:
             accepted = {**vote.ballot._asdict(), "view": vote.view.to_json()}
-        return Message(
-            "promise", epoch=message.epoch, fields={**fields, "accepted": accepted}
-        )
-    if not voter.accept(message.epoch, vote_of(message.fields)):
+        answer: Any = messages.Promised(*ballot, number, accepted)
+    else:
+        vote = Vote(ballot, View.from_json(said.view))
+        if not voter.accept(message.epoch, vote):
+            return None
+        answer = messages.Accepted(*ballot, number)
+    return Message.of(answer, epoch=message.epoch)
+
+
+def accepted_of(promised: messages.Promised) -> Vote | None:
+    """Returns the vote that a voter accepted before its promise; None: there was none.
+
+    Raises:
+      ValueError: it is not a vote.
+    """
+    said = promised.accepted
+    if said is None:
         return None
-    return Message("vote_ok", epoch=message.epoch, fields=fields)
+    try:
+        ballot = Ballot(int(said["turn"]), int(said["proposer"]))
+        return Vote(ballot, View.from_json(said["view"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a vote: {error!r}") from error

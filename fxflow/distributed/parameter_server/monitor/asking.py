@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
+from fxflow.distributed.parameter_server import messages
 
 #: How often a connection that is not there yet is looked for, in seconds.
 _LOOK = 0.05
@@ -86,15 +87,14 @@ class Servers:
             self._hub.close()
             raise
 
-    def ask(self, kind: str, fields: Mapping[str, Any] | None = None) -> list[Answer]:
+    def ask(self, question: messages.Stats | messages.Trace) -> list[Answer]:
         """Asks all servers, and waits until each has answered or time is up.
 
         A server that is stopped is not asked a second time before it has answered, for
         it would find all the questions when it goes on; nor is it waited for again.
 
         Args:
-          kind: of the message.
-          fields: of the message.
+          question: its number is set for each server.
 
         Returns:
           One answer for each server, by number.
@@ -105,7 +105,7 @@ class Servers:
         while True:
             for number, line in self._lines.items():
                 if number not in found:
-                    self._speak(line, Message(kind, fields=dict(fields or {})))
+                    self._speak(line, question)
             left = max(0.0, end - time.monotonic())
             self._hub.wait(min(_LOOK, left) if self._waits(found) else 0.0)
             for number, line in self._lines.items():
@@ -142,7 +142,7 @@ class Servers:
             line.answers and number not in found for number, line in self._lines.items()
         )
 
-    def _speak(self, line: _Line, message: Message) -> None:
+    def _speak(self, line: _Line, question: messages.Stats | messages.Trace) -> None:
         """Asks a server, unless it is not there or has a question already."""
         now = time.monotonic_ns()
         if not line.dialer.connected or now - line.asked > _LOST:
@@ -150,8 +150,8 @@ class Servers:
         if line.request or not line.dialer.connected:
             return
         self._requests += 1
-        fields = {**message.fields, "request": self._requests}
-        if line.dialer.send(dataclasses.replace(message, fields=fields)):
+        fields = question._replace(request=self._requests)
+        if line.dialer.send(Message.of(fields)):
             line.request, line.asked = self._requests, now
 
     def _hear(self, number: int, line: _Line, first: int) -> Answer | None:
@@ -159,17 +159,17 @@ class Servers:
         found = None
         for message in line.dialer.receive():
             line.answers = True
-            request = message.fields.get("request")
+            said = message.fields
+            request = getattr(said, "request", 0)
             if request != line.request:
                 continue
             line.request = 0
-            if isinstance(request, int) and request >= first:
+            if request >= first:
                 heard = time.monotonic_ns()
                 address = self.addresses[number]
-                failed = message.kind == "error"
-                problem = str(message.fields.get("why", "")) if failed else ""
-                said = None if failed else message
-                found = Answer(number, address, said, problem, line.asked, heard)
+                problem = said.why if isinstance(said, messages.Failure) else ""
+                answer = None if problem else message
+                found = Answer(number, address, answer, problem, line.asked, heard)
         return found
 
     def _silent(self, number: int, line: _Line) -> Answer:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
 from fxflow.distributed.parameter_server.views import View
 
@@ -179,10 +180,10 @@ class Monitor:
         seconds = now - self._looked if self._looked else 0.0
         self._looked = now
         found = []
-        for answer in self._servers.ask("stats"):
+        for answer in self._servers.ask(messages.Stats()):
             stats: dict[str, Any] = {}
             if answer.message is not None:
-                stats = answer.message.fields["stats"]
+                stats = answer.message.fields.stats
             found.append(self._server(answer, stats))
         said = [server.stats for server in found if server.stats]
         if self._follows and said:

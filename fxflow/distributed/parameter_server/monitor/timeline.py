@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from fxflow.devices import files
 from fxflow.distributed.messages.keys import Keys
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
 from fxflow.distributed.parameter_server.monitor.recorder import Span, unpack
 from fxflow.distributed.parameter_server.monitor.tracing import Offset
@@ -110,7 +111,7 @@ class _Collector:
 
     def ask(self, servers: Servers, on: bool, last: bool = False) -> None:
         """Fetches what was recorded since the last time."""
-        answers = servers.ask("trace", {"on": on, "last": last})
+        answers = servers.ask(messages.Trace(on, last))
         for answer in answers:
             if answer.message is not None:
                 self._take(answer)
@@ -120,15 +121,16 @@ class _Collector:
 
     def _take(self, answer: Answer) -> None:
         assert answer.message is not None
-        fields, arrays = answer.message.fields, answer.message.arrays
+        traces: messages.Traces = answer.message.fields
+        arrays = answer.message.arrays
         offset = self._offsets.setdefault(answer.server, Offset())
-        offset.note(answer.asked, int(fields["clock"]), answer.heard)
-        for source in ("own", "told"):
-            for span in unpack(fields[source], arrays[source]):
+        offset.note(answer.asked, traces.clock, answer.heard)
+        for kinds, source in ((traces.own, "own"), (traces.told, "told")):
+            for span in unpack(kinds, arrays[source]):
                 self._spans.append((answer.server, source == "told", span))
-        for worker, ns in fields["ahead"].items():
-            self._ahead[answer.server, int(worker)] = int(ns)
-        for worker, name in fields["names"].items():
+        for worker, ns in traces.ahead.items():
+            self._ahead[answer.server, int(worker)] = ns
+        for worker, name in (traces.names or {}).items():
             self._names[int(worker)] = name
 
     def traced(self) -> Iterator[Traced]:

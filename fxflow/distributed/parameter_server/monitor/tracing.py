@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import collections
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.recorder import (
     MOST,
     Recorder,
@@ -93,12 +92,14 @@ class ServerTracing:
     def _leased(self) -> bool:
         return time.monotonic() < self._until
 
-    def asked(self, peer: bytes, message: Message) -> tuple[dict[str, Any], Arrays]:
+    def asked(
+        self, peer: bytes, asked: messages.Trace
+    ) -> tuple[messages.Traces, Arrays]:
         """Returns the answer to `trace`: what was recorded since the last one.
 
         Args:
           peer: who asks.
-          message: says whether it is to go on (`on`).
+          asked: whether to go on, and whether it is the last time.
 
         Raises:
           DistributedError: somebody else traces this server.
@@ -111,20 +112,16 @@ class ServerTracing:
                 )
             self._forget()
         self._peer, self._until = peer, time.monotonic() + LEASE
-        self.recorder.on = bool(message.fields.get("on"))
+        self.recorder.on = asked.on
         own, spans = pack(self.recorder.drain())
         told, of_workers = pack(self._told)
-        fields = {
-            "own": own,
-            "told": told,
-            "ahead": {str(worker): ns for worker, ns in self._ahead.items()},
-            "clock": time.monotonic_ns(),
-        }
-        if message.fields.get("last"):
+        ahead = {str(worker): ns for worker, ns in self._ahead.items()}
+        traces = messages.Traces(own, told, ahead, time.monotonic_ns())
+        if asked.last:
             self._until = 0.0
             self._forget()
         self._told.clear()
-        return fields, {"own": spans, "told": of_workers}
+        return traces, {"own": spans, "told": of_workers}
 
     def _forget(self) -> None:
         self.recorder.on = False
@@ -132,21 +129,25 @@ class ServerTracing:
         self._told.clear()
         self._ahead.clear()
 
-    def heartbeat(self, message: Message) -> dict[str, Any]:
-        """Takes a worker's spans, and returns what its heartbeat is answered.
+    def heartbeat(
+        self, worker: int, beat: messages.Heartbeat, arrays: Arrays
+    ) -> tuple[bool | None, list[int] | None]:
+        """Takes a worker's spans.
+
+        Returns:
+          `trace` and `clock` of the answer.
 
         Raises:
           ValueError: they are no spans.
         """
         if not self._leased:
             self.recorder.on = False
-            return {}
-        if "spans" in message.arrays:
-            spans = unpack(message.fields.get("kinds"), message.arrays["spans"])
-            self._told.extend(span._replace(worker=message.worker) for span in spans)
-            self._ahead[message.worker] = int(message.fields["ahead"])
-        clock = [message.fields.get("sent"), time.monotonic_ns()]
-        return {"trace": self.recorder.on, "clock": clock}
+            return None, None
+        if "spans" in arrays:
+            spans = unpack(beat.kinds, arrays["spans"])
+            self._told.extend(span._replace(worker=worker) for span in spans)
+            self._ahead[worker] = beat.ahead
+        return self.recorder.on, [beat.sent, time.monotonic_ns()]
 
 
 class WorkerTracing:
@@ -163,32 +164,28 @@ class WorkerTracing:
         #: Server → by how much its clock is ahead, of those that trace.
         self._ahead: dict[int, Offset] = {}
 
-    def heartbeat(self, server: int) -> tuple[dict[str, Any], Arrays]:
-        """Returns what a server's next heartbeat is to have."""
+    def heartbeat(self, server: int, name: str) -> tuple[messages.Heartbeat, Arrays]:
+        """Returns the next heartbeat for a server, and its arrays."""
         now = time.monotonic_ns()
         for gone in [s for s, o in self._ahead.items() if now - o.heard > LEASE * 1e9]:
             del self._ahead[gone]
         if server != min(self._ahead, default=None):
-            return {"sent": now}, {}
+            return messages.Heartbeat(name, now), {}
         kinds, spans = pack(self.recorder.drain())
-        fields = {
-            "kinds": kinds,
-            "ahead": self._ahead[server].nanoseconds,
-            "sent": time.monotonic_ns(),
-        }
-        return fields, {"spans": spans}
+        ahead, now = self._ahead[server].nanoseconds, time.monotonic_ns()
+        return messages.Heartbeat(name, now, kinds, ahead), {"spans": spans}
 
-    def answered(self, server: int, fields: Mapping[str, Any]) -> None:
+    def answered(self, server: int, pong: messages.Pong) -> None:
         """Notes how a server answered a heartbeat: whether it traces."""
-        if "trace" not in fields:
+        if pong.clock is None:
             self._ahead.pop(server, None)
         else:
-            sent, clock = fields["clock"]
+            sent, clock = pong.clock
             offset = self._ahead.setdefault(server, Offset())
-            offset.note(int(sent), int(clock), time.monotonic_ns())
+            offset.note(sent, clock, time.monotonic_ns())
         first = min(self._ahead, default=None)
         if first == server:
-            self.recorder.on = bool(fields["trace"])
+            self.recorder.on = bool(pong.trace)
         elif first is None:
             self.recorder.on = False
             self.recorder.drain()

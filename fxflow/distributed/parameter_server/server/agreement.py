@@ -22,16 +22,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.paxos import (
     Ballot,
     Promise,
     Proposal,
     Voter,
+    accepted_of,
     answer_of,
     ballot_of,
     is_quorum,
     successor,
-    vote_of,
 )
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.views import (
@@ -381,36 +382,33 @@ class Agreement:
         voters = tuple(filter(None, wanted.servers)) if met else self._view.voters
         self._proposal = Proposal(wanted, ballot, self._view, voters, unanimous=met)
         for voter in voters:
-            self._send(voter, self._message("prepare", ballot))
+            self._send(voter, self._message(messages.Prepare(*ballot)))
         return True
 
-    def on_promise(self, message: Message) -> None:
+    def on_promise(self, message: Message, promised: messages.Promised) -> None:
         """Takes a promise; puts a view to the vote when there are enough."""
         proposal = self._mine(message)
         if proposal is None:
             return
-        accepted = message.fields["accepted"]
-        promise = Promise(
-            proposal.ballot, None if accepted is None else vote_of(accepted)
-        )
-        vote = proposal.note_promise(int(message.fields["voter"]), promise)
+        promise = Promise(proposal.ballot, accepted_of(promised))
+        vote = proposal.note_promise(promised.voter, promise)
         if vote is not None:
-            ask = self._message("vote", vote.ballot, view=vote.view.to_json())
+            ask = self._message(messages.PutToVote(*vote.ballot, vote.view.to_json()))
             for voter in proposal.voters:
                 self._send(voter, ask)
 
-    def on_vote_ok(self, message: Message) -> View | None:
+    def on_vote_ok(self, message: Message, accepted: messages.Accepted) -> View | None:
         """Takes a vote; returns the view once it is decided."""
         proposal = self._mine(message)
         if proposal is None:
             return None
-        return proposal.note_accepted(int(message.fields["voter"]), proposal.ballot)
+        return proposal.note_accepted(accepted.voter, proposal.ballot)
 
     def answer(self, message: Message) -> Message | None:
-        """Answers `prepare` or `vote` as a voter."""
+        """Answers `Prepare` or `PutToVote` as a voter."""
         answer = answer_of(self._voter, self._incarnation, message)
-        if answer is not None and message.kind == "prepare":
-            self._turn = max(self._turn, int(message.fields["turn"]))
+        if answer is not None and isinstance(message.fields, messages.Prepare):
+            self._turn = max(self._turn, message.fields.turn)
         return answer
 
     def _mine(self, message: Message) -> Proposal | None:
@@ -421,9 +419,8 @@ class Agreement:
             return None  # another one has taken over; it may ask other voters
         return proposal if ballot_of(message.fields) == proposal.ballot else None
 
-    def _message(self, kind: str, ballot: Ballot, **more: Any) -> Message:
-        fields = {**ballot._asdict(), **more}
-        return Message(kind, epoch=self._view.epoch, fields=fields)
+    def _message(self, fields: Any) -> Message:
+        return Message.of(fields, epoch=self._view.epoch)
 
 
 def _farthest(

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fxflow.distributed.messages.codec import Limits, Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.server import log as logs
 from fxflow.distributed.parameter_server.server.shard import Position, Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
@@ -98,7 +99,7 @@ class Archive:
         if path.exists():
             if message is None:
                 raise self._damaged(path)
-            self._runs = list(map(int, message.fields["runs"]))
+            self._runs = list(message.fields.runs or [])
             self._written = path.stat().st_size
         self._remove_before(self._first)
         for unfinished in set(self._generations("rows")) - set(self._runs):
@@ -116,11 +117,11 @@ class Archive:
             end = None
             for message in self._whole(path):
                 if message.kind != "rows":
-                    end = message.fields["records"]
+                    end = message.fields.records
                     break
                 ids, rows, *state = message.arrays.values()
                 count += 1
-                yield str(message.fields["table"]), RowBlock(ids, rows, tuple(state))
+                yield message.fields.table, RowBlock(ids, rows, tuple(state))
             if end != count:
                 raise self._damaged(path)
 
@@ -136,7 +137,7 @@ class Archive:
             path = self._path(generation, "log")
             entries = logs.read(path, limits=self._limits)
             head = next(entries, None)
-            if head is not None and head.fields["at"] != list(shard.position):
+            if head is not None and head.fields.at != list(shard.position):
                 # The machine lost power: the log before it ended early.
                 for lost in (g for g in there if g >= generation):
                     self._path(lost, "log").unlink()
@@ -276,7 +277,7 @@ class Archive:
                 self._path(generation, kind).unlink()
 
     def _begin_log(self, log: logs.Log, position: Position) -> None:
-        head = Message("entry_ok", fields={"at": list(position)})
+        head = Message.of(messages.EntryTaken(-1, -1, list(position), gap=False))
         log.append(head, limits=self._limits)
 
     def _write(
@@ -321,8 +322,8 @@ class Archive:
         new.unlink(missing_ok=True)
         file = logs.Log(new)
         try:
-            fields = {**state.fields, "runs": runs}
-            message = Message("state", fields=fields, arrays=state.arrays)
+            fields = state.fields._replace(runs=runs)
+            message = Message.of(fields, arrays=state.arrays)
             file.append(message, limits=self._limits)
             file.sync()
             size = file.size
@@ -342,11 +343,11 @@ class Archive:
                 for block in blocks:
                     values = [block.ids, block.rows, *block.state]
                     arrays = {str(i): value for i, value in enumerate(values)}
-                    message = Message("rows", fields={"table": name}, arrays=arrays)
+                    message = Message.of(messages.Rows(table=name), arrays=arrays)
                     file.append(message, limits=self._limits)
                     count += 1
                     self._require_wanted()
-            end = Message("state", fields={"records": count})
+            end = Message.of(messages.State(records=count))
             file.append(end, limits=self._limits)
             file.sync()
         finally:

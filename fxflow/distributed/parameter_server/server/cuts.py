@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
@@ -88,7 +89,7 @@ class Cuts:
         self._cuts[number] = _Cut(which, now + seconds, peer, held=held)
 
     def ask(
-        self, number: int, which: int, peer: bytes, message: Message
+        self, asked: messages.Cut, peer: bytes, message: Message
     ) -> list[tuple[bytes, Message]]:
         """Names the numbers up to which pushes are part of a cut.
 
@@ -98,13 +99,13 @@ class Cuts:
         Raises:
           LostCutError: it was given up, or never began here.
         """
-        cut = self._cuts.get(number)
-        if cut is None or cut.which != which:
+        cut = self._cuts.get(asked.shard)
+        if cut is None or cut.which != asked.cut or asked.upto is None:
             raise LostCutError(
-                f"the snapshot of shard {number} was given up after {_HELD:g} s, or "
-                "another server serves the shard now: make another one"
+                f"the snapshot of shard {asked.shard} was given up after {_HELD:g} s, "
+                "or another server serves the shard now: make another one"
             )
-        cut.upto = {int(w): int(n) for w, n in message.fields["upto"]}
+        cut.upto = {pair[0]: pair[1] for pair in asked.upto}
         cut.asked = peer, message
         held, cut.held = cut.held, []
         return held
@@ -158,16 +159,15 @@ class Cuts:
             self._rows[number, name] = _Rows(which, table.state(), now + _KEPT)
         return list(shard.tables)
 
-    def rows(
-        self, number: int, which: int, name: str, part: int, now: float
-    ) -> tuple[dict[str, Any], Arrays]:
+    def rows(self, asked: messages.ReadRows, now: float) -> Arrays:
         """Returns a part of the rows of a cut; the same once more if it is asked again.
 
         Raises:
           LostCutError: nobody read for too long, or the cut was made elsewhere.
         """
+        number, _, name, part, _ = asked
         rows = self._rows.get((number, name))
-        here = rows is not None and rows.which == which
+        here = rows is not None and rows.which == asked.cut
         if rows is None or not here or part not in (rows.part, rows.part + 1):
             raise LostCutError(
                 f"the rows of table {name!r} in the snapshot were not read for "
@@ -185,4 +185,4 @@ class Cuts:
                 size += sum(values.nbytes for values in fields)
                 if size >= _BYTES:
                     break
-        return {"end": not rows.last}, rows.last
+        return rows.last

@@ -9,6 +9,7 @@ from pathlib import Path
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.server.store import kept_view
 from fxflow.distributed.parameter_server.views import View
@@ -77,21 +78,21 @@ class _Request:
     def send(self) -> None:
         """Asks all of them."""
         for dialer in self._dialers.values():
-            dialer.send(Message("enlist", fields={"address": self._address}))
+            dialer.send(Message.of(messages.Enlist(self._address)))
 
     def receive(self) -> tuple[int, View] | None:
         """Returns the number and the view, if they have come."""
         for dialer in list(self._dialers.values()):
             for message in dialer.receive():
-                if message.kind == "error":
-                    why = message.fields["why"]
+                said = message.fields
+                if isinstance(said, messages.Failure):
+                    why = said.why
                     raise DistributedError(f"the server at {dialer.address}: {why}")
-                if message.kind == "enlisted":
-                    view = View.from_json(message.fields["view"])
-                    number = int(message.fields["number"])
-                    self._note(dialer, view, str(message.fields["why"]))
-                    if number >= 0:
-                        return number, view
+                if isinstance(said, messages.Enlisted):
+                    view = View.from_json(said.view)
+                    self._note(dialer, view, said.why)
+                    if said.number >= 0:
+                        return said.number, view
         return None
 
     def _note(self, dialer: Dialer, view: View, why: str) -> None:

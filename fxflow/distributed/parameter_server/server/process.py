@@ -18,6 +18,7 @@ from fxflow.devices import clients
 from fxflow.distributed.messages.codec import LIMITS, Limits, Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Hub, Listener
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import (
     EntryError,
     LostCutError,
@@ -39,12 +40,6 @@ from fxflow.errors import DistributedError, FxflowError
 _TICK = 0.05
 #: Seconds after which a silent worker no longer decides on views.
 _NO_VOTER = 3.0
-#: What servers say to each other, and voters to them.
-_AMONG_SERVERS = frozenset(
-    ["view", "prepare", "promise", "vote", "vote_ok", "entry", "entry_ok", "state"]
-)
-
-
 #: Seconds of silence after which a worker's connection is looked at: two of its
 #: heartbeats.
 _MISSED = 1.0
@@ -77,25 +72,13 @@ class _Reader:
 
     peer: bytes
     worker: int
-    shard: int
+    asked: messages.Gradient | messages.Pull
     clock: int
-    seen: int
-    request: int
-    end: float
     begun: int = dataclasses.field(default_factory=time.monotonic_ns)
 
-
-def _reader_of(peer: bytes, message: Message, shard: int, clock: int) -> _Reader:
-    fields = message.fields
-    return _Reader(
-        peer,
-        message.worker,
-        shard,
-        clock,
-        int(fields.get("have", -1)),
-        int(fields["request"]),
-        time.monotonic() + float(fields["deadline"]),
-    )
+    def __post_init__(self) -> None:
+        self.shard, self.seen = self.asked.shard, self.asked.have
+        self.end = time.monotonic() + self.asked.deadline
 
 
 class Server:
@@ -155,6 +138,22 @@ class Server:
         self._looked = 0.0
         self.meter, self.tracing = Meter(), ServerTracing()
         self._span = self.tracing.recorder.span
+        self._handlers: dict[type, Callable[[bytes, Message, Any], None]] = {
+            messages.Hello: self._on_hello,
+            messages.Heartbeat: self._on_heartbeat,
+            messages.Offer: self._on_model,
+            messages.PushRows: self._on_push_rows,
+            messages.Join: self._on_join,
+            messages.Pull: self._on_pull,
+            messages.PullRows: self._on_pull_rows,
+            messages.Gradient: self._on_push,
+            messages.Cut: self._on_cut,
+            messages.ReadRows: self._on_snapshot,
+            messages.Enlist: self._on_enlist,
+            messages.Leave: self._on_leave,
+            messages.Stats: self._on_stats,
+            messages.Trace: self._on_trace,
+        }
         self._end = threading.Event()
         #: When this server ends whether or not others have taken what it holds.
         self._leaves_at: float | None = None
@@ -279,8 +278,8 @@ class Server:
         why += ". What was acknowledged is in its log (--folder), if it keeps one"
         for worker, known in self._workers.items():
             for shard in self.view.served_by(self.number):
-                told = {"shard": shard, "why": why}
-                message = Message("error", worker, 0, self.view.epoch, told)
+                failure = messages.Failure(why, shard)
+                message = Message.of(failure, worker, 0, self.view.epoch)
                 self.listener.send(known.peer, message)
         self.listener.close(linger=1.0)
         return why
@@ -293,33 +292,36 @@ class Server:
         """
         if self._replicas.is_early(peer, message):
             return
-        answer: Callable[[bytes, Message], None] | None
-        answer = getattr(self, f"_on_{message.kind}", None)
+        kind = type(message.fields)
         try:
-            if message.kind in _AMONG_SERVERS or (
-                message.kind == "heartbeat" and not message.worker
-            ):
+            if self._replicas.takes(kind):
                 self._replicas.handle(message)
                 return
             self._note_worker(peer, message)
-            if answer is None:
+            if kind not in self._handlers:
                 raise DistributedError(f"a server takes no message {message.kind!r}")
-            answer(peer, message)
+            self._handlers[kind](peer, message, message.fields)
         except _Elsewhere:
             self._replicas.tell_view(peer, message)
         except (EntryError, OtherRunError):
             raise
         except OtherModelError as error:
-            why, shard = str(error), self.shards[int(message.fields["shard"])]
+            shard = self.shards[message.fields.shard]
             found = shard.model.described if shard.model else {}
-            other = {"why": self._named(why, message.worker), "model": found}
-            self._reply(peer, message, "error", other)
+            self._fail(peer, message, str(error), model=dict(found))
         except Exception as error:  # whatever it is, others are not to suffer from it
             why = str(error) if isinstance(error, FxflowError) else repr(error)
-            fields: dict[str, Any] = {"why": self._named(why, message.worker)}
-            if isinstance(error, LostCutError):
-                fields["again"] = True
-            self._reply(peer, message, "error", fields)
+            self._fail(peer, message, why, again=isinstance(error, LostCutError))
+
+    def _fail(self, peer: bytes, message: Message, why: str, **more: Any) -> None:
+        """Tells a sender why its request failed."""
+        failure = messages.Failure(
+            self._named(why, message.worker),
+            getattr(message.fields, "shard", -1),
+            getattr(message.fields, "request", 0),
+            **more,
+        )
+        self._reply(peer, message, failure)
 
     def _named(self, text: str, worker: int) -> str:
         """Returns a text with a worker's name in the place of its number."""
@@ -329,32 +331,25 @@ class Server:
     def _note_worker(self, peer: bytes, message: Message) -> None:
         if message.worker:
             name = self._workers.get(message.worker, _NOBODY).name
-            name = str(message.fields.get("name", "")) or name
+            name = getattr(message.fields, "name", "") or name
             self._workers[message.worker] = _Known(name, peer, time.monotonic())
 
     def _reply(
         self,
         peer: bytes,
         message: Message,
-        kind: str,
-        fields: dict[str, Any],
+        fields: Any,
         arrays: dict[str, np.ndarray[Any, Any]] | None = None,
     ) -> None:
-        """Answers a request: under its numbers, about its shard."""
-        asked = message.fields
-        same: dict[str, Any] = {
-            key: asked[key] for key in ("shard", "request") if key in asked
-        }
-        reply = Message(
-            kind,
-            worker=message.worker,
-            sequence=message.sequence,
-            epoch=self.view.epoch,
-            fields={**same, **fields},
-            arrays=arrays or {},
-        )
-        if "shard" in same and kind != "error":
-            self._replicas.tell(int(same["shard"]), peer, reply)
+        """Answers a request under its numbers.
+
+        What it says of a shard waits until no server's death can undo that.
+        """
+        numbers = message.worker, message.sequence, self.view.epoch
+        reply = Message.of(fields, *numbers, arrays)
+        shard = getattr(fields, "shard", -1)
+        if shard >= 0 and not isinstance(fields, messages.Failure):
+            self._replicas.tell(shard, peer, reply)
         else:
             self.listener.send(peer, reply)
 
@@ -395,12 +390,11 @@ class Server:
             shard = self.shards[reader.shard]
             names = [f"{name}, which has not come yet" for name in shard.awaited]
             names += map(self._name, shard.late(reader.worker, reader.clock))
-            fields = {"shard": reader.shard, "request": reader.request, "late": names}
             why = f"waits for {', '.join(names) or 'a push of its own'}"
-            self.listener.send(
-                reader.peer,
-                Message("error", worker=reader.worker, fields={**fields, "why": why}),
+            failure = messages.Failure(
+                why, reader.shard, reader.asked.request, late=names
             )
+            self.listener.send(reader.peer, Message.of(failure, reader.worker))
 
     def _name(self, worker: int) -> str:
         name, _, heard = self._workers.get(worker, _NOBODY)
@@ -447,23 +441,25 @@ class Server:
         self._readers = [r for r in self._readers if r.worker != worker]
         for number, shard in self.shards.items():
             if worker in shard.group and self._replicas.serves(number):
-                entry = Message(
-                    "leave", worker=worker, fields={"shard": number, "why": why}
-                )
+                entry = Message.of(messages.Leave(number, why), worker)
                 self._commit(number, entry)
 
     # -- entries -----------------------------------------------------------------------
 
-    def _served(self, message: Message) -> tuple[int, Shard]:
-        """Returns the shard that a request is about."""
-        number = int(message.fields["shard"])
+    def _served(self, number: int) -> Shard:
+        """Returns a shard that a request is about.
+
+        Raises:
+          DistributedError: there is no such shard.
+          _Elsewhere: another server serves it.
+        """
         if not 0 <= number < len(self.view.holders):
             raise DistributedError(
                 f"there is no shard {number}: the run has {len(self.view.holders)}"
             )
         if not self._replicas.serves(number):
             raise _Elsewhere
-        return number, self.shards[number]
+        return self.shards[number]
 
     def _commit(self, number: int, entry: Message) -> str:
         """Enters an entry that is due, and answers who waited for it."""
@@ -499,118 +495,119 @@ class Server:
         assert shard.model is not None
         version = shard.group.version
         if shard.model.consistency.compensation:
-            fields = {"shard": reader.shard}
-            self._enter(
-                reader.shard, Message("read", worker=reader.worker, fields=fields)
-            )
+            entry = Message.of(messages.Read(reader.shard), reader.worker)
+            self._enter(reader.shard, entry)
         arrays = {}
         if version != reader.seen:
             with self._span("parameters", reader.worker, sequence, reader.shard):
                 arrays = {str(i): value for i, value in enumerate(shard.sent())}
             self.meter.moved("pull", shard.model.filters["pull"], arrays)
-        reply = Message(
-            "params",
-            worker=reader.worker,
-            sequence=sequence,
-            epoch=self.view.epoch,
-            fields={
-                "shard": reader.shard,
-                "request": reader.request,
-                "version": version,
-                "same": version == reader.seen,
-                "dropped": dropped,
-            },
-            arrays=arrays,
+        same = version == reader.seen
+        reply = Message.of(
+            messages.Params(reader.shard, reader.asked.request, version, same, dropped),
+            reader.worker,
+            sequence,
+            self.view.epoch,
+            arrays,
         )
         self._replicas.tell(reader.shard, reader.peer, reply)
 
     # -- messages ----------------------------------------------------------------------
 
-    def _on_hello(self, peer: bytes, message: Message) -> None:
-        self._require_same_run(message)
-        asked, shard = self._served(message)
-        fingerprint = message.fields.get("fingerprint")
-        if fingerprint is not None and shard.model is not None:
-            who = str(message.fields.get("name") or f"worker {message.worker}")
-            shard.require_same(str(fingerprint), who)
+    def _on_hello(self, peer: bytes, message: Message, asked: messages.Hello) -> None:
+        self._require_same_run(asked)
+        shard = self._served(asked.shard)
+        if asked.fingerprint is not None and shard.model is not None:
+            who = asked.name or f"worker {message.worker}"
+            shard.require_same(asked.fingerprint, who)
         shards = {}
         for number in self.view.served_by(self.number):
             shards[str(number)] = self.shards[number].fingerprint
-        fields = {
-            "view": self.view.to_json(),
-            "server": self.number,
-            "incarnation": self.incarnation,
-            "platform": clients.default_backend(),
-            "shards": shards,
-            "pid": os.getpid(),
-            **self._brought(asked, message.worker),
-        }
-        self._reply(peer, message, "welcome", fields)
+        parts, waits = self._brought(asked.shard, message.worker)
+        welcome = messages.Welcome(
+            asked.shard,
+            asked.request,
+            view=self.view.to_json(),
+            server=self.number,
+            incarnation=self.incarnation,
+            platform=clients.default_backend(),
+            shards=shards,
+            pid=os.getpid(),
+            parts=parts,
+            waits=waits,
+        )
+        self._reply(peer, message, welcome)
 
-    def _require_same_run(self, message: Message) -> None:
+    def _require_same_run(self, asked: messages.Hello) -> None:
         """Checks that who says hello counts the shards as the servers do.
 
         Raises:
           DistributedError: it does not.
         """
         count = len(self.view.holders)
-        if message.fields.get("shards", count) != count:
+        if asked.shards not in (None, count):
             raise DistributedError(
                 f"the run has {count} shards, the cluster of "
-                f"{message.fields.get('name') or 'this worker'} "
-                f"{message.fields['shards']}: give both the same list of servers, and "
-                "the same number of shards (FXFLOW_PS_SHARDS) if it is another"
+                f"{asked.name or 'this worker'} {asked.shards}: give both the same "
+                "list of servers, and the same number of shards (FXFLOW_PS_SHARDS) if "
+                "it is another"
             )
-        server = message.fields.get("server", self.number)
-        if server != self.number:
+        if asked.server not in (None, self.number):
             raise DistributedError(
-                f"it is server {self.number} of its run, and not {server}: the "
+                f"it is server {self.number} of its run, and not {asked.server}: the "
                 "addresses are in another order there, one is there twice, or they "
                 "are of two runs"
             )
 
-    def _on_heartbeat(self, peer: bytes, message: Message) -> None:
+    def _on_heartbeat(
+        self, peer: bytes, message: Message, beat: messages.Heartbeat
+    ) -> None:
         worker = message.worker
-        inside = [n for n, shard in self.shards.items() if worker in shard.group]
-        fields = {
-            "incarnation": self.incarnation,
-            "inside": inside,
-            "absent": self._replicas.absent,
-            "lost": self._replicas.lost,
-            **self.tracing.heartbeat(message),
-        }
-        self._reply(peer, message, "pong", fields)
+        pong = messages.Pong(
+            self.incarnation,
+            [n for n, shard in self.shards.items() if worker in shard.group],
+            self._replicas.absent,
+            self._replicas.lost,
+            *self.tracing.heartbeat(worker, beat, message.arrays),
+        )
+        self._reply(peer, message, pong)
         self._replicas.tell_view(peer, message)
 
-    def _on_model(self, peer: bytes, message: Message) -> None:
-        number, shard = self._served(message)
-        if shard.turn(message) is Turn.NEXT:
-            self._commit(number, message)
-        self._reply(peer, message, "model_ok", self._begun(number, message))
+    def _on_model(self, peer: bytes, message: Message, offer: messages.Offer) -> None:
+        if self._served(offer.shard).turn(message) is Turn.NEXT:
+            self._commit(offer.shard, message)
+        self._reply(peer, message, self._begun(message, offer))
 
-    def _on_push_rows(self, peer: bytes, message: Message) -> None:
-        number, shard = self._served(message)
+    def _on_push_rows(
+        self, peer: bytes, message: Message, rows: messages.PushRows
+    ) -> None:
+        shard = self._served(rows.shard)
         turn = Turn.EARLY if shard.model is None else shard.turn(message)
         if turn is Turn.EARLY:
-            self._reply(peer, message, "refuse", {"why": "early"})
+            refusal = messages.Refuse(rows.shard, rows.request, "early")
+            self._reply(peer, message, refusal)
             return
         if turn is Turn.NEXT:
-            self._commit(number, message)
-        self._reply(peer, message, "model_ok", self._begun(number, message))
+            self._commit(rows.shard, message)
+        self._reply(peer, message, self._begun(message, rows))
 
-    def _begun(self, number: int, message: Message) -> dict[str, Any]:
+    def _begun(
+        self, message: Message, asked: messages.Offer | messages.PushRows
+    ) -> messages.ModelTaken:
         """Returns whether a shard's run has begun, and who is to bring what it lacks.
 
         Raises:
           DistributedError: the worker is to bring it, and cannot.
         """
-        said = self._brought(number, message.worker)
-        if self.shards[number].lacking is not None and not said["waits"]:
-            self.shards[number].require_snapshot(message)
-            self._bringers[number] = message.worker
-        return {**said, "begun": self.shards[number].lacking is None}
+        shard = self.shards[asked.shard]
+        parts, waits = self._brought(asked.shard, message.worker)
+        if shard.lacking is not None and not waits:
+            shard.require_snapshot(message)
+            self._bringers[asked.shard] = message.worker
+        begun = shard.lacking is None
+        return messages.ModelTaken(asked.shard, asked.request, parts, waits, begun)
 
-    def _brought(self, number: int, worker: int) -> dict[str, Any]:
+    def _brought(self, number: int, worker: int) -> tuple[int, bool]:
         """Returns how much a shard has of a snapshot, and whether another brings more.
 
         All workers have the same snapshot, but one is enough to bring it: the first,
@@ -619,25 +616,27 @@ class Server:
         lacking, bringer = self.shards[number].lacking, self._bringers.get(number)
         other = bringer != worker and bringer in self._workers
         parts = lacking.taken if lacking is not None else 0
-        return {"parts": parts, "waits": lacking is not None and other}
+        return parts, lacking is not None and other
 
-    def _on_join(self, peer: bytes, message: Message) -> None:
-        number, shard = self._served(message)
+    def _on_join(self, peer: bytes, message: Message, asked: messages.Join) -> None:
+        shard = self._served(asked.shard)
         if shard.lacking is not None:
-            self._reply(peer, message, "refuse", {"why": "early"})
+            refusal = messages.Refuse(asked.shard, asked.request, "early")
+            self._reply(peer, message, refusal)
             return
-        who = f"worker {message.worker}"
-        shard.require_same(str(message.fields["fingerprint"]), who)
+        shard.require_same(asked.fingerprint, f"worker {message.worker}")
         # Asked twice, because the answer was late, it must not lose its clock.
         if message.worker not in shard.group:
             self._replace(message.worker)
-            self._commit(number, message)
-        fields = {
-            "clock": shard.group[message.worker].clock,
-            "version": shard.group.version,
-            "last": shard.ledger.last(message.worker),
-        }
-        self._reply(peer, message, "joined", fields)
+            self._commit(asked.shard, message)
+        joined = messages.Joined(
+            asked.shard,
+            asked.request,
+            clock=shard.group[message.worker].clock,
+            version=shard.group.version,
+            last=shard.ledger.last(message.worker),
+        )
+        self._reply(peer, message, joined)
 
     def _replace(self, worker: int) -> None:
         """Lets go of the process that had a worker's place before it, if it is gone."""
@@ -647,21 +646,23 @@ class Server:
             if same and self._is_gone(known):
                 self._let_go(other, "replaced")
 
-    def _on_pull(self, peer: bytes, message: Message) -> None:
-        number, shard = self._served(message)
-        reader = _reader_of(peer, message, number, int(message.fields["clock"]))
+    def _on_pull(self, peer: bytes, message: Message, asked: messages.Pull) -> None:
+        shard = self._served(asked.shard)
+        reader = _Reader(peer, message.worker, asked, asked.clock)
         if shard.may_read(reader.worker, reader.clock):
             self._answer(reader)
         else:
             self._wait(reader)
 
-    def _on_pull_rows(self, peer: bytes, message: Message) -> None:
-        _, shard = self._served(message)
+    def _on_pull_rows(
+        self, peer: bytes, message: Message, asked: messages.PullRows
+    ) -> None:
+        shard = self._served(asked.shard)
         rows = {
             name: shard.table(name).pull(ids) for name, ids in message.arrays.items()
         }
         self.meter.moved("pull", {}, rows, tables=True)
-        self._reply(peer, message, "rows", {}, rows)
+        self._reply(peer, message, messages.Rows(asked.shard, asked.request), rows)
 
     def _wait(self, reader: _Reader) -> None:
         # What a worker asks for again, it no longer waits for.
@@ -669,10 +670,11 @@ class Server:
         others = [r for r in self._readers if (r.worker, r.shard) != mine]
         self._readers = [*others, reader]
 
-    def _on_push(self, peer: bytes, message: Message) -> None:
-        number, shard = self._served(message)
+    def _on_push(self, peer: bytes, message: Message, push: messages.Gradient) -> None:
+        number, request = push.shard, push.request
+        shard = self._served(number)
         if shard.model is None:
-            self._reply(peer, message, "refuse", {"why": "empty"})
+            self._reply(peer, message, messages.Refuse(number, request, "empty"))
             return
         if self._cuts.holds(number, peer, message):
             return
@@ -682,81 +684,87 @@ class Server:
         dropped = ""
         if turn is Turn.NEXT:
             if message.worker not in shard.group:
-                self._reply(peer, message, "refuse", {"why": "join"})
+                self._reply(peer, message, messages.Refuse(number, request, "join"))
                 return
             dropped = self._commit(number, message)
         elif turn is Turn.EARLY:
-            fields = {"why": "early", "last": shard.ledger.last(message.worker)}
-            self._reply(peer, message, "refuse", fields)
+            last = shard.ledger.last(message.worker)
+            refusal = messages.Refuse(number, request, "early", last)
+            self._reply(peer, message, refusal)
             return
-        fields = {"version": shard.group.version, "dropped": dropped}
-        if not message.fields.get("pull"):
-            self._reply(peer, message, "ack", fields)
+        ack = messages.Ack(number, request, shard.group.version, dropped)
+        if not push.pull:
+            self._reply(peer, message, ack)
             return
-        reader = _reader_of(peer, message, number, int(message.fields["clock"]) + 1)
+        reader = _Reader(peer, message.worker, push, push.clock + 1)
         if shard.may_read(reader.worker, reader.clock):
             # One message for both: each costs a worker as much as a small step does.
             self._answer(reader, message.sequence, dropped)
         else:
-            self._reply(peer, message, "ack", fields)
+            self._reply(peer, message, ack)
             self._wait(reader)
 
-    def _on_cut(self, peer: bytes, message: Message) -> None:
-        number, shard = self._served(message)
-        which = int(message.fields["cut"])
-        if "upto" not in message.fields:
-            looks = bool(message.fields.get("looks"))
-            self._cuts.begin(number, which, time.monotonic(), peer, looks)
-            self._reply(peer, message, "cut_ok", {"last": shard.ledger.items()})
+    def _on_cut(self, peer: bytes, message: Message, asked: messages.Cut) -> None:
+        number = asked.shard
+        shard = self._served(number)
+        if asked.upto is None:
+            now = time.monotonic()
+            self._cuts.begin(number, asked.cut, now, peer, asked.looks)
+            last = [[worker, last] for worker, last in shard.ledger.items()]
+            made = messages.CutMade(number, asked.request, last)
+            self._reply(peer, message, made)
             return
-        for item in self._cuts.ask(number, which, peer, message):
+        for item in self._cuts.ask(asked, peer, message):
             self.handle(*item)
         self._take_cut(number)
 
     def _take_cut(self, number: int) -> None:
         """Answers who waits for a snapshot, if the shard is where it is to be."""
         shard = self.shards[number]
-        asked = self._cuts.taken(number, shard)
-        if asked is None:
+        waits = self._cuts.taken(number, shard)
+        if waits is None:
             return
-        if asked[1].fields.get("looks"):
-            fields: dict[str, Any] = {"version": shard.group.version}
+        asked: messages.Cut = waits[1].fields
+        made = messages.CutMade(number, asked.request, version=shard.group.version)
+        if asked.looks:
             arrays = {str(i): value for i, value in enumerate(shard.sent())}
         else:
-            fields, arrays = shard.values()
-            which = int(asked[1].fields["cut"])
-            fields["tables"] = self._cuts.keep(number, which, shard, time.monotonic())
-        self._reply(*asked, "cut_ok", fields, arrays)
+            keys, arrays = shard.values()
+            tables = self._cuts.keep(number, asked.cut, shard, time.monotonic())
+            made = made._replace(keys=keys, tables=tables)
+        self._reply(*waits, made, arrays)
         self._end_cut(number)
 
     def _end_cut(self, number: int) -> None:
         for item in self._cuts.end(number):
             self.handle(*item)
 
-    def _on_snapshot(self, peer: bytes, message: Message) -> None:
-        number, _ = self._served(message)
-        table, part = str(message.fields["table"]), int(message.fields["part"])
-        which, now = int(message.fields["cut"]), time.monotonic()
-        fields, arrays = self._cuts.rows(number, which, table, part, now)
-        self._reply(peer, message, "snapshot_ok", fields, arrays)
+    def _on_snapshot(
+        self, peer: bytes, message: Message, asked: messages.ReadRows
+    ) -> None:
+        self._served(asked.shard)
+        arrays = self._cuts.rows(asked, time.monotonic())
+        read = messages.RowsRead(asked.shard, asked.request, end=not arrays)
+        self._reply(peer, message, read, arrays)
 
-    def _on_enlist(self, peer: bytes, message: Message) -> None:
+    def _on_enlist(self, peer: bytes, message: Message, asked: messages.Enlist) -> None:
         """Answers a server that wants to join."""
-        number, why = self._replicas.admit(str(message.fields["address"]))
-        fields = {"view": self.view.to_json(), "number": number, "why": why}
-        self._reply(peer, message, "enlisted", fields)
+        number, why = self._replicas.admit(asked.address)
+        enlisted = messages.Enlisted(self.view.to_json(), number, why)
+        self._reply(peer, message, enlisted)
 
-    def _on_leave(self, peer: bytes, message: Message) -> None:
+    def _on_leave(self, peer: bytes, message: Message, leave: messages.Leave) -> None:
         self._let_go(message.worker, "done")
-        self._reply(peer, message, "ack", {})
+        self._reply(peer, message, messages.Ack())
 
-    def _on_stats(self, peer: bytes, message: Message) -> None:
-        self._reply(peer, message, "stats_ok", {"stats": self.stats()})
+    def _on_stats(self, peer: bytes, message: Message, asked: messages.Stats) -> None:
+        self._reply(peer, message, messages.StatsAre(asked.request, self.stats()))
 
-    def _on_trace(self, peer: bytes, message: Message) -> None:
-        fields, arrays = self.tracing.asked(peer, message)
-        fields["names"] = {str(w): known.name for w, known in self._workers.items()}
-        self._reply(peer, message, "trace_ok", fields, arrays)
+    def _on_trace(self, peer: bytes, message: Message, asked: messages.Trace) -> None:
+        traces, arrays = self.tracing.asked(peer, asked)
+        names = {str(worker): known.name for worker, known in self._workers.items()}
+        traces = traces._replace(names=names, request=asked.request)
+        self._reply(peer, message, traces, arrays)
 
     def stats(self) -> dict[str, Any]:
         """Returns what this server did and knows, as JSON."""

@@ -11,11 +11,13 @@ import dataclasses
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from fxflow.distributed.addresses import endpoint
-from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.messages.codec import Message, typed
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub, Listener
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import EntryError, OtherRunError
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
 from fxflow.distributed.parameter_server.server.beats import Beats
@@ -93,6 +95,17 @@ class Replicas:
             *(number, incarnation, view, silent_after, self._to_voter, gone_after),
             kept=kept,
         )
+        self._handlers: dict[type, Callable[[Message, Any], None]] = {
+            messages.Alive: self._on_alive,
+            messages.ViewIs: self._on_view,
+            messages.Prepare: self._vote,
+            messages.PutToVote: self._vote,
+            messages.Promised: self._agreement.on_promise,
+            messages.Accepted: self._on_accepted,
+            messages.Entry: self._on_entry,
+            messages.EntryTaken: self._on_entry_taken,
+            messages.State: self._on_state,
+        }
         #: Why no view can follow, as was last told people.
         self._lost = ""
         #: When an address that wants to join was last asked for.
@@ -227,14 +240,13 @@ class Replicas:
         if copies is None:
             return entry
         before = self._store.shards[number].position
-        fields = {
-            "shard": number,
-            "after": list(before),
-            "kind": entry.kind,
-            "epoch": entry.epoch,
-            "fields": entry.fields,
-        }
-        wrapped = dataclasses.replace(entry, kind="entry", fields=fields)
+        wrapped = Message.of(
+            messages.Entry(
+                number, list(before), entry.kind, entry.epoch, list(entry.fields)
+            ),
+            *(entry.worker, entry.sequence, entry.epoch),
+            entry.arrays,
+        )
         copies.add(Position(entry.epoch, before.entries + 1), wrapped)
         for server in copies.followers:
             self._ask(number, server, wrapped)
@@ -262,9 +274,9 @@ class Replicas:
     def is_early(self, peer: bytes, message: Message) -> bool:
         """Keeps a message of a view that is not known here yet, for `take_early`."""
         early = not self._alone and message.epoch > self.view.epoch
-        if not early or message.kind == "view":
+        if not early or isinstance(message.fields, messages.ViewIs):
             return False
-        if message.worker and message.kind == "heartbeat":
+        if isinstance(message.fields, messages.Heartbeat):
             # Who told the worker may have died before it told anybody else.
             self.tell_view(peer, message)
         if len(self._early) < _MOST_EARLY:
@@ -283,36 +295,37 @@ class Replicas:
         if message.epoch != self.view.epoch:
             self._listener.send(peer, self.view_message())
 
+    def takes(self, kind: type) -> bool:
+        """Returns whether servers, or voters, send such fields to each other."""
+        return kind in self._handlers
+
     def handle(self, message: Message) -> None:
         """Takes a message of another server, or a vote of a worker.
 
         Raises:
           ValueError: it is none that a server takes.
         """
-        take = getattr(self, f"_on_{message.kind}", None)
-        if take is None or self._alone:
+        if self._alone:
             raise ValueError(f"a message {message.kind!r} among servers")
-        take(message)
+        self._handlers[type(message.fields)](message, message.fields)
         self._hear_itself()
 
     def _hear_itself(self) -> None:
         while self._own:
             message = self._own.popleft()
-            getattr(self, f"_on_{message.kind}")(message)
+            self._handlers[type(message.fields)](message, message.fields)
 
-    def _on_heartbeat(self, message: Message) -> None:
-        fields = message.fields
-        server = self._other(int(fields["server"]))
-        at = {int(s): Position(int(e), int(i)) for s, e, i in fields["at"]}
-        if self._is_stale(server, int(fields["began"])):
+    def _on_alive(self, message: Message, alive: messages.Alive) -> None:
+        server = self._other(alive.server)
+        if self._is_stale(server, alive.began):
             return
         heard = Heard(
-            int(fields["incarnation"]),
-            at,
+            alive.incarnation,
+            {shard: Position(epoch, entries) for shard, epoch, entries in alive.at},
             time.monotonic(),
-            bool(fields["leaving"]),
-            bool(fields["kept"]),
-            {int(number): float(size) for number, size in fields["sizes"]},
+            alive.leaving,
+            alive.kept,
+            {int(number): size for number, size in alive.sizes},
         )
         self._agreement.hear(server, heard)
         if message.epoch < self.view.epoch:
@@ -331,8 +344,8 @@ class Replicas:
         self._newest[server] = began, now
         return False
 
-    def _on_view(self, message: Message) -> None:
-        view = View.from_json(message.fields["view"])
+    def _on_view(self, message: Message, said: messages.ViewIs) -> None:
+        view = View.from_json(said.view)
         if self.view.run in (0, view.run):
             self._enter(view)
         elif not message.worker and not self._agreement.inside():
@@ -342,45 +355,37 @@ class Replicas:
                 "its own run"
             )
 
-    def _on_prepare(self, message: Message) -> None:
+    def _vote(
+        self, message: Message, asked: messages.Prepare | messages.PutToVote
+    ) -> None:
         answer = self._agreement.answer(message)
         if answer is not None:
-            self._say(int(message.fields["proposer"]), answer)
+            self._say(asked.proposer, answer)
 
-    _on_vote = _on_prepare
-
-    def _on_promise(self, message: Message) -> None:
-        self._agreement.on_promise(message)
-
-    def _on_vote_ok(self, message: Message) -> None:
-        view = self._agreement.on_vote_ok(message)
+    def _on_accepted(self, message: Message, accepted: messages.Accepted) -> None:
+        view = self._agreement.on_vote_ok(message, accepted)
         if view is not None:
             self._enter(view)
 
-    def _on_entry(self, message: Message) -> None:
+    def _on_entry(self, message: Message, sent: messages.Entry) -> None:
         """Applies an entry of the shard's primary, and says how far this copy is."""
-        number = self._of_primary(message)
-        if number is None:
+        number = sent.shard
+        if not self._is_of_primary(message, number):
             return
-        fields = message.fields
-        after = Position(*map(int, fields["after"]))
-        shard = self._store.open(number)
-        if fields["kind"] and after == shard.position:
-            entry = dataclasses.replace(
-                message,
-                kind=str(fields["kind"]),
-                epoch=int(fields["epoch"]),
-                fields=dict(fields["fields"]),
-            )
+        after, shard = Position(*sent.after), self._store.open(number)
+        if sent.kind and after == shard.position:
+            fields = typed(sent.kind, sent.fields)
+            numbers = message.worker, message.sequence, sent.epoch
+            entry = Message(sent.kind, *numbers, fields, message.arrays)
             self._entered(number, entry)
         self._answer(number, gap=after.entries > shard.position.entries)
 
-    def _on_state(self, message: Message) -> None:
+    def _on_state(self, message: Message, state: messages.State) -> None:
         """Takes the whole state of a shard from its primary."""
-        number = self._of_primary(message)
-        if number is None:
+        number = state.shard
+        if not self._is_of_primary(message, number):
             return
-        at = Position(*map(int, message.fields["at"]))
+        at = Position(*(state.at or ()))
         here = self._store.open(number).position
         # One that comes late, or again, lacks the entries that this primary has sent
         # since, and counts as having been applied here.
@@ -389,18 +394,18 @@ class Replicas:
             self._store.load(number, message)
         self._answer(number, gap=False)
 
-    def _on_entry_ok(self, message: Message) -> None:
+    def _on_entry_taken(self, message: Message, taken: messages.EntryTaken) -> None:
         """Hears how far a copy is, and tells workers what all copies have now."""
-        number, server = int(message.fields["shard"]), int(message.fields["server"])
+        number, server = taken.shard, taken.server
         copies = self._copies.get(number)
         if copies is None or not copies.awaits(server, message.epoch):
             return
-        position = Position(*map(int, message.fields["at"]))
+        position = Position(*taken.at)
         if not copies.note(server, position, time.monotonic()):
             state = self._store.state(number)
             copies.loading(server)
             self._ask(number, server, state)
-        elif message.fields["gap"]:
+        elif taken.gap:
             for entry in copies.lacking(server):
                 self._ask(number, server, entry)
         self._release(number)
@@ -464,8 +469,7 @@ class Replicas:
     def _probe(self, number: int, server: int) -> None:
         """Asks a copy where it is."""
         after = list(self._copies[number].position)
-        fields = {"shard": number, "after": after, "kind": ""}
-        self._ask(number, server, Message("entry", fields=fields))
+        self._ask(number, server, Message.of(messages.Entry(number, after)))
 
     # -- the view ----------------------------------------------------------------------
 
@@ -529,24 +533,23 @@ class Replicas:
 
     def view_message(self) -> Message:
         """Returns what tells others of the view; who knows it ignores it."""
-        return Message(
-            "view", epoch=self.view.epoch, fields={"view": self.view.to_json()}
-        )
+        said = messages.ViewIs(self.view.to_json())
+        return Message.of(said, epoch=self.view.epoch)
 
     # -- to others ---------------------------------------------------------------------
 
     def _heartbeat(self) -> Message:
         shards = list(self._store.shards.items())
-        fields = {
-            "kept": self._kept,
-            "server": self._number,
-            "incarnation": self._incarnation,
-            "began": self._began,
-            "leaving": self._agreement.leaving,
-            "sizes": list(self._sizes.items()),
-            "at": [[number, *shard.position] for number, shard in shards],
-        }
-        return Message("heartbeat", epoch=self.view.epoch, fields=fields)
+        alive = messages.Alive(
+            self._number,
+            self._incarnation,
+            self._began,
+            self._kept,
+            self._agreement.leaving,
+            sizes=[[number, size] for number, size in list(self._sizes.items())],
+            at=[[number, *shard.position] for number, shard in shards],
+        )
+        return Message.of(alive, epoch=self.view.epoch)
 
     def _to_voter(self, voter: int, message: Message) -> None:
         servers = self._agreement.numbers()
@@ -568,25 +571,19 @@ class Replicas:
         self._say(server, dataclasses.replace(message, epoch=self.view.epoch))
 
     def _answer(self, number: int, *, gap: bool) -> None:
-        position = self._store.shards[number].position
-        fields = {
-            "shard": number,
-            "server": self._number,
-            "at": list(position),
-            "gap": gap,
-        }
-        message = Message("entry_ok", epoch=self.view.epoch, fields=fields)
+        at = list(self._store.shards[number].position)
+        taken = messages.EntryTaken(number, self._number, at, gap)
+        message = Message.of(taken, epoch=self.view.epoch)
         self._say(self.view.primary(number), message)
 
-    def _of_primary(self, message: Message) -> int | None:
-        """Returns the shard of an entry; None if it is of no use here (any more)."""
-        number = int(message.fields["shard"])
+    def _is_of_primary(self, message: Message, number: int) -> bool:
+        """Returns whether an entry of a shard is of use here, and of its primary."""
         if not 0 <= number < len(self.view.holders):
             raise ValueError(f"an entry of shard {number}")
         replaced = message.epoch < self._since[number]
         here = {*self.view.holders[number], *self.view.places[number]}
         unused = self._number not in here
-        return None if replaced or unused or self.serves(number) else number
+        return not (replaced or unused or self.serves(number))
 
     def _other(self, server: int) -> int:
         if server == self._number or not 0 <= server < len(self.view.addresses):

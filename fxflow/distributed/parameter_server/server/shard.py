@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import consistency as deciding
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import Decision, Group, Push
 from fxflow.distributed.parameter_server.errors import EntryError, OtherModelError
 from fxflow.distributed.parameter_server.ledger import Ledger, Turn
@@ -115,7 +116,7 @@ class Shard:
         self.ledger = Ledger()
         self.counts = Counts()
         self.position = Position(0, 0)
-        self._last = Message("model")
+        self._last = Message.of(messages.Offer(-1, {}, []))
         self._runners: dict[str, Runner] = {}
         #: What workers pull, and the parameters that it was made of.
         self._sent: tuple[list[Array], list[np.ndarray[Any, Any]]] | None = None
@@ -133,6 +134,14 @@ class Shard:
         #: Version → the parameters that some worker computes on.
         self._seen: dict[int, list[Array]] = {}
         self._reads: dict[int, int] = {}
+        self._appliers: dict[type, Callable[[Message], str | None]] = {
+            messages.Offer: self._apply_model,
+            messages.PushRows: self._apply_push_rows,
+            messages.Join: self._apply_join,
+            messages.Leave: self._apply_leave,
+            messages.Read: self._apply_read,
+            messages.Gradient: self._apply_push,
+        }
 
     # -- entries -----------------------------------------------------------------------
 
@@ -151,13 +160,12 @@ class Shard:
           Exception: what is wrong with rows of a table; see `Table.check`.
         """
         if entry.kind == "model":
-            model = Model.from_message(entry.fields, entry.arrays)
+            model = Model.from_message(entry.fields.model, entry.arrays)
             if self.model is not None:
                 self.require_same(model.fingerprint, f"worker {entry.worker}")
                 return Turn.SEEN
             _check_types(entry, "param/", model.names, model.params)
-            _workers_of(entry)
-            if "keys" in entry.fields:
+            if entry.fields.keys is not None:
                 _check_snapshot(model, entry)
             self._prepare(model, entry)
             return Turn.NEXT
@@ -201,7 +209,7 @@ class Shard:
           EntryError: it cannot be applied; the shard is of no use any more.
         """
         try:
-            dropped = str(getattr(self, f"_apply_{entry.kind}")(entry) or "")
+            dropped = self._appliers[type(entry.fields)](entry) or ""
         except Exception as error:
             raise EntryError(entry, self._trouble(error)) from error
         self._last = entry
@@ -257,7 +265,7 @@ class Shard:
     def _apply_model(self, entry: Message) -> None:
         ready, self._prepared = self._prepared, None
         if ready is None:
-            self.model = Model.from_message(entry.fields, entry.arrays)
+            self.model = Model.from_message(entry.fields.model, entry.arrays)
             self._open_tables()
         else:
             self.model, self._runners, self.tables = ready
@@ -265,19 +273,18 @@ class Shard:
         self.params = [_array(p) for p in values]
         self.optimizer = self._runner("init")(self.params)
         if self.model.consistency.in_rounds:
-            self.awaited = _workers_of(entry)
-        if "keys" in entry.fields:
-            self._begin_with(entry)
+            self.awaited = tuple(entry.fields.workers)
+        if entry.fields.keys is not None:
+            self._begin_with(entry.fields, entry.arrays)
 
-    def _begin_with(self, entry: Message) -> None:
+    def _begin_with(self, offer: messages.Offer, arrays: Arrays) -> None:
         """Takes over the optimizer's state of a snapshot, whose rows follow."""
-        arrays, fields = entry.arrays, entry.fields
         self.optimizer = [
-            _array(from_host(HostLeaf(arrays[f"optimizer/{i}"], str(key))))
-            for i, key in enumerate(fields["keys"])
+            _array(from_host(HostLeaf(arrays[f"optimizer/{i}"], key)))
+            for i, key in enumerate(offer.keys or [])
         ]
-        if fields["parts"]:
-            self.lacking = Lacking(str(fields["snapshot"]), int(fields["parts"]), 0)
+        if offer.parts:
+            self.lacking = Lacking(offer.snapshot or "", offer.parts, 0)
 
     def _apply_push_rows(self, entry: Message) -> None:
         assert self.lacking is not None
@@ -295,8 +302,9 @@ class Shard:
         if self.lacking is None:
             return
         snapshot, parts, taken = self.lacking
-        fields = message.fields
-        if (fields.get("snapshot"), fields.get("parts", parts)) != (snapshot, parts):
+        brought = message.fields
+        has_parts = getattr(brought, "parts", parts)
+        if (brought.snapshot, has_parts) != (snapshot, parts):
             raise DistributedError(
                 f"the run is to begin with a snapshot, of which {taken} of {parts} "
                 "parts are here, and whoever brought them is gone; worker "
@@ -322,7 +330,7 @@ class Shard:
         self.group, decision = deciding.join(
             model.consistency, self.group, entry.worker
         )
-        name = self.names[entry.worker] = str(entry.fields.get("name", ""))
+        name = self.names[entry.worker] = entry.fields.name
         self.awaited = tuple(other for other in self.awaited if other != name)
         self._follow(decision)
 
@@ -352,7 +360,7 @@ class Shard:
         if entry.arrays and not dropped:
             self._waiting[push] = entry.arrays
         elif model.coded or model.tables:
-            dropped = dropped or str(entry.fields.get("why", "empty"))
+            dropped = dropped or entry.fields.why or "empty"
             kind = dropped.partition(":")[0]
             self.counts.dropped[kind] = self.counts.dropped.get(kind, 0) + 1
         self._follow(decision)
@@ -521,12 +529,12 @@ class Shard:
                 raise EntryError(self._last, self._trouble(error)) from error
         return self._sent[1]
 
-    def values(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def values(self) -> tuple[list[str], dict[str, Any]]:
         """Returns what a new run may begin with, but for rows of tables.
 
         Returns:
-          Fields and arrays: the parameters by name, and the optimizer's state, with
-          the kinds of those that are random keys. References, nothing is copied.
+          The kinds of random keys in the optimizer's state, and arrays: the parameters
+          by name, and the optimizer's state. References, nothing is copied.
 
         Raises:
           DistributedError: the run has not begun.
@@ -538,7 +546,7 @@ class Shard:
         named = zip(self.model.names, self.params, strict=True)
         arrays = {f"param/{name}": np.asarray(value) for name, value in named}
         arrays |= {f"optimizer/{i}": leaf.data for i, leaf in enumerate(state)}
-        return {"keys": [leaf.key for leaf in state]}, arrays
+        return [leaf.key for leaf in state], arrays
 
     def state(self, *, with_rows: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns all of it as JSON and arrays; the arrays are not copied.
@@ -644,7 +652,7 @@ class Shard:
 
 
 def _push_of(entry: Message) -> Push:
-    return Push(entry.worker, int(entry.fields["clock"]), int(entry.fields["seen"]))
+    return Push(entry.worker, entry.fields.clock, entry.fields.seen)
 
 
 def _said(error: Exception) -> str:
@@ -669,7 +677,7 @@ def _rows_of(arrays: Arrays, name: str, i: int) -> RowBlock:
 def _block_of(entry: Message) -> tuple[str, RowBlock]:
     """Returns the table and the rows that a part of a snapshot brings."""
     ids, rows, *state = entry.arrays.values()
-    return str(entry.fields["table"]), RowBlock(ids, rows, tuple(state))
+    return entry.fields.table, RowBlock(ids, rows, tuple(state))
 
 
 def _check_snapshot(model: Model, entry: Message) -> None:
@@ -680,23 +688,12 @@ def _check_snapshot(model: Model, entry: Message) -> None:
     """
     names = [str(i) for i in range(len(model.state))]
     _check_types(entry, "optimizer/", names, model.state)
-    parts = entry.fields["parts"]
-    if not isinstance(parts, int) or parts < 0 or (parts and not model.tables):
+    parts = entry.fields.parts
+    if parts is None or parts < 0 or (parts and not model.tables):
         raise DistributedError(
             f"worker {entry.worker} brings a snapshot of {parts!r} parts of rows for "
             f"{len(model.tables)} tables"
         )
-
-
-def _workers_of(entry: Message) -> tuple[str, ...]:
-    """Returns the names of the workers with whom a run's rounds begin."""
-    names = entry.fields.get("workers", [])
-    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-        raise DistributedError(
-            f"worker {entry.worker} says that the workers of the run are {names!r}, "
-            "where a list of their names is expected"
-        )
-    return tuple(names)
 
 
 def _host(leaf: Any) -> HostLeaf:

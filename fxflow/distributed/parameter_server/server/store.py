@@ -10,6 +10,7 @@ from typing import IO
 import numpy as np
 
 from fxflow.distributed.messages.codec import Limits, Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import EntryError
 from fxflow.distributed.parameter_server.server.archive import (
     SNAPSHOT_BYTES,
@@ -195,11 +196,8 @@ class Store:
         fields, arrays = shard.state(with_rows=with_rows)
         # As an array: it may be longer than the text of a message.
         said = np.frombuffer(json.dumps(fields).encode(), np.uint8)
-        return Message(
-            "state",
-            fields={"shard": number, "at": list(shard.position)},
-            arrays={**arrays, "fields": said},
-        )
+        state = messages.State(number, list(shard.position))
+        return Message.of(state, arrays={**arrays, "fields": said})
 
     def load(self, number: int, message: Message) -> None:
         """Puts the state of another copy in the place of a shard, and of its files.

@@ -21,17 +21,19 @@ class Beginning(NamedTuple):
     """What a shard begins with besides its parameters.
 
     Attributes:
-      fields: of the model's message.
-      arrays: of that message: the optimizer's state.
+      keys: kinds of random keys in the optimizer's state; None: there is no snapshot.
+      snapshot: its name.
+      arrays: of the optimizer's state, for the model's message.
       rows: of tables, which follow.
     """
 
-    fields: dict[str, Any]
+    keys: list[str] | None
+    snapshot: str
     arrays: dict[str, HostArray]
     rows: Sequence[tuple[str, Block]]
 
 
-NOTHING = Beginning({}, {}, ())
+NOTHING = Beginning(None, "", {}, ())
 
 
 class RowParts(Sequence[tuple[str, Block]]):

@@ -25,6 +25,7 @@ from fxflow.distributed.addresses import endpoint
 from fxflow.distributed.messages.codec import LIMITS, Limits, Message
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model, difference
@@ -78,11 +79,10 @@ class _Shard:
 
 def _why(message: Message, model: Model | None = None) -> str:
     """Returns what an error says, and how a run's model differs from one's own."""
-    why = str(message.fields["why"])
-    theirs = message.fields.get("model")
-    if model is None or not theirs:
-        return why
-    return f"{why}. {difference(model.described, theirs)}"
+    failure: messages.Failure = message.fields
+    if model is None or not failure.model:
+        return failure.why
+    return f"{failure.why}. {difference(model.described, failure.model)}"
 
 
 class Client:
@@ -146,7 +146,17 @@ class Client:
         self._left: Deadline | None = None
         self._requests = 0
         self._error: Exception | None = None
+        #: Methods that the thread calls, with their arguments; None: it is to leave.
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._handlers: dict[type, Callable[[_Shard, Message, Any], None]] = {
+            messages.Welcome: self._on_welcome,
+            messages.ModelTaken: self._on_model_taken,
+            messages.Joined: self._on_joined,
+            messages.Refuse: self._on_refuse,
+            messages.Ack: self._on_ack,
+            messages.Params: self._on_params,
+            messages.Failure: self._on_failure,
+        }
         self._hub = Hub(keys, limits=limits)
         self._thread = threading.Thread(
             target=self._run, name="fxflow-parameter-server", daemon=True
@@ -178,7 +188,7 @@ class Client:
             more = NOTHING if beginnings is None else beginnings[i]
             shards.append(_Shard(i, model, first, more))
         ticket = self._ticket(range(len(shards)))
-        self._order("begin", shards, ticket)
+        self._order(self._do_begin, shards, ticket)
         return ticket
 
     def push(
@@ -200,13 +210,13 @@ class Client:
           The pull.
         """
         ticket = self._ticket(self._shards)
-        self._order("push", parts, why, rows, ticket)
+        self._order(self._do_push, parts, why, rows, ticket)
         return ticket
 
     def pull(self) -> Ticket:
         """Pulls what there is now."""
         ticket = self._ticket(self._shards)
-        self._order("pull", ticket)
+        self._order(self._do_pull, ticket)
         return ticket
 
     def wait(self, ticket: Ticket, *, says: bool = False) -> list[Pulled]:
@@ -228,16 +238,19 @@ class Client:
             )
         return ticket.result(self._late)
 
-    def ask(self, server: int, kind: str, **fields: Any) -> Message:
+    def ask(self, server: int, fields: Any) -> Message:
         """Asks one server and waits for its answer.
+
+        Args:
+          server: its number.
+          fields: the question, of a type in `messages`; its `request` is set.
 
         Raises:
           DistributedError: it did not answer in time.
         """
-        deadline = Deadline(
-            self.seconds, f"an answer to {kind!r}", self._server(server)
-        )
-        question = self._question(lambda: server, kind, fields, {})
+        question = self._question(lambda: server, fields, {})
+        what = f"an answer to {question.message.kind!r}"
+        deadline = Deadline(self.seconds, what, self._server(server))
         return self._answer(question, deadline)
 
     def rows(
@@ -254,37 +267,37 @@ class Client:
         Raises:
           DistributedError: a server did not answer in time.
         """
-        none: dict[str, Any] = {}
-        asked = {s: (none, wanted) for s, wanted in enumerate(ids) if wanted}
-        answers = self.ask_shards("pull_rows", asked)
+        wanted = {shard: arrays for shard, arrays in enumerate(ids) if arrays}
+        asked = {shard: messages.PullRows(shard) for shard in wanted}
+        answers = self.ask_shards(asked, wanted)
         return {shard: answer.arrays for shard, answer in answers.items()}
 
     def ask_shards(
         self,
-        kind: str,
-        asked: Mapping[int, tuple[Mapping[str, Any], Mapping[str, HostArray]]],
+        asked: Mapping[int, Any],
+        arrays: Mapping[int, Mapping[str, HostArray]] | None = None,
         models: Sequence[Model] | None = None,
     ) -> dict[int, Message]:
         """Asks whoever serves some shards, all at once, and waits for their answers.
 
         Args:
-          kind: of the message.
-          asked: fields and arrays, by shard.
+          asked: questions of one type in `messages`, by shard; `request` is set.
+          arrays: of the questions, by shard.
           models: of this end, for errors about another one.
 
         Raises:
           DistributedError: one did not answer in time, or refused.
         """
-        deadline = Deadline(self.seconds, f"answers to {kind!r}")
         questions = {
             shard: self._question(
                 functools.partial(self._primary, shard),
-                kind,
-                {**fields, "shard": shard},
-                arrays,
+                fields,
+                (arrays or {}).get(shard, {}),
             )
-            for shard, (fields, arrays) in asked.items()
+            for shard, fields in asked.items()
         }
+        kinds = ", ".join({repr(q.message.kind) for q in questions.values()})
+        deadline = Deadline(self.seconds, f"answers to {kinds}")
         return {
             s: self._answer(q, deadline, models[s] if models else None)
             for s, q in questions.items()
@@ -296,22 +309,20 @@ class Client:
     def _question(
         self,
         server: Callable[[], int],
-        kind: str,
-        fields: dict[str, Any],
+        fields: Any,
         arrays: Mapping[str, HostArray],
     ) -> Question:
         """Sends a question."""
         self._requests += 1
         request = -self._requests
-        message = Message(
-            kind,
+        message = Message.of(
+            fields._replace(request=request),
             worker=self.number if self._joins else 0,
-            fields={**fields, "request": request},
             arrays=dict(arrays),
         )
         question = Question(request, server, message, queue.SimpleQueue())
         self._questions[request] = question
-        self._order("ask", question)
+        self._order(self._do_ask, question)
         return question
 
     def _answer(
@@ -325,12 +336,12 @@ class Client:
                     break
                 except queue.Empty:
                     deadline.check(self._server(question.server()))
-                    self._order("ask", question)
+                    self._order(self._do_ask, question)
         finally:
             del self._questions[question.request]
-        if reply.kind == "error":
+        if isinstance(reply.fields, messages.Failure):
             where = self._server(question.server())
-            kind = LostCutError if reply.fields.get("again") else DistributedError
+            kind = LostCutError if reply.fields.again else DistributedError
             raise kind(f"{where}: {_why(reply, model)}")
         return reply
 
@@ -347,7 +358,7 @@ class Client:
         """Leaves the run; waits until what was pushed is acknowledged."""
         # Not `_order`, which raises what ended the thread.
         deadline = Deadline(self.seconds, "the last acknowledgements")
-        self._orders.put(("leave", deadline))
+        self._orders.put((None, deadline))
         self._hub.wake()
         self._thread.join(self.seconds + 1)
 
@@ -388,10 +399,10 @@ class Client:
                 ready = self._hub.wait(_BEAT / 4)
                 while not self._orders.empty():
                     order, *args = self._orders.get()
-                    if order == "leave":
+                    if order is None:
                         (leaving,) = args
                     else:
-                        getattr(self, f"_do_{order}")(*args)
+                        order(*args)
                 for number, dialer in list(self._dialers.items()) if ready else ():
                     # What came before may have ended it.
                     for message in [] if dialer.closed else dialer.receive():
@@ -416,7 +427,7 @@ class Client:
             if shard.ticket is not None:
                 shard.ticket.fail(error)
         for question in list(self._questions.values()):
-            question.box.put(Message("error", fields={"why": str(error)}))
+            question.box.put(Message.of(messages.Failure(str(error))))
 
     def _may_leave(self, deadline: Deadline) -> bool:
         """Says goodbye once everything is acknowledged; returns whether all is done.
@@ -430,7 +441,7 @@ class Client:
         if self._left is None:
             self._left = Deadline(_GOODBYE, "a view without this worker")
             for number in self._dialers if self._joins else ():
-                self._send(number, Message("leave", worker=self.number))
+                self._send(number, Message.of(messages.Leave(), self.number))
         return self.number not in self.view.workers or self._left.passed
 
     def _dialer(self, server: int) -> Dialer:
@@ -446,17 +457,16 @@ class Client:
             message = dataclasses.replace(message, epoch=self.view.epoch)
         self._dialer(server).send(message)
 
-    def _tell(self, shard: _Shard, kind: str, sequence: int = 0, **fields: Any) -> None:
-        """Sends a message about a shard to who serves it."""
+    def _tell(
+        self,
+        shard: _Shard,
+        fields: Any,
+        sequence: int = 0,
+        arrays: dict[str, HostArray] | None = None,
+    ) -> None:
+        """Sends a message about a shard to the server that serves it."""
         shard.asked = time.monotonic()
-        arrays = fields.pop("arrays", {})
-        message = Message(
-            kind,
-            worker=self.number,
-            sequence=sequence,
-            fields={"shard": shard.number, **fields},
-            arrays=arrays,
-        )
+        message = Message.of(fields, self.number, sequence, arrays=arrays)
         self._send(self.view.primary(shard.number), message)
 
     def _beat(self, now: float) -> None:
@@ -464,9 +474,8 @@ class Client:
             self._look_around()
             return
         for server in list(self._dialers) if self._left is None else ():
-            more, arrays = self.tracing.heartbeat(server)
-            fields = {"name": self.name, **more}
-            self._send(server, Message("heartbeat", self.number, 0, 0, fields, arrays))
+            beat, arrays = self.tracing.heartbeat(server, self.name)
+            self._send(server, Message.of(beat, self.number, arrays=arrays))
         for shard in self._shards.values():
             if now - shard.asked < _AGAIN:
                 continue
@@ -480,48 +489,37 @@ class Client:
         """Asks all servers for a newer view, if one that was asked does not answer."""
         if self._questions:
             for server in self.view.peers:
-                self._send(server, Message("hello", fields={"shard": 0}))
+                self._send(server, Message.of(messages.Hello(0)))
 
     # -- a conversation ----------------------------------------------------------------
 
     def _say(self, shard: _Shard) -> None:
         """Says what a shard's phase asks for."""
         shard.asked = time.monotonic()
+        number, request, more = shard.number, shard.round, shard.beginning
         if shard.phase == "hello":
-            server = self.view.primary(shard.number)
-            fields = {
-                "shard": shard.number,
-                "name": self.name,
-                "request": shard.round,
-                "server": server,
-                "shards": len(self.view.holders),
-            }
-            self._send(server, Message("hello", worker=self.number, fields=fields))
+            server = self.view.primary(number)
+            shards = len(self.view.holders)
+            hello = messages.Hello(number, self.name, request, server, shards)
+            self._send(server, Message.of(hello, self.number))
         elif shard.phase == "model":
-            fields, arrays = shard.model.to_message()
-            more = shard.beginning
+            model, arrays = shard.model.to_message()
+            offer = messages.Offer(number, model, self.workers, request)
+            if more.keys is not None:
+                offer = offer._replace(
+                    keys=more.keys, snapshot=more.snapshot, parts=len(more.rows)
+                )
             arrays = {**arrays, **shard.values, **more.arrays}
-            fields |= {**more.fields, "workers": self.workers, "request": shard.round}
-            self._tell(shard, "model", 0, arrays=arrays, **fields)
+            self._tell(shard, offer, arrays=arrays)
         elif shard.phase == "rows":
-            table, block = shard.beginning.rows[shard.parts]
-            self._tell(
-                shard,
-                "push_rows",
-                sequence=shard.parts + 1,
-                arrays={str(i): values for i, values in enumerate(block)},
-                table=table,
-                snapshot=shard.beginning.fields["snapshot"],
-                request=shard.round,
-            )
+            table, block = more.rows[shard.parts]
+            rows = messages.PushRows(number, table, more.snapshot, request)
+            arrays = {str(i): values for i, values in enumerate(block)}
+            self._tell(shard, rows, shard.parts + 1, arrays)
         elif shard.phase == "join":
-            self._tell(
-                shard,
-                "join",
-                fingerprint=shard.model.fingerprint,
-                name=self.name,
-                request=shard.round,
-            )
+            fingerprint = shard.model.fingerprint
+            join = messages.Join(number, fingerprint, self.name, request)
+            self._tell(shard, join)
 
     def _enter(self, shard: _Shard, phase: str) -> None:
         shard.phase = phase
@@ -535,14 +533,14 @@ class Client:
 
     def _on(self, server: int, message: Message) -> None:
         """Takes one message of a server."""
-        request = message.fields.get("request")
-        if isinstance(request, int) and request < 0:
-            question = self._questions.get(request)
+        said = message.fields
+        if getattr(said, "request", 0) < 0:
+            question = self._questions.get(said.request)
             if question is not None:
                 question.box.put(message)
             return
-        if message.kind == "view":
-            view = View.from_json(message.fields["view"])
+        if isinstance(said, messages.ViewIs):
+            view = View.from_json(said.view)
             if view.run and self.view.run not in (0, view.run):
                 raise DistributedError(
                     f"{self._server(server)} serves another run now: what the one of "
@@ -552,28 +550,24 @@ class Client:
             self._enter_view(view)
             self._tell_view(server, view.epoch)
             return
-        if message.kind in ("prepare", "vote"):
+        if isinstance(said, messages.Prepare | messages.PutToVote):
             answer = answer_of(self._voter, self.number, message)
             if answer is not None:
                 self._send(server, answer)
             else:
                 self._tell_view(server, message.epoch)
             return
-        if message.kind in ("pong", "welcome"):
-            self._note_incarnation(server, int(message.fields["incarnation"]))
-        if message.kind == "pong":
-            self.tracing.answered(server, message.fields)
-            self._absent[server] = message.fields["absent"]
-            self._lost[server] = str(message.fields["lost"])
-            self._note_absence(server, message.fields["inside"])
-        number = message.fields.get("shard")
-        shard = self._shards.get(number) if isinstance(number, int) else None
+        if isinstance(said, messages.Pong | messages.Welcome):
+            self._note_incarnation(server, said.incarnation)
+        if isinstance(said, messages.Pong):
+            self.tracing.answered(server, said)
+            self._absent[server], self._lost[server] = said.absent, said.lost
+            self._note_absence(server, said.inside)
+        shard = self._shards.get(getattr(said, "shard", -1))
+        handle = self._handlers.get(type(said))
         # What a server says that no longer serves it may be old.
-        if shard is not None and self.view.primary(shard.number) == server:
-            getattr(self, f"_on_{message.kind}", self._on_other)(shard, message)
-
-    def _on_other(self, shard: _Shard, message: Message) -> None:
-        """Ignores a message that nobody waits for."""
+        if shard and handle and self.view.primary(shard.number) == server:
+            handle(shard, message, said)
 
     def _tell_view(self, server: int, epoch: int) -> None:
         """Tells a server of the view, if it has an older one.
@@ -581,8 +575,8 @@ class Client:
         Who decided on it may have died before it told the other servers.
         """
         if epoch < self.view.epoch and self._joins:
-            fields = {"view": self.view.to_json()}
-            self._send(server, Message("view", worker=self.number, fields=fields))
+            said = messages.ViewIs(self.view.to_json())
+            self._send(server, Message.of(said, self.number))
 
     def _enter_view(self, view: View) -> None:
         """Goes on with those who serve now."""
@@ -616,13 +610,14 @@ class Client:
             if served and shard.phase == "joined" and shard.number not in inside:
                 self._enter(shard, "hello")
 
-    def _on_welcome(self, shard: _Shard, message: Message) -> None:
-        if shard.phase != "hello" or message.fields.get("request") != shard.round:
+    def _on_welcome(
+        self, shard: _Shard, message: Message, welcome: messages.Welcome
+    ) -> None:
+        if shard.phase != "hello" or welcome.request != shard.round:
             return
-        fingerprint = message.fields["shards"].get(str(shard.number))
-        if message.fields["waits"]:
-            self._wait_for_rows(shard, message)
-        elif fingerprint:
+        if welcome.waits:
+            self._wait_for_rows(shard, welcome.parts)
+        elif welcome.shards.get(str(shard.number)):
             self._enter(shard, "join")
         elif shard.unacked or shard.have.version > 0:
             raise DistributedError(
@@ -633,35 +628,37 @@ class Client:
         else:
             self._enter(shard, "model")
 
-    def _on_model_ok(self, shard: _Shard, message: Message) -> None:
-        expected = shard.phase in ("model", "rows")
-        if not expected or message.fields.get("request") != shard.round:
+    def _on_model_taken(
+        self, shard: _Shard, message: Message, taken: messages.ModelTaken
+    ) -> None:
+        if shard.phase not in ("model", "rows") or taken.request != shard.round:
             return
-        if message.fields["begun"]:
+        if taken.begun:
             self._enter(shard, "join")
-        elif message.fields["waits"]:
-            self._wait_for_rows(shard, message)
+        elif taken.waits:
+            self._wait_for_rows(shard, taken.parts)
         else:
-            self._note_parts(shard, message)
+            self._note_parts(shard, taken.parts)
             self._enter(shard, "rows")
 
-    def _wait_for_rows(self, shard: _Shard, message: Message) -> None:
+    def _wait_for_rows(self, shard: _Shard, parts: int) -> None:
         """Asks again soon: another worker brings the rows of the snapshot."""
-        self._note_parts(shard, message)
+        self._note_parts(shard, parts)
         shard.phase = "hello"
         shard.asked = time.monotonic() - _AGAIN + _BEAT
 
-    def _note_parts(self, shard: _Shard, message: Message) -> None:
-        parts = int(message.fields["parts"])
+    def _note_parts(self, shard: _Shard, parts: int) -> None:
         if parts > shard.parts and shard.ticket is not None:
             shard.ticket.deadline.renew()
         shard.parts = parts
 
-    def _on_joined(self, shard: _Shard, message: Message) -> None:
-        if shard.phase != "join" or message.fields.get("request") != shard.round:
+    def _on_joined(
+        self, shard: _Shard, message: Message, joined: messages.Joined
+    ) -> None:
+        if shard.phase != "join" or joined.request != shard.round:
             return
         shard.phase = "joined"
-        last, clock = int(message.fields["last"]), int(message.fields["clock"])
+        last, clock = joined.last, joined.clock
         while shard.unacked and shard.unacked[0].sequence <= last:
             shard.unacked.popleft()
         if last < shard.acked:
@@ -674,7 +671,7 @@ class Client:
         again = list(shard.unacked)
         shard.unacked.clear()
         for message in again:
-            fields = {**message.fields, "clock": clock}
+            fields = message.fields._replace(clock=clock)
             shard.unacked.append(dataclasses.replace(message, fields=fields))
             self._send(self.view.primary(shard.number), shard.unacked[-1])
             clock += 1
@@ -682,31 +679,38 @@ class Client:
         if shard.ticket is not None:
             self._ask_params(shard)
 
-    def _on_refuse(self, shard: _Shard, message: Message) -> None:
-        """Begins again: the server has not what this end thinks it has."""
-        mine = message.fields.get("request") == shard.round
+    def _on_refuse(
+        self, shard: _Shard, message: Message, refusal: messages.Refuse
+    ) -> None:
+        """Begins again: the server lacks what this end takes it to have."""
+        mine = refusal.request == shard.round
         if shard.phase == "joined" or (shard.phase in ("join", "rows") and mine):
             self._enter(shard, "hello")
 
-    def _on_ack(self, shard: _Shard, message: Message) -> None:
+    def _on_ack(
+        self, shard: _Shard, message: Message, ack: messages.Ack | messages.Params
+    ) -> None:
         while shard.unacked and shard.unacked[0].sequence <= message.sequence:
             shard.unacked.popleft()
-        dropped = message.fields.get("dropped")
-        if dropped:
-            self.dropped[str(dropped).partition(":")[0]] += 1
+        if ack.dropped:
+            self.dropped[ack.dropped.partition(":")[0]] += 1
 
-    def _on_params(self, shard: _Shard, message: Message) -> None:
+    def _on_params(
+        self, shard: _Shard, message: Message, params: messages.Params
+    ) -> None:
         if message.sequence:
-            self._on_ack(shard, message)
-        if message.fields.get("request") != shard.request or shard.ticket is None:
+            self._on_ack(shard, message, params)
+        if params.request != shard.request or shard.ticket is None:
             return
-        if not message.fields["same"]:
-            params = [message.arrays[str(i)] for i in range(len(shard.model.params))]
-            shard.have = Pulled(int(message.fields["version"]), params)
+        if not params.same:
+            values = [message.arrays[str(i)] for i in range(len(shard.model.params))]
+            shard.have = Pulled(params.version, values)
         ticket, shard.ticket = shard.ticket, None
         ticket.give(shard.number, shard.have)
 
-    def _on_error(self, shard: _Shard, message: Message) -> None:
+    def _on_failure(
+        self, shard: _Shard, message: Message, failure: messages.Failure
+    ) -> None:
         server = self._server(self.view.primary(shard.number))
         error = DistributedError(f"{server}: {_why(message, shard.model)}")
         if shard.ticket is None:
@@ -718,14 +722,10 @@ class Client:
         assert shard.ticket is not None
         self._requests += 1
         shard.request = self._requests
-        self._tell(
-            shard,
-            "pull",
-            clock=shard.clock,
-            have=shard.have.version,
-            request=shard.request,
-            deadline=max(0.0, shard.ticket.deadline.left - 0.5),
-        )
+        seconds = max(0.0, shard.ticket.deadline.left - 0.5)
+        have, request = shard.have.version, shard.request
+        pull = messages.Pull(shard.number, shard.clock, have, request, seconds)
+        self._tell(shard, pull)
 
     # -- orders ------------------------------------------------------------------------
 
@@ -771,21 +771,11 @@ class Client:
                 arrays = {str(j): x for j, x in enumerate(parts[i])}
             if rows is not None:
                 arrays.update(rows[i])
-            message = Message(
-                "push",
-                *head,
-                fields={
-                    "shard": i,
-                    "clock": shard.clock,
-                    "seen": shard.have.version,
-                    "have": shard.have.version,
-                    "pull": True,
-                    "request": shard.request,
-                    "deadline": max(0.0, ticket.deadline.left - 0.5),
-                    **({"why": why} if why else {}),
-                },
-                arrays=arrays,
+            version, seconds = shard.have.version, max(0.0, ticket.deadline.left - 0.5)
+            push = messages.Gradient(
+                *(i, shard.clock, version, version, True, shard.request, seconds, why)
             )
+            message = Message.of(push, *head, arrays)
             shard.unacked.append(message)
             if shard.phase == "joined":
                 shard.clock += 1

@@ -14,6 +14,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, typeof
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model
@@ -59,7 +60,7 @@ def taken(client: Client, folder: Folder | None = None) -> list[Part]:
 
     def take() -> list[Part]:
         which, answers = _cut(client)
-        tables = {s: list(m.fields["tables"]) for s, m in answers.items()}
+        tables = {s: list(m.fields.tables) for s, m in answers.items()}
         rows = _rows(client, which, tables, folder)
         return [_part(answer, rows[s]) for s, answer in sorted(answers.items())]
 
@@ -75,9 +76,7 @@ def looked_at(client: Client) -> list[Pulled]:
     _, answers = _until_kept(client, lambda: _cut(client, looks=True))
     found = sorted(answers.items())
     return [
-        Pulled(
-            int(m.fields["version"]), [m.arrays[str(i)] for i in range(len(m.arrays))]
-        )
+        Pulled(m.fields.version, [m.arrays[str(i)] for i in range(len(m.arrays))])
         for _, m in found
     ]
 
@@ -102,14 +101,14 @@ def _cut(client: Client, looks: bool = False) -> tuple[int, dict[int, Message]]:
     """Makes a cut; returns its number and what all shards answer to its second half."""
     shards = range(len(client.view.holders))
     which = secrets.randbits(31)
-    asked: dict[str, Any] = {"cut": which, "looks": looks}
-    begun = client.ask_shards("cut", {s: (asked, {}) for s in shards})
+    begun = client.ask_shards({s: messages.Cut(s, which, looks) for s in shards})
     upto: dict[int, int] = {}
     for answer in begun.values():
-        for worker, last in answer.fields["last"]:
+        for worker, last in answer.fields.last:
             upto[worker] = max(upto.get(worker, 0), last)
-    asked["upto"] = sorted(upto.items())
-    return which, client.ask_shards("cut", {s: (asked, {}) for s in shards})
+    named = [[worker, last] for worker, last in sorted(upto.items())]
+    asked = {s: messages.Cut(s, which, looks, named) for s in shards}
+    return which, client.ask_shards(asked)
 
 
 def require_model(client: Client, models: Sequence[Model]) -> None:
@@ -121,19 +120,21 @@ def require_model(client: Client, models: Sequence[Model]) -> None:
     deadline = Deadline(client.seconds, "a worker that brings the model")
     while True:
         shards = len(client.view.holders)
-        asked: dict[int, Any] = {}
-        for shard, model in enumerate(models):
-            mine = {"fingerprint": model.fingerprint, "name": client.name}
-            asked[shard] = {**mine, "shards": shards}, {}
-        answers = client.ask_shards("hello", asked, models)
-        if all(answers[s].fields["shards"].get(str(s)) for s in asked):
+        asked = {
+            shard: messages.Hello(
+                shard, client.name, shards=shards, fingerprint=model.fingerprint
+            )
+            for shard, model in enumerate(models)
+        }
+        answers = client.ask_shards(asked, models=models)
+        if all(answers[s].fields.shards.get(str(s)) for s in asked):
             return
         deadline.check()
         time.sleep(_LOOK)
 
 
 def _part(answer: Message, rows: dict[str, Any]) -> Part:
-    arrays, keys = answer.arrays, answer.fields["keys"]
+    arrays, keys = answer.arrays, answer.fields.keys
     params = [value for name, value in arrays.items() if name.startswith("param/")]
     optimizer = [arrays[f"optimizer/{i}"] for i in range(len(keys))]
     return Part(params, {"keys": keys, "optimizer": optimizer, "rows": rows})
@@ -157,16 +158,16 @@ def _rows(
     read = {shard: _collector(folder) for shard in tables}
     left, parts = {s: n for s, n in tables.items() if n}, dict.fromkeys(tables, 0)
     while left:
-        asked: dict[int, Any] = {
-            shard: ({"cut": which, "table": names[0], "part": parts[shard]}, {})
+        asked = {
+            shard: messages.ReadRows(shard, which, names[0], parts[shard])
             for shard, names in left.items()
         }
-        for shard, answer in client.ask_shards("snapshot", asked).items():
+        for shard, answer in client.ask_shards(asked).items():
             name, *others = left[shard]
             for block in _blocks_of(answer):
                 read[shard].append(block)
             parts[shard] += 1
-            if answer.fields["end"]:
+            if answer.fields.end:
                 rows = read[shard]
                 found[shard][name] = rows if isinstance(rows, list) else rows.blocks()
                 left[shard], parts[shard] = others, 0
@@ -257,8 +258,7 @@ def beginnings(
             )
         arrays = {f"optimizer/{i}": leaf for i, leaf in enumerate(state)}
         rows = RowParts(tables, share)
-        fields = {"keys": list(server["keys"]), "snapshot": which, "parts": len(rows)}
-        given.append(Beginning(fields, arrays, rows))
+        given.append(Beginning(list(server["keys"]), which, arrays, rows))
     return given
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("zmq")
 
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.zeromq import Hub
-from fxflow.distributed.parameter_server import LocalServers
+from fxflow.distributed.parameter_server import LocalServers, messages
 from fxflow.distributed.parameter_server.monitor.asking import Servers
 from fxflow.errors import DistributedError
 
@@ -19,9 +19,9 @@ def test_who_does_not_answer_is_named_and_the_others_told() -> None:
     local = LocalServers(2)
     missing = "ipc:///tmp/fxflow-no-server-there"
     with Servers([*local.cluster.servers, missing], patience=0.3) as servers:
-        first = servers.ask("stats")
+        first = servers.ask(messages.Stats())
         begun = time.monotonic()
-        again = servers.ask("stats")
+        again = servers.ask(messages.Stats())
         took = time.monotonic() - begun
     local.close()
     for answers in (first, again):
@@ -30,7 +30,7 @@ def test_who_does_not_answer_is_named_and_the_others_told() -> None:
         assert answers[2].message is None
     for number, answer in enumerate(again[:2]):
         assert answer.message is not None
-        assert answer.message.fields["stats"]["server"] == number
+        assert answer.message.fields.stats["server"] == number
         assert answer.asked < answer.heard
     assert took < 0.2  # it is not waited for twice
 
@@ -49,18 +49,18 @@ def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
         thread = threading.Thread(target=admit)
         thread.start()
         with Servers([listener.address], patience=0.3) as servers:
-            (silent,) = servers.ask("stats")
-            servers.ask("stats")
+            (silent,) = servers.ask(messages.Stats())
+            servers.ask(messages.Stats())
             assert "has not answered for 0." in silent.problem
             ends.set()
             thread.join()
             hub.wait(1)
             ((peer, message),) = listener.receive()
-            same = {"request": message.fields["request"]}
-            listener.send(peer, Message("stats_ok", fields=same))
+            stats = messages.StatsAre(message.fields.request, {})
+            listener.send(peer, Message.of(stats))
             time.sleep(0.05)
             # The late answer is to an old question; the new one is asked now.
-            (late,) = servers.ask("stats")
+            (late,) = servers.ask(messages.Stats())
             assert late.message is None
             hub.wait(1)
             assert len(listener.receive()) == 1
@@ -69,7 +69,7 @@ def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
 def test_an_error_is_told() -> None:
     local = LocalServers(1)
     with Servers(local.cluster.servers) as servers:
-        (answer,) = servers.ask("ack")
+        (answer,) = servers.ask(messages.Ack())  # type: ignore[arg-type]
     local.close()
     assert answer.problem == "a server takes no message 'ack'"
 

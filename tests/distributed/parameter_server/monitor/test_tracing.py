@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor import tracing
 from fxflow.distributed.parameter_server.monitor.recorder import unpack
 from fxflow.distributed.parameter_server.monitor.tracing import (
@@ -12,14 +12,14 @@ from fxflow.distributed.parameter_server.monitor.tracing import (
 )
 from fxflow.errors import DistributedError
 
-ON = Message("trace", fields={"on": True})
-OFF = Message("trace", fields={"on": False, "last": True})
+ON = messages.Trace(on=True)
+OFF = messages.Trace(on=False, last=True)
 
 
 def beat(worker: WorkerTracing, server: ServerTracing) -> None:
-    fields, arrays = worker.heartbeat(0)
-    message = Message("heartbeat", 5, 0, 0, fields, arrays)
-    worker.answered(0, server.heartbeat(message))
+    fields, arrays = worker.heartbeat(0, "w")
+    found = server.heartbeat(5, fields, arrays)
+    worker.answered(0, messages.Pong(1, [], [], "", *found))
 
 
 def test_spans_of_workers_come_with_heartbeats() -> None:
@@ -32,11 +32,11 @@ def test_spans_of_workers_come_with_heartbeats() -> None:
     with worker.recorder.span("step", sequence=1), server.recorder.span("push", 5, 1):
         pass
     beat(worker, server)
-    fields, arrays = server.asked(b"me", OFF)
-    (own,) = unpack(fields["own"], arrays["own"])
-    (told,) = unpack(fields["told"], arrays["told"])
+    traces, arrays = server.asked(b"me", OFF)
+    (own,) = unpack(traces.own, arrays["own"])
+    (told,) = unpack(traces.told, arrays["told"])
     assert (own.kind, own.worker, told.kind, told.worker) == ("push", 5, "step", 5)
-    assert fields["ahead"] == {"5": 0}  # one clock
+    assert traces.ahead == {"5": 0}  # one clock
     beat(worker, server)
     assert not worker.recorder.on and not server.recorder.on
 

@@ -3,7 +3,8 @@
 import pytest
 
 from fxflow.distributed.messages.codec import Message
-from fxflow.distributed.parameter_server.paxos import Voter, answer_of
+from fxflow.distributed.parameter_server import messages
+from fxflow.distributed.parameter_server.paxos import Voter, accepted_of, answer_of
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.views import View, first_view
@@ -39,7 +40,7 @@ class Ends:
             if to == lost or (to != WORKER and to not in self.servers):
                 continue
             if message.kind in ("prepare", "vote"):
-                proposer = 10 + int(message.fields["proposer"])
+                proposer = 10 + message.fields.proposer
                 if to == WORKER:
                     answer = answer_of(self.worker, WORKER, message)
                 else:
@@ -47,9 +48,9 @@ class Ends:
                 if answer is not None:
                     self.sent.append((proposer, answer))
             elif message.kind == "promise":
-                self.servers[to].on_promise(message)
+                self.servers[to].on_promise(message, message.fields)
             else:
-                view = self.servers[to].on_vote_ok(message)
+                view = self.servers[to].on_vote_ok(message, message.fields)
                 if view is not None:
                     self.views[to] = view
 
@@ -255,8 +256,10 @@ def test_votes_that_come_late_decide_nothing_beside_the_meeting() -> None:
     ends.sent.clear()
     dead = {n: Voter(2) for n in (96, 97, 98)}
     for n, voter in dead.items():
-        one.on_promise(answer_of(voter, n, asked[0]))  # type: ignore[arg-type]
-    one.on_promise(one.answer(asked[0]))  # type: ignore[arg-type]
+        promise = answer_of(voter, n, asked[0])
+        one.on_promise(promise, promise.fields)
+    promise = one.answer(asked[0])
+    one.on_promise(promise, promise.fields)
     (vote,) = {id(m): m for to, m in ends.sent if to == 98}.values()
     late = [answer_of(voter, n, vote) for n, voter in dead.items()]
     one.answer(vote)
@@ -265,23 +268,26 @@ def test_votes_that_come_late_decide_nothing_beside_the_meeting() -> None:
     wanted = stalled(ends, kept=True)
     with_the_new(ends)
     zero = ends.servers[10]
-    zero._turn = vote.fields["turn"]  # of two ballots of a turn its own is the lesser
+    zero._turn = vote.fields.turn  # of two ballots of a turn its own is the lesser
     assert wanted is not None and zero.propose(wanted, 6.0)
     while ends.sent and ends.sent[0][1].kind == "prepare":
         to, message = ends.sent.pop(0)
         answer = ends.servers[to].answer(message)
         assert answer is not None
         ends.sent.append((10, answer))
-    decided = [one.on_vote_ok(m) for m in late if m is not None]
+    decided = [one.on_vote_ok(m, m.fields) for m in late if m is not None]
     assert decided == [None] * 3
     ends.carry()
     assert ends.views == {10: before}  # which one server may have entered
 
 
 def test_nonsense() -> None:
-    for fields in ({}, {"turn": 1, "proposer": "x"}):
-        with pytest.raises((KeyError, ValueError)):
-            answer_of(Voter(1), 1, Message("prepare", epoch=1, fields=fields))
+    for view in ({}, {"epoch": "x"}):
+        with pytest.raises(ValueError, match=r"not a view|invalid literal"):
+            vote = Message.of(messages.PutToVote(1, 0, view), epoch=1)
+            answer_of(Voter(1), 1, vote)
+    with pytest.raises(ValueError, match="not a vote"):
+        accepted_of(messages.Promised(1, 0, 1, {"turn": 1}))
 
 
 def test_who_has_just_come_takes_nobody_for_silent() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from fxflow import optim
 from fxflow.distributed.messages.codec import LIMITS, Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.server import log as logs
@@ -102,8 +103,9 @@ def begun(folder: Path, size: int = 4000, rows: Path | None = None) -> Store:
         ["w"], [W], optim.sgd(-1.0), asynchronous(rate="fixed"), tables=[table]
     )
     fields, arrays = model.to_message()
-    store.enter(0, Message("model", 1, 0, 1, fields, {**arrays, "param/w": W}))
-    store.enter(0, Message("join", 1, 0, 1, {}))
+    offer = messages.Offer(0, fields, [])
+    store.enter(0, Message.of(offer, 1, 0, 1, {**arrays, "param/w": W}))
+    store.enter(0, Message.of(messages.Join(0, ""), 1, 0, 1))
     return store
 
 
@@ -114,8 +116,8 @@ def push(store: Store, number: int) -> None:
         "rows/t/ids": ids,
         "rows/t/gradients": np.ones((2, 2), np.float32),
     }
-    fields = {"clock": number - 1, "seen": number - 1}
-    assert store.enter(0, Message("push", 1, number, 1, fields, arrays)) == ""
+    fields = messages.Gradient(0, number - 1, number - 1)
+    assert store.enter(0, Message.of(fields, 1, number, 1, arrays)) == ""
 
 
 def rows_after(count: int) -> np.ndarray[Any, Any]:

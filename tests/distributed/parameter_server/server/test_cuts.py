@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.ledger import Ledger
 from fxflow.distributed.parameter_server.server import cuts as cuts_module
@@ -14,7 +15,7 @@ from fxflow.errors import DistributedError
 
 
 def push(worker: int, number: int) -> Message:
-    return Message("push", worker, number)
+    return Message.of(messages.Gradient(0, 0, 0), worker, number)
 
 
 def shard(**last: int) -> Any:
@@ -22,8 +23,9 @@ def shard(**last: int) -> Any:
     return SimpleNamespace(group=[1, 2], ledger=Ledger(numbers), tables={})
 
 
-def cut(upto: dict[int, int]) -> Message:
-    return Message("cut", fields={"upto": sorted(upto.items())})
+def cut(which: int, upto: dict[int, int]) -> Message:
+    numbers = [[worker, last] for worker, last in sorted(upto.items())]
+    return Message.of(messages.Cut(0, which, upto=numbers))
 
 
 def test_pushes_beyond_a_cut_wait_for_it() -> None:
@@ -34,8 +36,8 @@ def test_pushes_beyond_a_cut_wait_for_it() -> None:
     assert all(cuts.holds(0, *item) for item in held)
     assert not cuts.holds(1, b"a", push(1, 4))  # another shard
     assert cuts.taken(0, shard(w1=3, w2=8)) is None
-    asked = cut({1: 4, 2: 8})
-    assert cuts.ask(0, 77, b"c", asked) == held
+    asked = cut(77, {1: 4, 2: 8})
+    assert cuts.ask(asked.fields, b"c", asked) == held
     # Handled again, one is part of it and the other is not.
     assert [cuts.holds(0, *item) for item in held] == [False, True]
     assert cuts.taken(0, shard(w1=3, w2=8)) is None
@@ -47,7 +49,8 @@ def test_pushes_beyond_a_cut_wait_for_it() -> None:
 def test_a_worker_that_died_is_not_waited_for() -> None:
     cuts = Cuts()
     cuts.begin(0, 1, 0.0, b"c")
-    cuts.ask(0, 1, b"c", cut({3: 5}))
+    asked = cut(1, {3: 5})
+    cuts.ask(asked.fields, b"c", asked)
     assert cuts.taken(0, shard(w3=4)) is not None
 
 
@@ -57,12 +60,12 @@ def test_cuts_are_given_up() -> None:
     cuts.holds(0, b"a", push(1, 4))
     cuts.begin(0, 2, 101.0, b"c")  # of another worker
     with pytest.raises(DistributedError, match="snapshot of shard 0 was given up"):
-        cuts.ask(0, 1, b"c", cut({}))
+        cuts.ask(cut(1, {}).fields, b"c", cut(1, {}))
     assert cuts.late(110.5) == []
     assert cuts.late(111.5) == [0]
     assert [message.sequence for _, message in cuts.end(0)] == [4]
     with pytest.raises(DistributedError, match="make another one"):
-        cuts.ask(0, 2, b"c", cut({}))
+        cuts.ask(cut(2, {}).fields, b"c", cut(2, {}))
 
 
 def test_rows_are_read_part_by_part_and_again() -> None:
@@ -74,20 +77,19 @@ def test_rows_are_read_part_by_part_and_again() -> None:
     assert cuts.keep(0, 5, shard, 0.0) == ["t", "u"]
     sizes = []
     for part in range(3):
-        said, arrays = cuts.rows(0, 5, "t", part, 50.0)
-        again = cuts.rows(0, 5, "t", part, 50.0)
-        assert again[1] is arrays
-        sizes.append((said["end"], len(arrays)))
-    assert sizes == [(False, 32), (False, 8), (True, 0)]
+        arrays = cuts.rows(messages.ReadRows(0, 5, "t", part), 50.0)
+        assert cuts.rows(messages.ReadRows(0, 5, "t", part), 50.0) is arrays
+        sizes.append(len(arrays))
+    assert sizes == [32, 8, 0]
     with pytest.raises(DistributedError, match="rows of table 't'"):
-        cuts.rows(0, 5, "t", 7, 50.0)
+        cuts.rows(messages.ReadRows(0, 5, "t", 7), 50.0)
     with pytest.raises(LostCutError, match="somebody made another one"):
-        cuts.rows(0, 6, "t", 2, 50.0)
+        cuts.rows(messages.ReadRows(0, 6, "t", 2), 50.0)
     cuts.late(100.0)  # 'u' was kept while 't' was read
-    assert len(cuts.rows(0, 5, "u", 0, 100.0)[1]) == 32
+    assert len(cuts.rows(messages.ReadRows(0, 5, "u", 0), 100.0)) == 32
     cuts.late(200.0)
     with pytest.raises(LostCutError, match="were not read for 60 s"):
-        cuts.rows(0, 5, "t", 2, 200.0)
+        cuts.rows(messages.ReadRows(0, 5, "t", 2), 200.0)
 
 
 def test_an_answer_has_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +98,10 @@ def test_an_answer_has_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     table: Any = SimpleNamespace(state=lambda: iter([block] * 5))
     cuts = Cuts()
     cuts.keep(0, 1, SimpleNamespace(tables={"t": table}), 0.0)
-    sizes = [len(cuts.rows(0, 1, "t", part, 0.0)[1]) // 2 for part in range(4)]
+    sizes = [
+        len(cuts.rows(messages.ReadRows(0, 1, "t", part), 0.0)) // 2
+        for part in range(4)
+    ]
     assert sizes == [2, 2, 1, 0]
 
 

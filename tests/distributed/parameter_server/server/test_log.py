@@ -5,6 +5,7 @@ import pytest
 
 from fxflow.distributed.messages import codec
 from fxflow.distributed.messages.codec import LIMITS, Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.server.log import Log, read
 from fxflow.errors import DistributedError
 
@@ -12,9 +13,7 @@ from fxflow.errors import DistributedError
 def entries(count: int) -> list[Message]:
     big = np.arange(700_000, dtype=np.float32)  # several frames
     return [
-        Message(
-            "push", worker=1, sequence=i, fields={"clock": i}, arrays={"0": big + i}
-        )
+        Message.of(messages.Gradient(0, i, 0), 1, i, arrays={"0": big + i})
         for i in range(count)
     ]
 

@@ -9,6 +9,7 @@ import pytest
 
 from fxflow import optim
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
     asynchronous,
@@ -52,32 +53,24 @@ def server_of(
     model = make_model(["w"], [W], optim.sgd(1.0), consistency or bsp())
     fields, arrays = model.to_message()
     offered = {**arrays, "param/w": W}
-    fields |= {"shard": 0, "workers": list(awaited)}
-    server.handle(b"1", Message("model", 1, 0, 1, fields, offered))
+    offer = messages.Offer(0, fields, list(awaited))
+    server.handle(b"1", Message.of(offer, 1, 0, 1, offered))
     for worker in range(1, workers + 1):
-        fields = {"shard": 0, "fingerprint": model.fingerprint, "name": f"w{worker}"}
-        server.handle(b"%d" % worker, Message("join", worker, 0, 1, fields))
+        join = messages.Join(0, model.fingerprint, f"w{worker}")
+        server.handle(b"%d" % worker, Message.of(join, worker, 0, 1))
     wire.kinds()
     return server, wire, model.fingerprint
 
 
 def push(worker: int, number: int = 1, **more: Any) -> Message:
-    fields = {
-        "shard": 0,
-        "clock": number - 1,
-        "seen": number - 1,
-        "have": number - 1,
-        "pull": True,
-        "request": 1,
-        "deadline": 10.0,
-        **more,
-    }
-    return Message("push", worker, number, 1, fields, {"0": np.ones(2, np.float32)})
+    last = number - 1
+    fields = messages.Gradient(0, last, last, last, True, 1, 10.0)._replace(**more)
+    return Message.of(fields, worker, number, 1, {"0": np.ones(2, np.float32)})
 
 
 def pull(worker: int, **more: Any) -> Message:
-    fields = {"shard": 0, "clock": 0, "have": -1, "request": 1, "deadline": 2.0}
-    return Message("pull", worker, 0, 1, {**fields, **more})
+    fields = messages.Pull(0, clock=0, have=-1, request=1, deadline=2.0)
+    return Message.of(fields._replace(**more), worker, 0, 1)
 
 
 def test_a_pull_waits_for_the_round() -> None:
@@ -103,12 +96,12 @@ def test_what_comes_twice_is_acknowledged_twice_and_applied_once() -> None:
 
 def test_who_joins_twice_keeps_its_clock() -> None:
     server, wire, fingerprint = server_of(1, asynchronous())
-    again = {"shard": 0, "fingerprint": fingerprint}
-    server.handle(b"2", Message("join", 2, 0, 1, again))
+    again = messages.Join(0, fingerprint)
+    server.handle(b"2", Message.of(again, 2, 0, 1))
     for number in (1, 2, 3):
         server.handle(b"1", push(1, number))
-    server.handle(b"2", Message("join", 2, 0, 1, again))
-    assert wire.sent[-1][1].fields["clock"] == 0
+    server.handle(b"2", Message.of(again, 2, 0, 1))
+    assert wire.sent[-1][1].fields.clock == 0
     server.handle(b"2", push(2, 1))
     assert server.shards[0].counts.dropped == {}
 
@@ -116,9 +109,9 @@ def test_who_joins_twice_keeps_its_clock() -> None:
 def test_what_comes_too_early_or_from_strangers_is_refused() -> None:
     server, wire, _ = server_of(1)
     server.handle(b"1", push(1, number=2))
-    assert wire.sent[-1][1].fields["why"] == "early"
+    assert wire.sent[-1][1].fields.why == "early"
     server.handle(b"9", push(9))
-    assert wire.sent[-1][1].fields["why"] == "join"
+    assert wire.sent[-1][1].fields.why == "join"
     assert server.shards[0].counts.pushes == 0
 
 
@@ -126,7 +119,7 @@ def test_nothing_is_sent_that_is_there_already() -> None:
     server, wire, _ = server_of(1)
     server.handle(b"1", pull(1, have=0))
     ((_, answer),) = wire.sent
-    assert (answer.fields["same"], answer.arrays) == (True, {})
+    assert (answer.fields.same, answer.arrays) == (True, {})
 
 
 def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +131,7 @@ def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None
     server._look_after(time.monotonic())
     peer, error = wire.told("error")
     assert peer == b"1"
-    assert "waits for w2, heard 3." in error.fields["why"]
+    assert "waits for w2, heard 3." in error.fields.why
     monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
     server._look_after(time.monotonic())  # both have been silent too long
     assert len(server.shards[0].group) == 0
@@ -153,13 +146,13 @@ def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
     server._look_after(time.monotonic())
     peer, error = wire.told("error")
-    assert (peer, error.fields["why"]) == (b"1", "waits for w3, which has not come yet")
+    assert (peer, error.fields.why) == (b"1", "waits for w3, which has not come yet")
     wire.kinds()
     # Who has come once is not waited for again; one more may come.
-    server.handle(b"1", Message("leave", 1))
+    server.handle(b"1", Message.of(messages.Leave(), 1))
     for worker, name in ((3, "w3"), (4, "w4")):
-        fields = {"shard": 0, "fingerprint": fingerprint, "name": name}
-        server.handle(b"3", Message("join", worker, 0, 1, fields))
+        join = messages.Join(0, fingerprint, name)
+        server.handle(b"3", Message.of(join, worker, 0, 1))
     assert wire.kinds() == ["ack", "params", "joined", "joined"]
 
 
@@ -169,30 +162,18 @@ def test_workers_that_come_at_their_own_pace_wait_for_nobody() -> None:
     assert wire.kinds() == ["params"]
 
 
-def test_names_that_are_none() -> None:
-    wire: Any = Wire()
-    server = Server(wire, wire, 0, first_view(["a:1"]))
-    model = make_model(["w"], [W], optim.sgd(1.0), bsp())
-    fields, arrays = model.to_message()
-    message = {"shard": 0, "workers": "w1", **fields}
-    server.handle(b"1", Message("model", 1, 0, 1, message, {**arrays, "param/w": W}))
-    ((_, error),) = wire.sent
-    assert "the workers of the run are 'w1'" in error.fields["why"]
-    assert server.shards[0].model is None
-
-
 @pytest.mark.parametrize(
     "message",
     [
-        Message("pull", 1, 0, 1, {"shard": 7, "clock": 0}),
-        Message("pull", 1, 0, 1, {"shard": "x"}),
-        Message("push", 1, 1, 1, {"shard": 0, "clock": "x", "seen": 0}),
-        Message("push", 1, 1, 1, {"shard": 0}, {"0": np.ones(2, np.float64)}),
-        Message("join", 1, 0, 1, {"shard": 0}),
-        Message("model", 1, 0, 1, {"shard": 0, "programs": 3}),
-        Message("vote", 1),
+        pull(1, shard=7),
+        dataclasses.replace(push(1), arrays={"0": np.ones(2, np.float64)}),
+        Message.of(messages.Join(0, "other"), 1, 0, 1),
+        Message.of(messages.Offer(0, {"programs": 3}, []), 1, 0, 1),
+        Message.of(messages.PutToVote(1, 0, {}), 1),
+        Message.of(messages.Ack(), 1),
+        Message("control", 1),
     ],
-    ids=["pull", "pull", "push", "push", "join", "model", "vote"],
+    ids=lambda message: message.kind,
 )
 def test_nonsense_is_answered_and_changes_nothing(message: Message) -> None:
     server, wire, _ = server_of(1)
@@ -207,7 +188,7 @@ def test_a_part_of_another_dtype_is_named() -> None:
     bad = push(1)
     server.handle(b"1", dataclasses.replace(bad, arrays={"0": np.ones(2, np.int32)}))
     ((_, error),) = wire.sent
-    assert "w1 sent i32[2] as part 0, where the model has f32[2]" in error.fields["why"]
+    assert "w1 sent i32[2] as part 0, where the model has f32[2]" in error.fields.why
     server.handle(b"1", push(1))
     assert wire.sent[-1][1].kind == "params"
 
@@ -219,13 +200,13 @@ def test_a_model_that_cannot_be_trained_is_refused(
     server = Server(wire, wire, 0, first_view(["a:1"]))
     model = make_model(["w"], [W], optim.sgd(1.0), asynchronous())
     fields, arrays = model.to_message()
-    offer = {"shard": 0, "workers": [], **fields}
-    message = Message("model", 1, 0, 1, offer, {**arrays, "param/w": W})
+    offer = messages.Offer(0, fields, [])
+    message = Message.of(offer, 1, 0, 1, {**arrays, "param/w": W})
     with monkeypatch.context() as patch:
         patch.setattr(Runner, "__call__", greedy)
         server.handle(b"1", message)
     ((_, error),) = wire.sent
-    assert "the program 'init' of 'w': MemoryError: 1 TB" in error.fields["why"]
+    assert "the program 'init' of 'w': MemoryError: 1 TB" in error.fields.why
     assert server.shards[0].model is None
     server.handle(b"1", message)
     assert wire.kinds() == ["error", "model_ok"]
@@ -250,7 +231,7 @@ def test_what_goes_wrong_in_an_update_is_told_and_ends_the_server(
         server.serve()
     told = dict(wire.sent)
     assert set(told) == {b"1", b"2"}
-    assert all(m.kind == "error" and why in m.fields["why"] for m in told.values())
+    assert all(m.kind == "error" and why in m.fields.why for m in told.values())
 
 
 def test_an_error_of_a_question_harms_nobody_else(
@@ -258,6 +239,6 @@ def test_an_error_of_a_question_harms_nobody_else(
 ) -> None:
     server, wire, _ = server_of(1)
     monkeypatch.setattr(server, "stats", greedy)
-    server.handle(b"1", Message("stats", 1, 0, 1, {"request": -1}))
+    server.handle(b"1", Message.of(messages.Stats(-1), 1, 0, 1))
     server.handle(b"1", pull(1))
     assert wire.kinds() == ["error", "params"]

@@ -466,7 +466,7 @@ def test_a_heartbeat_of_a_process_that_is_gone_comes_late(tmp_path: Path) -> Non
         server = run.servers[0]._replicas
         epoch = run.now().epoch
         late = run.servers[1]._replicas._heartbeat()
-        fields = {**late.fields, "incarnation": 7, "began": late.fields["began"] - 1}
+        fields = late.fields._replace(incarnation=7, began=late.fields.began - 1)
         server.handle(dataclasses.replace(late, fields=fields))
         assert totals(client, push(client)) == [2.0, 2.0]
         assert server.view.epoch == epoch
@@ -484,11 +484,12 @@ def test_a_state_that_comes_late_takes_back_no_entry(tmp_path: Path) -> None:
         late = run.servers[primary]._store.state(0)
         assert totals(client, push(client)) == [2.0, 2.0]
         late = dataclasses.replace(late, epoch=run.now().epoch)
-        follower._replicas._on_state(late)
+        follower._replicas._on_state(late, late.fields)
         assert run.sums(0) == [2.0, 2.0]
         # Another primary's entries are not those that the state lacks.
         follower._replicas._since[0] += 1
-        follower._replicas._on_state(dataclasses.replace(late, epoch=late.epoch + 1))
+        newer = dataclasses.replace(late, epoch=late.epoch + 1)
+        follower._replicas._on_state(newer, newer.fields)
         assert (
             follower.shards[0].position.entries
             < run.servers[primary].shards[0].position.entries

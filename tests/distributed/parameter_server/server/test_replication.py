@@ -1,4 +1,5 @@
 from fxflow.distributed.messages.codec import Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.server.replication import Copies
 from fxflow.distributed.parameter_server.server.shard import Position
 
@@ -18,7 +19,7 @@ def copies_of(*holders: int) -> Copies:
 def add(copies: Copies, count: int) -> None:
     for _ in range(count):
         entries = copies.position.entries + 1
-        copies.add(at(entries), Message("entry", sequence=entries))
+        copies.add(at(entries), Message.of(messages.Entry(0, [1, 0]), sequence=entries))
 
 
 def test_what_all_have_is_committed() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from fxflow import optim, tree
 from fxflow.distributed.messages.codec import Message, decode, encode
-from fxflow.distributed.parameter_server import filters
+from fxflow.distributed.parameter_server import filters, messages
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
     asynchronous,
@@ -37,7 +37,8 @@ def model_of(consistency: Consistency, rate: float = 0.5, **options: Any) -> Mod
 def offer(model: Model) -> Message:
     fields, arrays = model.to_message()
     values = {f"param/{name}": VALUES[name] for name in NAMES}
-    message = Message("model", worker=1, fields=fields, arrays={**arrays, **values})
+    fields = messages.Offer(0, fields, [])
+    message = Message.of(fields, worker=1, arrays={**arrays, **values})
     return decode([bytes(frame) for frame in encode(message)])
 
 
@@ -45,7 +46,7 @@ def started(consistency: Consistency, workers: int = 2) -> Shard:
     shard = Shard()
     give(shard, offer(model_of(consistency)))
     for worker in range(1, workers + 1):
-        give(shard, Message("join", worker=worker))
+        give(shard, Message.of(messages.Join(0, ""), worker))
     return shard
 
 
@@ -57,14 +58,11 @@ def give(shard: Shard, entry: Message) -> str:
 def push(
     shard: Shard, worker: int, size: float = 1.0, seen: int | None = None
 ) -> Message:
-    return Message(
-        "push",
+    seen = shard.group.version if seen is None else seen
+    return Message.of(
+        messages.Gradient(0, shard.group[worker].clock, seen),
         worker=worker,
         sequence=shard.ledger.last(worker) + 1,
-        fields={
-            "clock": shard.group[worker].clock,
-            "seen": shard.group.version if seen is None else seen,
-        },
         arrays={
             str(i): np.full_like(VALUES[name], size) for i, name in enumerate(NAMES)
         },
@@ -108,7 +106,7 @@ def test_who_leaves_is_not_waited_for() -> None:
     shard = started(bsp(), workers=3)
     give(shard, push(shard, 1, 1.0))
     give(shard, push(shard, 2, 2.0))
-    give(shard, Message("leave", worker=3))
+    give(shard, Message.of(messages.Leave(0, "done"), 3))
     same(values(shard), alone([1.5]))
 
 
@@ -137,7 +135,7 @@ def test_few_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_delay_compensation_uses_what_the_worker_saw() -> None:
     shard = started(asynchronous(rate="fixed", compensation=0.5))
     for worker in (1, 2):
-        give(shard, Message("read", worker=worker))
+        give(shard, Message.of(messages.Read(0), worker))
     give(shard, push(shard, 1, 1.0))
     before = values(shard)
     give(shard, push(shard, 2, 2.0, seen=0))
@@ -158,7 +156,7 @@ def test_a_late_gradient_is_dropped_and_counted() -> None:
 def test_an_empty_push_counts_as_a_step() -> None:
     shard = started(bsp())
     empty = push(shard, 1)
-    give(shard, Message("push", 1, 1, 0, {**empty.fields, "why": "non-finite"}))
+    give(shard, Message.of(empty.fields._replace(why="non-finite"), 1, 1))
     give(shard, push(shard, 2, 4.0))
     same(values(shard), alone([2.0]))
     assert shard.counts.dropped == {"non-finite": 1}
@@ -170,7 +168,7 @@ def test_nothing_is_applied_twice_or_too_early() -> None:
     give(shard, first)
     assert shard.turn(first) is Turn.SEEN
     second = push(shard, 1, 1.0)
-    third = Message("push", 1, second.sequence + 1, 0, second.fields, second.arrays)
+    third = dataclasses.replace(second, sequence=second.sequence + 1)
     assert shard.turn(third) is Turn.EARLY
     give(shard, second)
     same(values(shard), alone([1.0, 1.0]))
@@ -182,7 +180,7 @@ def test_nothing_is_applied_twice_or_too_early() -> None:
 )
 def test_a_copy_of_the_state_goes_on_to_the_same_bits(consistency: Consistency) -> None:
     shard = started(consistency)
-    give(shard, Message("read", worker=2))
+    give(shard, Message.of(messages.Read(0), 2))
     for worker, size in ((1, 1.0), (2, 3.0), (1, 0.3)):
         give(shard, push(shard, worker, size))
     fields, arrays = shard.state()
@@ -224,7 +222,7 @@ def test_changed_types_are_refused_and_named() -> None:
 def test_what_workers_pull_is_made_once_for_all() -> None:
     shard = Shard()
     give(shard, offer(model_of(asynchronous(), pull=filters.filter_of("bf16"))))
-    give(shard, Message("join", worker=1))
+    give(shard, Message.of(messages.Join(0, ""), 1))
     first = shard.sent()
     assert [x.dtype.name for x in first] == ["bfloat16", "bfloat16"]
     assert shard.sent() is first
@@ -257,7 +255,7 @@ def test_updates_write_over_parameters_that_nobody_sees() -> None:
 
 def test_what_a_compensated_gradient_needs_is_not_written_over() -> None:
     shard = started(asynchronous(rate="fixed", compensation=0.1))
-    give(shard, Message("read", worker=1))
+    give(shard, Message.of(messages.Read(0), 1))
     before = shard.params
     copies = values(shard)
     give(shard, push(shard, 2))
@@ -272,8 +270,8 @@ def lacking(snapshot: str = "a", parts: int = 3) -> tuple[Shard, Message]:
     spec = TableSpec("words", 2, optim.adam(0.1), initializers.ones)
     offered = offer(model_of(asynchronous(), tables=[spec]))
     zeros = {f"optimizer/{i}": np.zeros_like(VALUES[n]) for i, n in enumerate(NAMES)}
-    more = {"keys": ["", ""], "snapshot": snapshot, "parts": parts}
-    fields, arrays = {**offered.fields, **more}, {**offered.arrays, **zeros}
+    fields = offered.fields._replace(keys=["", ""], snapshot=snapshot, parts=parts)
+    arrays = {**offered.arrays, **zeros}
     begun = dataclasses.replace(offered, fields=fields, arrays=arrays)
     shard = Shard()
     give(shard, begun)
@@ -283,10 +281,10 @@ def lacking(snapshot: str = "a", parts: int = 3) -> tuple[Shard, Message]:
 def part(number: int, snapshot: str = "a", worker: int = 1) -> Message:
     ids = np.arange(4) + 10 * number
     rows = np.full((4, 2), number, np.float32)
-    fields = {"table": "words", "snapshot": snapshot}
+    fields = messages.PushRows(0, "words", snapshot)
     state = [np.full(4, number, np.int32), rows + 1, rows + 2]
     arrays = {str(i): x for i, x in enumerate([ids, rows, *state])}
-    return Message("push_rows", worker, number, 1, fields, arrays)
+    return Message.of(fields, worker, number, 1, arrays)
 
 
 def test_parts_of_a_snapshot_count_once_and_in_order() -> None:
@@ -316,7 +314,7 @@ def test_parts_of_another_snapshot_are_refused() -> None:
     give(shard, part(1))
     for message in (
         part(2, "b"),
-        dataclasses.replace(begun, fields={**begun.fields, "parts": 4}),
+        dataclasses.replace(begun, fields=begun.fields._replace(parts=4)),
         offer(model_of(asynchronous())),
     ):
         with pytest.raises(DistributedError, match=r"1 of 3 parts are here, .* worker"):
@@ -327,7 +325,7 @@ def test_parts_of_another_snapshot_are_refused() -> None:
     bad = {**good.arrays, "1": np.ones((4, 3), np.float32)}
     with pytest.raises(ShapeError, match="a block of 4 rows must have fields"):
         shard.turn(dataclasses.replace(good, arrays=bad))
-    other = dataclasses.replace(good, fields={**good.fields, "table": "names"})
+    other = dataclasses.replace(good, fields=good.fields._replace(table="names"))
     with pytest.raises(DistributedError, match="there is no table 'names'"):
         shard.turn(other)
     shard.close()
@@ -336,7 +334,7 @@ def test_parts_of_another_snapshot_are_refused() -> None:
 def test_a_snapshot_of_rows_for_no_table() -> None:
     offered = offer(model_of(asynchronous()))
     zeros = {f"optimizer/{i}": np.zeros_like(VALUES[n]) for i, n in enumerate(NAMES)}
-    fields = {**offered.fields, "keys": ["", ""], "snapshot": "", "parts": 2}
-    begun = Message("model", 1, 0, 0, fields, {**offered.arrays, **zeros})
+    fields = offered.fields._replace(keys=["", ""], snapshot="", parts=2)
+    begun = Message.of(fields, 1, arrays={**offered.arrays, **zeros})
     with pytest.raises(DistributedError, match="2 parts of rows for 0 tables"):
         Shard().turn(begun)

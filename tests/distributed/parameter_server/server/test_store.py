@@ -5,6 +5,7 @@ import pytest
 
 from fxflow import optim
 from fxflow.distributed.messages.codec import LIMITS, Message
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import asynchronous
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.programs import Runner
@@ -22,16 +23,16 @@ def filled(folder: Path | None, server: int = 0) -> Store:
     model = make_model(["w"], [W], optim.sgd(-1.0), asynchronous(rate="fixed"))
     fields, arrays = model.to_message()
     given = {**arrays, "param/w": W}
-    store.enter(3, Message("model", 1, 0, 5, {"shard": 3, **fields}, given))
-    store.enter(3, Message("join", 1, 0, 5, {"shard": 3}))
+    store.enter(3, Message.of(messages.Offer(3, fields, []), 1, 0, 5, given))
+    store.enter(3, Message.of(messages.Join(3, ""), 1, 0, 5))
     push(store, 1)
     return store
 
 
 def push(store: Store, number: int) -> None:
-    fields = {"shard": 3, "clock": number - 1, "seen": number - 1}
+    fields = messages.Gradient(3, number - 1, number - 1)
     arrays = {"0": np.ones(2, np.float32)}
-    assert store.enter(3, Message("push", 1, number, 6, fields, arrays)) == ""
+    assert store.enter(3, Message.of(fields, 1, number, 6, arrays)) == ""
 
 
 def value(store: Store) -> float:
@@ -69,7 +70,7 @@ def test_nonsense_is_no_state() -> None:
     store = filled(None)
     for arrays in ({}, {"fields": np.frombuffer(b"{}", np.uint8)}):
         with pytest.raises(ValueError, match="state of a shard"):
-            store.load(3, Message("state", fields={"shard": 3}, arrays=arrays))
+            store.load(3, Message.of(messages.State(3), arrays=arrays))
     assert value(store) == 1.0
     store.close()
 

@@ -12,6 +12,7 @@ import pytest
 from fxflow import optim
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.zeromq import Hub
+from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server.process import Server
@@ -65,7 +66,7 @@ def test_what_is_pushed_is_added_up() -> None:
         assert total(worker, worker.push([[ONES]])) == n
     assert total(worker, worker.push(None, "non-finite")) == 19
     assert worker.dropped == {"non-finite": 1}
-    stats = worker.ask(0, "stats").fields["stats"]
+    stats = worker.ask(0, messages.Stats()).fields.stats
     assert stats["shards"]["0"]["pushes"] == 20
     assert [w["name"] for w in stats["workers"].values()] == ["worker 5"]
     worker.close()
@@ -200,15 +201,16 @@ def test_answers_of_an_earlier_round_are_not_believed() -> None:
     worker = client(running.view)
     worker.wait(worker.begin(model(), [[ZEROS]]))
     (shard,) = worker._shards.values()
-    stale = Message(
-        "joined", fields={"shard": 0, "request": shard.round, "last": 0, "clock": 0}
+    stale = messages.Joined(0, shard.round, clock=0, version=0, last=0)
+    empty = messages.Welcome(
+        *(0, shard.round, worker.view.to_json(), 0, 1, "cpu", {"0": ""}, 1, 0, False)
     )
-    empty = {"shard": 0, "request": shard.round, "shards": {"0": ""}}
     for n in (1, 2):
         assert total(worker, worker.push([[ONES]])) == n
     worker._enter(shard, "hello")
-    worker._on_welcome(shard, Message("welcome", fields=empty))  # "came back without"
-    worker._on_joined(shard, stale)  # "has lost pushes 1 to 2"
+    # Would be "came back without" and "has lost pushes 1 to 2".
+    worker._on_welcome(shard, Message.of(empty), empty)
+    worker._on_joined(shard, Message.of(stale), stale)
     assert total(worker, worker.push([[ONES]])) == 3
     worker.close()
     running.stop()
@@ -218,11 +220,12 @@ def test_bad_requests_are_answered() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     with pytest.raises(DistributedError, match="takes no message 'params'"):
-        worker.ask(0, "params")
-    assert worker.ask(0, "push", shard=0).kind == "refuse"  # there is no model yet
-    with pytest.raises(DistributedError, match="'shard'"):
-        worker.ask(0, "pull")
-    assert worker.ask(0, "stats").kind == "stats_ok"
+        worker.ask(0, messages.Params(0, 0, 0, same=True))
+    # There is no model yet.
+    assert worker.ask(0, messages.Gradient(0, 0, 0)).kind == "refuse"
+    with pytest.raises(DistributedError, match="there is no shard 7"):
+        worker.ask(0, messages.PullRows(7))
+    assert worker.ask(0, messages.Stats()).kind == "stats_ok"
     worker.close()
     running.stop()
 
@@ -253,8 +256,7 @@ def test_a_server_that_is_another_one_says_so() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     with pytest.raises(DistributedError, match="it is server 0 of its run, and not 1"):
-        asked = {0: ({"server": 1}, {})}
-        worker.ask_shards("hello", asked)
+        worker.ask_shards({0: messages.Hello(0, server=1)})
     worker.close()
     running.stop()
 
@@ -281,10 +283,10 @@ def test_a_server_that_is_behind_is_told_the_view(
     sent: list[Message] = []
     monkeypatch.setattr(worker, "_send", lambda server, message: sent.append(message))
     worker._enter_view(worker.view._replace(epoch=5, servers=(1, 2), workers=(3,)))
-    old = Message("prepare", epoch=3, fields={"turn": 1, "proposer": 1})
+    old = Message.of(messages.Prepare(1, 1), epoch=3)
     worker._on(1, old)
     (told,) = sent
-    assert (told.kind, View.from_json(told.fields["view"])) == ("view", worker.view)
+    assert (told.kind, View.from_json(told.fields.view)) == ("view", worker.view)
     worker._on(1, dataclasses.replace(old, epoch=5))
     assert [message.kind for message in sent] == ["view", "promise"]
     monkeypatch.undo()

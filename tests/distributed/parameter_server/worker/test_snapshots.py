@@ -16,6 +16,7 @@ from fxflow.distributed.parameter_server import (
     TableSpec,
     asynchronous,
     bsp,
+    messages,
     parameter_server,
 )
 from fxflow.distributed.parameter_server.errors import LostCutError
@@ -272,8 +273,7 @@ def test_who_dies_within_a_cut_holds_nobody_up() -> None:
     state = worker.init(ZEROS)
     looks = evaluator_of(local)
     looks.init(ZEROS)
-    cut: Any = {s: ({"cut": 1}, {}) for s in range(2)}
-    looks._client.ask_shards("cut", cut)
+    looks._client.ask_shards({s: messages.Cut(s, 1) for s in range(2)})
     looks.close()
     begun = time.monotonic()
     state, _ = worker.step(state, np.float32(1))
