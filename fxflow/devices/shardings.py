@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fxflow.devices import clients, memory_kinds
 from fxflow.devices._jaxlib import Device, HloSharding, OpSharding
-from fxflow.devices.meshes import Mesh, PartitionSpec, coordinates, names_of
+from fxflow.devices.meshes import (
+    AbstractMesh,
+    Mesh,
+    PartitionSpec,
+    coordinates,
+    get_mesh,
+    names_of,
+)
 from fxflow.errors import PlacementError
 
 #: The runtime's description of a copy on each device.
@@ -152,7 +159,7 @@ class Sharding:
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Returns whether arrays of `ndim` axes lie the same way under both."""
-        return (
+        return self == other or (
             self.devices == other.devices
             and self.offloaded == other.offloaded
             and self.tiles(ndim) == other.tiles(ndim)
@@ -231,7 +238,8 @@ class NamedSharding(Sharding):
     """An array over a mesh: each of its axes is split over mesh axes, or not.
 
     Args:
-      mesh: the devices.
+      mesh: the devices; or an `AbstractMesh`, in place of which functions that place
+        arrays take the current mesh, which must be like it.
       spec: a `PartitionSpec`.
       memory_kind: of the memory arrays lie in: `"device"`, `"pinned_host"`, … None is
         the devices' own.
@@ -240,19 +248,19 @@ class NamedSharding(Sharding):
       PlacementError: the spec names an axis twice, or one that the mesh does not have.
     """
 
-    __slots__ = ("_hash", "_tiles", "mesh", "spec")
+    __slots__ = ("_has_devices", "_hash", "_tiles", "mesh", "spec")
 
     mesh: Mesh
     spec: PartitionSpec
 
     def __init__(
         self,
-        mesh: Mesh,
+        mesh: AbstractMesh,
         spec: PartitionSpec | tuple[Any, ...],
         *,
         memory_kind: str | None = None,
     ) -> None:
-        if not isinstance(mesh, Mesh):
+        if not isinstance(mesh, AbstractMesh):
             raise PlacementError(
                 f"NamedSharding: expected a Mesh, got {type(mesh).__name__}"
             )
@@ -280,19 +288,47 @@ class NamedSharding(Sharding):
                         f"{spec} splits over the mesh axis {name!r} twice"
                     )
                 used.add(name)
-        self.mesh, self.spec = mesh, spec
+        self.mesh, self.spec = cast("Mesh", mesh), spec
+        devices = mesh.flat if isinstance(mesh, Mesh) else ()
+        self._has_devices = isinstance(mesh, Mesh)
         self.offloaded: str | None = (
-            memory_kinds.check_kind(mesh.flat[0], memory_kind)
-            if mesh.flat
-            else memory_kind
+            memory_kinds.check_kind(devices[0], memory_kind) if devices else memory_kind
         )
         self._hash = hash((mesh, spec, self.offloaded))
         self._tiles: dict[int, tuple[Shape, list[Shape]]] = {}
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices of the mesh in row-major order."""
-        return self.mesh.flat
+        """The devices of the mesh in row-major order.
+
+        Raises:
+          PlacementError: it is an `AbstractMesh`.
+        """
+        return self.located().mesh.flat
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices."""
+        return self.mesh.size
+
+    @property
+    def memory_kind(self) -> str | None:
+        """See `Sharding`; None over an `AbstractMesh`."""
+        return super().memory_kind if self._has_devices else self.offloaded
+
+    def located(self) -> NamedSharding:
+        """Returns the sharding over a mesh with devices: its own, or the current one.
+
+        Raises:
+          PlacementError: it is over an `AbstractMesh`, and there is no current mesh, or
+            it is another one.
+        """
+        if self._has_devices:
+            return self
+        mesh = get_mesh()
+        if mesh.abstract_mesh != self.mesh:
+            raise PlacementError(f"{self} is not for the current mesh, {mesh}")
+        return NamedSharding(mesh, self.spec, memory_kind=self.offloaded)
 
     @property
     def is_fully_replicated(self) -> bool:

@@ -14,7 +14,6 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.memories import Going
 from fxflow.devices import buffers, clients, transfers
 from fxflow.devices.memory_kinds import HOST, Space, kind_of
-from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import DevicePut, as_sharding, copied, is_sharding_leaf
 
 T = TypeVar("T")
@@ -113,8 +112,7 @@ def _put(leaf: Any, where: Any, source: Any = None) -> Any:
     if type(where) is Space:
         to, kind = None, _kind(where, array, "device_put")
     else:
-        if not isinstance(where, Sharding):
-            to = as_sharding(where, "device_put")
+        to = as_sharding(where, "device_put")
         kind = to.offloaded
         to.shard_shape(array.shape)
     memory = HERE if kind is None else Going(kind)

@@ -349,6 +349,8 @@ def as_sharding(where: Any, what: str) -> Sharding:
       ArgumentError: it is not one of these.
       PlacementError: there is no such device, or no current mesh.
     """
+    if isinstance(where, NamedSharding):
+        return where.located()
     if isinstance(where, Sharding):
         return where
     if isinstance(where, PartitionSpec):

@@ -47,7 +47,7 @@ from fxflow.devices.meshes import current, note_mesh_read
 from fxflow.devices.trees import flatten
 from fxflow.errors import ArgumentError, NonFiniteError
 from fxflow.lax.calls import JitCall
-from fxflow.lax.transfer import put_traced
+from fxflow.lax.transfer import as_sharding, put_traced
 from fxflow.transforms.arguments import (
     Bindable,
     Bound,
@@ -594,7 +594,8 @@ class JitFunction(CachedCall[P, R]):
 def _sharding_of(leaf: Any) -> Any:
     """Returns where an argument insists on being, or lies in host memory, or None."""
     if isinstance(leaf, ShapeDtypeStruct):
-        return leaf.sharding
+        where = leaf.sharding
+        return where if where is None else as_sharding(where, "jit: an argument")
     array_type = getattr(leaf, "_type", None)
     if isinstance(array_type, RefType):
         array_type = array_type.contents

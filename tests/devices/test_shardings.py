@@ -1,6 +1,7 @@
 """Shardings: parts, the runtime's description, and back."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import fxflow
 from fxflow.devices import PlacementError, buffers
-from fxflow.devices.meshes import Mesh, P, make_mesh
+from fxflow.devices.meshes import Mesh, P, make_mesh, set_mesh
 from fxflow.devices.shardings import (
     GSPMDSharding,
     NamedSharding,
@@ -188,3 +189,29 @@ def test_one_of_equal_shardings() -> None:
     assert len(buffers.placement_for(long).sharding.spec) == 1
     with pytest.raises(PlacementError, match="at least 2 axes"):
         long.shard_shape((8,))
+
+
+def test_shardings_over_meshes_without_devices() -> None:
+    mesh = make_mesh((4,), ("x",))
+    where = NamedSharding(mesh.abstract_mesh, P("x"))
+    assert where.shard_shape((8,)) == (2,) and where.num_devices == 4
+    assert where.memory_kind is None and not where.is_fully_replicated
+    assert where.is_equivalent_to(where, 1)
+    assert pickle.loads(pickle.dumps(where)) == where != NamedSharding(mesh, P("x"))
+    struct = fxflow.ShapeDtypeStruct((8,), "float32", sharding=where)
+    assert fxflow.eval_shape(lambda x: x * 2, struct).shape == (8,)
+    with pytest.raises(ValueError, match="there is no current mesh"):
+        fxflow.device_put(np.ones(8), where)
+    with (
+        set_mesh(make_mesh((2,), ("x",))),
+        pytest.raises(ValueError, match="is not for the current mesh"),
+    ):
+        fxflow.device_put(np.ones(8), where)
+    there = NamedSharding(mesh, P("x"))
+    with set_mesh(mesh):
+        assert where.device_set == there.device_set
+        assert fxflow.device_put(np.ones(8), where).sharding == there
+        doubled = fxflow.jit(lambda x: x * 2, out_shardings=where)(np.ones(8))
+        assert doubled.sharding == there
+        compiled = fxflow.jit(lambda x: x * 2).lower(struct).compile()
+        assert compiled.input_shardings[0] == (there,)

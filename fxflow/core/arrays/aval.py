@@ -591,6 +591,7 @@ def layout_of(sharding: Any, aval: Aval) -> Layout | None:
     """
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return None
+    sharding = sharding.located()
     known = frozenset(sharding.mesh.explicit_axes)
     rows = sharding.padded(aval.physical.ndim)[: aval.ndim]
     entries = tuple(tuple(name for name in row if name in known) for row in rows)

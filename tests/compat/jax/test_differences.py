@@ -506,6 +506,9 @@ def test_meshes_without_devices():
     mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
     manual = mesh.update_axis_types({"y": jax.sharding.AxisType.Manual})
     assert (manual.manual_axes, manual.auto_axes) == (("y",), ("x",))
-    with pytest.raises(ValueError, match="expected a Mesh, got AbstractMesh"):
-        jax.sharding.NamedSharding(mesh, jax.P("x"))
+    where = jax.sharding.NamedSharding(mesh, jax.P("x"))
+    struct = jax.ShapeDtypeStruct((2,), jnp.float32, sharding=where)
+    assert jax.eval_shape(jnp.sin, struct).shape == (2,)
+    with pytest.raises(ValueError, match="there is no current mesh"):
+        jax.device_put(jnp.ones(2), where)
     assert not hasattr(jax.vjp(jnp.sin, 1.0)[1], "args_res")
