@@ -13,7 +13,6 @@ step that all had finished, and every step is applied once to the state it follo
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import secrets
 import socket
@@ -26,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 from fxflow.core import tree as trees
 from fxflow.core.arrays import Array, as_array
 from fxflow.devices import clients
-from fxflow.devices.cluster import Client, Collectives, RuntimeFailure, set_failure
+from fxflow.devices.cluster import RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
 from fxflow.distributed import session
 from fxflow.distributed.clusters import Membership as ClusterMembership
@@ -341,11 +340,7 @@ class _Epoch:
         self.agreement = Agreement(start)
         self.go = False
         self.over = ""
-        self.client: Client | None = None
-        self.collectives: Collectives | None = None
-        self.ports: list[int] = []
-        #: Set once the program's thread is blocked in no collective of the epoch.
-        self.back = threading.Event()
+        self.session: session.Session | None = None
 
 
 def _own_number() -> int:
@@ -438,21 +433,12 @@ class _Worker:
         if epoch is None or epoch.over:
             return
         epoch.over = why
-        set_failure(DistributedError(why))
+        error = DistributedError(why)
+        if epoch.session is not None:
+            epoch.session.fail(error)
+        else:
+            set_failure(error)
         epoch.agreement.wake()
-        if epoch.collectives is not None:
-            threading.Thread(
-                target=self._release, args=(epoch,), name="fxflow-release", daemon=True
-            ).start()
-
-    def _release(self, epoch: _Epoch) -> None:
-        """Breaks gloo's connections until the program's thread is back."""
-        while True:
-            collectives = epoch.collectives
-            if collectives is None or epoch.back.is_set():
-                return
-            collectives.release(epoch.ports)
-            epoch.back.wait(0.05)
 
     def _alone(self, reason: str) -> None:
         with self._changed:
@@ -626,67 +612,31 @@ class _Worker:
                 10, token=self.token, epoch=world.epoch
             )
 
-        epoch.client = Client(connect, world.rank, 300, lambda reason: None)
-        self._check_locked(epoch)
-        if world.size > 1:
-            here = self._connection.line.own_host
-            collectives = Collectives(epoch.client, hostname=here)
-            given = coordination.exchange("ports", str(collectives.port).encode(), 30)
-            with self._changed:
-                epoch.ports = [int(port) for port in given]
-                epoch.collectives = collectives
-                self._check(epoch)
-            clients.configure_cpu(
-                distributed_client=epoch.client.raw,
-                node_id=world.rank,
-                num_nodes=world.size,
-                collectives=collectives.raw,
-            )
-        else:
-            clients.configure_cpu()
         membership = ClusterMembership(
             self.address, world.size, world.rank, hosted=True
         )
-        session.enter(
-            session.Session(
-                membership,
-                coordination,
-                epoch.client,
-                epoch.collectives,
-                epoch.ports,
-                None,
-            )
-        )
-        clients.client("cpu")
-
-    def _check_locked(self, epoch: _Epoch) -> None:
+        epoch.session = session.Session(membership, coordination)
+        epoch.session.connect(connect, 300)
         with self._changed:
+            # If it was over before there were collectives to break.
             self._check(epoch)
+        session.enter(epoch.session)
+        clients.client("cpu")
 
     def _leave(self) -> None:
         """Lets go of an epoch: its arrays, its programs, its connections."""
         epoch = self._epoch
         if epoch is None:
             return
-        epoch.back.set()
         # Those of the epoch that is over may be gone; the checkpoint before stands.
         with contextlib.suppress(RuntimeFailure, DistributedError):
             self.program.close()
         for snapshot in list(self._held.values()):
             snapshot.to_host()
         session.enter(None)
-        clients.clear_backends()
-        clients.configure_cpu()
-        client, collectives = epoch.client, epoch.collectives
-        with self._changed:
-            epoch.client = epoch.collectives = None
-        if collectives is not None:
-            collectives.sever(epoch.ports)
-            collectives.close()
-        # Arrays pin their client, and it its connections.
-        gc.collect()
-        if client is not None:
-            client.close()
+        if epoch.session is not None:
+            epoch.session.leave(rejoins=True)
+            epoch.session = None
 
     # -- steps -------------------------------------------------------------------------
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow._config import config
@@ -40,41 +41,114 @@ from fxflow.distributed.messages.channel import Message
 from fxflow.distributed.preemption import Agreement
 from fxflow.errors import DistributedError
 
-_PORTS = "fxflow/gloo-port"
-
 
 class Session:
-    """What this process has of the run it takes part in.
+    """What this process has of the run, or of the epoch, that it takes part in.
+
+    Args:
+      membership: where this process stands.
+      coordination: the connection to the coordinator.
+      coordinator: the coordinator itself, if it runs in this process.
+      agreement: on the step at which all stop; None in an elastic run.
 
     Attributes:
-      coordination: the connection to the coordinator.
-      client: the runtime's, through which its clients find each other.
+      client: the runtime's, through which its clients find each other; None before
+        `connect`.
       collectives: the CPU's; None for one process.
       peers: the ports of all processes' gloo.
-      coordinator: the coordinator itself, if it runs in this process.
-      membership: where this process stands.
-      agreement: on the step at which all stop; None in an elastic run.
     """
-
-    peers: list[int]
 
     def __init__(
         self,
         membership: Membership,
         coordination: Coordination,
-        client: Client,
-        collectives: Collectives | None,
-        peers: Sequence[int],
-        coordinator: Coordinator | None,
+        coordinator: Coordinator | None = None,
         agreement: Agreement | None = None,
     ) -> None:
         self.membership = membership
         self.coordination = coordination
-        self.client = client
-        self.collectives = collectives
-        self.peers = list(peers)
         self.coordinator = coordinator
         self.agreement = agreement
+        self.client: Client | None = None
+        self.collectives: Collectives | None = None
+        self.peers: list[int] = []
+        self._is_left = threading.Event()
+
+    def connect(
+        self, connect: Callable[[], socket.socket], timeout: float, kind: str = "gloo"
+    ) -> None:
+        """Makes the next CPU client one of all processes.
+
+        Args:
+          connect: returns a connection to the runtime's service.
+          timeout: seconds.
+          kind: of the CPU's collectives.
+        """
+        coordination = self.coordination
+        rank, size = coordination.process_id, coordination.num_processes
+        self.client = Client(connect, rank, timeout, lambda reason: None)
+        if size == 1:
+            clients.configure_cpu()
+            return
+        collectives = Collectives(
+            self.client, kind, hostname=coordination.connection.line.own_host
+        )
+        # Kept: when a process is lost, the others cannot be asked any more.
+        ports = coordination.exchange("ports", str(collectives.port).encode(), timeout)
+        self.peers = [int(port) for port in ports]
+        self.collectives = collectives
+        clients.configure_cpu(
+            distributed_client=self.client.raw,
+            node_id=rank,
+            num_nodes=size,
+            collectives=collectives.raw,
+        )
+
+    def fail(self, error: DistributedError) -> None:
+        """Makes whatever waits for other processes fail now.
+
+        Args:
+          error: the reason.
+        """
+        set_failure(error)
+        if self.agreement is not None:
+            self.agreement.wake()
+        if self.collectives is not None:
+            # A collective in flight may be waiting for a process that is stopped, not
+            # dead, and whose connections are therefore still open.
+            self.collectives.sever(self.peers)
+            threading.Thread(
+                target=self._release, name="fxflow-release", daemon=True
+            ).start()
+
+    def _release(self) -> None:
+        """Unblocks threads that are still connecting to lost peers."""
+        assert self.collectives is not None
+        pause = 0.0
+        while not self._is_left.wait(pause):
+            self.collectives.release(self.peers)
+            pause = min(1.0, max(0.05, pause * 1.2))
+
+    def leave(self, *, farewell: bool = True, rejoins: bool = False) -> None:
+        """Lets go of the devices and of the runtime's service.
+
+        Args:
+          farewell: whether to take leave of the service; not where it may be gone.
+          rejoins: whether this process joins again: then connections are broken that
+            arrays which are still referred to would keep.
+        """
+        self._is_left.set()
+        clients.configure_plugins()
+        clients.clear_backends()
+        clients.configure_cpu()
+        if self.collectives is not None:
+            if rejoins:
+                self.collectives.sever(self.peers)
+            self.collectives.close()
+        if rejoins:
+            gc.collect()  # arrays pin their client, and it its connections
+        if self.client is not None:
+            self.client.close(farewell=farewell)
 
 
 class _State:
@@ -325,13 +399,11 @@ def _join(
         def connect() -> socket.socket:
             return known.connect_runtime(30, token=membership.token)
 
-        client = Client(connect, rank, timeout, lambda reason: None)
-        collectives = _configure(client, coordination, rank, size, implementation)
-        # Kept, because who needs them cannot ask any more.
-        coordination.barrier("fxflow/ports", timeout)
-        ports = coordination.key_value_dir_get_bytes(_PORTS)
+        session = Session(membership, coordination, coordinator, agreement)
+        session.connect(connect, timeout, implementation)
+        assert session.client is not None
         clients.configure_plugins(
-            distributed_client=client.raw,
+            distributed_client=session.client.raw,
             node_id=rank,
             num_nodes=size,
             visible_devices=visible,
@@ -344,30 +416,7 @@ def _join(
                 _wait_for_leaving(coordinator)
             coordinator.stop()
         raise
-    peers = [int(port) for port in ports.values()]
-    return Session(
-        membership, coordination, client, collectives, peers, coordinator, agreement
-    )
-
-
-def _configure(
-    client: Client, coordination: Coordination, rank: int, size: int, kind: str
-) -> Collectives | None:
-    """Makes the next CPU client one of all processes."""
-    if size == 1:
-        clients.configure_cpu()
-        return None
-    collectives = Collectives(
-        client, kind, hostname=coordination.connection.line.own_host
-    )
-    coordination.key_value_set(f"{_PORTS}/{rank}", str(collectives.port))
-    clients.configure_cpu(
-        distributed_client=client.raw,
-        node_id=rank,
-        num_nodes=size,
-        collectives=collectives.raw,
-    )
-    return collectives
+    return session
 
 
 # -- when a process is lost ------------------------------------------------------------
@@ -379,34 +428,17 @@ def _say(text: str) -> None:
 
 
 def _fail(error: DistributedError) -> None:
-    """Fails whatever waits for other processes, with a reason."""
+    """Fails whatever waits for other processes; the first reason counts."""
     if failure() is not None:
         return
-    set_failure(error)
     _say(str(error))
     session = _state.session
     if session is None:
+        set_failure(error)
         return
-    if session.agreement is not None:
-        session.agreement.wake()
-    if session.collectives is not None:
-        # A collective in flight may be waiting for a process that is stopped, not dead,
-        # and whose connections are therefore still open.
-        session.collectives.sever(session.peers)
-        threading.Thread(
-            target=_release, args=(session,), name="fxflow-release", daemon=True
-        ).start()
+    session.fail(error)
     if any(platform != "cpu" for platform in clients.started()):
         _end_later()
-
-
-def _release(session: Session) -> None:
-    """Unblocks threads that are still connecting to lost peers."""
-    pause = 0.05
-    while _state.session is session and session.collectives is not None:
-        session.collectives.release(session.peers)
-        time.sleep(pause)
-        pause = min(1.0, pause * 2)
 
 
 def _on_event(message: Message, payload: Any) -> None:
@@ -476,14 +508,9 @@ def shutdown() -> None:
         _state.session = None
         if session.agreement is not None:
             session.agreement.close()
-        clients.configure_plugins()
-        clients.clear_backends()
-        clients.configure_cpu()
         # Once a process is lost the coordinator waits for the others no longer than it
-        # must: where it is another process, it may go while a farewell is under way.
-        session.client.close(farewell=failure() is None or bool(session.coordinator))
-        if session.collectives is not None:
-            session.collectives.close()
+        # must: where it is another process, it may end while a farewell is under way.
+        session.leave(farewell=failure() is None or bool(session.coordinator))
         # Without a farewell the others learn that this process failed.
         session.coordination.close(farewell=not _state.failed)
         if session.coordinator is not None:
