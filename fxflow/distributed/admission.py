@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from fxflow.devices.relay import accept
 from fxflow.distributed.addresses import is_loopback
 from fxflow.distributed.messages.channel import Channel, proof
+from fxflow.distributed.protocol import Refused, written
 from fxflow.errors import DistributedError
 
 #: Seconds for a proof to come, and how many are waited for at once.
@@ -85,7 +86,7 @@ class _Stranger:
         self.refused = True
         with contextlib.suppress(OSError):
             Channel(self.connection).send(
-                {"error": "refused", "why": "it has another run's token"}
+                written(Refused("it has another run's token"))
             )
             self.connection.shutdown(socket.SHUT_WR)
         return False

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.devices.cluster import failure
+from fxflow.distributed import protocol
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.coordinator import listing
 from fxflow.distributed.messages.channel import (
@@ -24,6 +25,7 @@ from fxflow.distributed.messages.channel import (
     dial,
     proof,
 )
+from fxflow.distributed.protocol import written
 from fxflow.errors import DistributedError
 
 _DEFAULT_TIMEOUT = 60.0
@@ -45,7 +47,7 @@ class Connection:
     Args:
       line: to the coordinator.
       heartbeat_timeout: seconds after which a silent coordinator counts as gone.
-      on_event: called with each event, from the thread that reads.
+      on_event: called with each event and its epoch, from the thread that reads.
       on_lost: called once with the reason when the coordinator is gone.
 
     Attributes:
@@ -59,7 +61,7 @@ class Connection:
         line: Channel,
         *,
         heartbeat_timeout: float = 100.0,
-        on_event: Callable[[Message, Any], None] | None = None,
+        on_event: Callable[[Any, int], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
     ) -> None:
         self.line = line
@@ -85,7 +87,7 @@ class Connection:
             while True:
                 now = time.monotonic()
                 if now - asked >= pause:
-                    self.line.send({"op": "ping"})
+                    self.line.send(written(protocol.Ping()))
                     asked = now
                 if self.line.readable(pause):
                     message, payload = self.line.receive()
@@ -100,7 +102,7 @@ class Connection:
                     break
         except (EOFError, OSError):
             pass
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             reason = str(error)
         self._end(reason)
 
@@ -111,8 +113,10 @@ class Connection:
             if slot is not None:
                 slot.answer = (message, payload)
                 slot.event.set()
-        elif message.get("event") != "pong" and self._on_event is not None:
-            self._on_event(message, payload)
+        elif self._on_event is not None:
+            event = protocol.read(message)
+            if not isinstance(event, protocol.Pong):
+                self._on_event(event, message.get("epoch", 0))
 
     def _end(self, reason: str) -> None:
         with self._lock:
@@ -145,19 +149,19 @@ class Connection:
 
     def request(
         self,
-        operation: str,
+        request: Any,
         payload: Any = b"",
         *,
         timeout: float = _DEFAULT_TIMEOUT,
-        **fields: Any,
+        epoch: int = 0,
     ) -> tuple[Message, Any]:
         """Sends a request and waits for its answer.
 
         Args:
-          operation: its name.
+          request: a class of `protocol`.
           payload: bytes.
           timeout: seconds.
-          **fields: the rest of the message.
+          epoch: that it is about.
 
         Returns:
           The answer's message and bytes.
@@ -173,16 +177,15 @@ class Connection:
                 raise self._gone()
             self._slots[number] = slot
         try:
-            self.line.send({"op": operation, "id": number, **fields}, payload)
+            self.line.send(written(request, id=number, epoch=epoch), payload)
         except OSError:
             raise self._gone() from None
         if not slot.event.wait(timeout):
             absent: list[int] = []
             try:
-                if operation in ("get", "meet"):
-                    answer, _ = self.request(
-                        "cancel", timeout=10, **{**fields, "request": number}
-                    )
+                if isinstance(request, (protocol.Get, protocol.Meet)):
+                    cancel = protocol.Cancel(request.key, number)
+                    answer, _ = self.request(cancel, timeout=10, epoch=epoch)
                     absent = answer["processes"]
                     # The line keeps the order: an answer that was sent before the
                     # request was withdrawn is here by now.
@@ -190,7 +193,7 @@ class Connection:
                         return slot.answer
             finally:
                 self._slots.pop(number, None)
-            error = TimeoutError(operation)
+            error = TimeoutError(str(request))
             error.processes = absent  # type: ignore[attr-defined]
             raise error
         if slot.answer is None:
@@ -198,14 +201,14 @@ class Connection:
         return slot.answer
 
     def connect_runtime(
-        self, timeout: float, token: str, **fields: Any
+        self, timeout: float, token: str, epoch: int = 0
     ) -> socket.socket:
         """Returns a new connection to the runtime's service.
 
         Args:
           timeout: seconds.
           token: the run's secret.
-          **fields: what the first message says besides.
+          epoch: whose service.
 
         Raises:
           OSError: the coordinator is gone.
@@ -214,7 +217,7 @@ class Connection:
         connection = socket.create_connection(peer, timeout)
         connection.settimeout(None)
         connection.sendall(proof(token))
-        Channel(connection).send({"op": "runtime", **fields})
+        Channel(connection).send(written(protocol.Runtime(epoch)))
         return connection
 
     def close(self, farewell: bool = True) -> None:
@@ -229,7 +232,7 @@ class Connection:
             self._closed = True
         if farewell and not self.lost:
             with contextlib.suppress(OSError):
-                self.line.send({"op": "bye"})
+                self.line.send(written(protocol.Bye()))
                 self.line.socket.shutdown(socket.SHUT_WR)
         else:
             self.line.close()
@@ -245,7 +248,7 @@ class Coordination:
       process_id: this process's number.
       num_processes: how many there are.
       who: for each process ``host:pid``.
-      **fields: what every request says besides.
+      epoch: that it is about.
     """
 
     num_processes: int
@@ -258,48 +261,45 @@ class Coordination:
         process_id: int,
         num_processes: int,
         who: Sequence[str],
-        **fields: Any,
+        epoch: int = 0,
     ) -> None:
         self.connection = connection
         self.process_id, self.num_processes = process_id, num_processes
         self.who = list(who)
-        self._fields = fields
+        self._epoch = epoch
         self._counts: dict[str, int] = {}
 
     def request(
         self,
-        operation: str,
+        request: Any,
         payload: Any = b"",
         *,
         timeout: float = _DEFAULT_TIMEOUT,
-        **fields: Any,
     ) -> tuple[Message, Any]:
         """Sends a request and waits for its answer; see `Connection.request`.
 
         Args:
-          operation: its name.
+          request: a class of `protocol`.
           payload: bytes.
           timeout: seconds.
-          **fields: the rest of the message.
 
         Returns:
           The answer's message and bytes.
         """
         return self.connection.request(
-            operation, payload, timeout=timeout, **self._fields, **fields
+            request, payload, timeout=timeout, epoch=self._epoch
         )
 
-    def post(self, operation: str, **fields: Any) -> None:
+    def post(self, message: Any) -> None:
         """Sends what needs no answer.
 
         Args:
-          operation: its name.
-          **fields: the rest of the message.
+          message: a class of `protocol`.
 
         Raises:
           OSError: the coordinator is gone.
         """
-        self.connection.line.send({"op": operation, **self._fields, **fields})
+        self.connection.line.send(written(message, epoch=self._epoch))
 
     @classmethod
     def join(
@@ -311,7 +311,7 @@ class Coordination:
         timeout: float,
         token: str = "",
         heartbeat_timeout: float = 100.0,
-        on_event: Callable[[Message, Any], None] | None = None,
+        on_event: Callable[[Any, int], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
     ) -> Coordination:
         """Connects and waits until all processes are there.
@@ -323,7 +323,7 @@ class Coordination:
           timeout: seconds for all of it.
           token: the run's secret; empty if it has none.
           heartbeat_timeout: seconds of silence after which it counts as gone.
-          on_event: called with each event, from the thread that reads.
+          on_event: called with each event and its epoch, from the thread that reads.
           on_lost: called once with the reason when the coordinator is gone.
 
         Raises:
@@ -333,39 +333,38 @@ class Coordination:
         end = time.monotonic() + timeout
         line = dial(address, timeout, token)
         welcome = threading.Event()
-        greeting: Message = {}
+        who: list[str] = []
+        refusal = ""
 
-        def first(message: Message, payload: Any) -> None:
+        def first(event: Any, epoch: int) -> None:
             # Events are sent after the welcome, and it is the first.
-            if message.get("event") == "welcome" or "error" in message:
-                greeting.update(message)
+            nonlocal refusal
+            if isinstance(event, (protocol.Welcome, protocol.Refused)):
+                if isinstance(event, protocol.Welcome):
+                    who[:] = event.who
+                else:
+                    refusal = event.why
                 welcome.set()
             elif on_event is not None:
-                on_event(message, payload)
+                on_event(event, epoch)
 
         def lost(reason: str) -> None:
+            nonlocal refusal
             if not welcome.is_set():
-                greeting.setdefault("error", "lost")
-                greeting.setdefault("why", reason)
+                refusal = reason
                 welcome.set()
             elif on_lost is not None:
                 on_lost(reason)
 
-        line.send(
-            {
-                "op": "join",
-                "process": process_id,
-                "processes": num_processes,
-                "who": f"{socket.gethostname()}:{os.getpid()}",
-            }
-        )
+        name = f"{socket.gethostname()}:{os.getpid()}"
+        line.send(written(protocol.Join(process_id, num_processes, name)))
         connection = Connection(
             line, heartbeat_timeout=heartbeat_timeout, on_event=first, on_lost=lost
         )
         if not welcome.wait(max(0.0, end - time.monotonic())):
             absent: list[int] = []
             with contextlib.suppress(DistributedError):
-                answer, _ = connection.request("missing", timeout=5)
+                answer, _ = connection.request(protocol.Missing(), timeout=5)
                 absent = answer["processes"]
             connection.close()
             come = sorted(set(range(num_processes)) - set(absent))
@@ -376,14 +375,13 @@ class Coordination:
                 absent,
                 timeout,
             )
-        if "error" in greeting:
+        if refusal:
             connection.close()
             raise DistributedError(
-                f"the coordinator at {address} refused process {process_id}: "
-                f"{greeting['why']}",
+                f"the coordinator at {address} refused process {process_id}: {refusal}",
                 [process_id],
             )
-        return cls(connection, process_id, num_processes, greeting["who"])
+        return cls(connection, process_id, num_processes, who)
 
     # -- the store ---------------------------------------------------------------------
 
@@ -413,7 +411,7 @@ class Coordination:
           value: the bytes.
           allow_overwrite: whether the key may be there.
         """
-        answer, _ = self.request("set", value, key=key, overwrite=allow_overwrite)
+        answer, _ = self.request(protocol.Set(key, allow_overwrite), value)
         if "error" in answer:
             raise ValueError(
                 f"key {key!r} is set already; pass allow_overwrite=True to change it"
@@ -430,7 +428,9 @@ class Coordination:
           DistributedError: it was not set in time, or the coordinator is gone.
         """
         try:
-            answer, payload = self.request("get", timeout=timeout, key=key, wait=True)
+            answer, payload = self.request(
+                protocol.Get(key, wait=True), timeout=timeout
+            )
         except TimeoutError:
             raise DistributedError(
                 f"process {self.process_id}: no process set key {key!r} within "
@@ -456,7 +456,7 @@ class Coordination:
         Args:
           key: the key.
         """
-        answer, payload = self.request("get", key=key)
+        answer, payload = self.request(protocol.Get(key))
         return None if "error" in answer else bytes(payload)
 
     def key_value_try_get(self, key: str) -> str | None:
@@ -474,7 +474,7 @@ class Coordination:
         Args:
           folder: ``"a/b"`` for the keys ``"a/b/..."``.
         """
-        answer, payload = self.request("list", key=folder)
+        answer, payload = self.request(protocol.List(folder))
         found, start = {}, 0
         for key, size in zip(answer["keys"], answer["sizes"], strict=True):
             found[key] = bytes(payload[start : start + size])
@@ -491,7 +491,7 @@ class Coordination:
         Raises:
           ValueError: what is under the key is not a number.
         """
-        answer, _ = self.request("increment", key=key, by=by)
+        answer, _ = self.request(protocol.Increment(key, by))
         if "error" in answer:
             raise ValueError(f"what is under key {key!r} is not a number")
         return int(answer["value"])
@@ -502,7 +502,7 @@ class Coordination:
         Args:
           key: the key.
         """
-        self.request("delete", key=key)
+        self.request(protocol.Delete(key))
 
     # -- together ----------------------------------------------------------------------
 
@@ -532,13 +532,10 @@ class Coordination:
         shown = name if processes is None else f"{name}@{','.join(map(str, among))}"
         count = self._counts[shown] = self._counts.get(shown, -1) + 1
         try:
-            answer, together = self.request(
-                "meet",
-                payload,
-                timeout=timeout,
-                key=f"{shown}#{count}",
-                processes=None if processes is None else among,
+            meet = protocol.Meet(
+                f"{shown}#{count}", None if processes is None else among
             )
+            answer, together = self.request(meet, payload, timeout=timeout)
         except TimeoutError as error:
             absent: list[int] = error.processes  # type: ignore[attr-defined]
             raise DistributedError(
@@ -585,7 +582,7 @@ class Coordination:
 
     def live_processes(self) -> list[int]:
         """Returns the numbers of the processes that are there."""
-        answer, _ = self.request("live")
+        answer, _ = self.request(protocol.Live())
         return list(answer["processes"])
 
     def close(self, farewell: bool = True) -> None:

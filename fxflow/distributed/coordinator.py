@@ -1,7 +1,7 @@
 """The coordinator: the one port at which the processes of a run find each other.
 
-It calls the roll, keeps a store of small values, counts processes at barriers, watches
-who is alive, and leads the runtime's own clients to the runtime's service. It runs in
+It registers processes, serves a key-value store and barriers, watches which processes
+are alive, and connects the runtime's own clients with the runtime's service. It runs in
 the launcher; without a launcher in process 0.
 
 It is a server of threads: two for each process, all of them waiting.
@@ -14,10 +14,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from fxflow.devices.cluster import Service, StandIn
 from fxflow.devices.relay import splice
+from fxflow.distributed import protocol
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.admission import admitted, require_token
 from fxflow.distributed.messages.channel import Channel, Message
@@ -36,6 +37,25 @@ def listing(processes: Iterable[int]) -> str:
 # -- a set of processes that coordinate ------------------------------------------------
 
 
+class Caller(NamedTuple):
+    """Who sent a request, and which: where its answer goes."""
+
+    rank: int
+    line: Channel
+    id: int | None
+
+    def answer(self, payload: Any = b"", **fields: Any) -> None:
+        """Sends the answer."""
+        self.line.post({"re": self.id, **fields}, payload)
+
+
+class _Barrier(NamedTuple):
+    """The processes that a barrier needs, and those that have arrived, by rank."""
+
+    needed: frozenset[int]
+    arrived: dict[int, tuple[Caller, Any]]
+
+
 class Group:
     """A key-value store and the barriers of processes 0 to `size` - 1, in one epoch.
 
@@ -48,132 +68,110 @@ class Group:
         #: Rank of each process that has left or died → why.
         self.gone: dict[int, str] = {}
         self._store: dict[str, Any] = {}
-        #: key → the requests that wait for it: (line, request).
-        self._getters: dict[str, list[tuple[Channel, int]]] = {}
-        #: name → (members, rank of each that arrived → line, request, bytes).
-        self._barriers: dict[
-            str, tuple[frozenset[int], dict[int, tuple[Channel, int, Any]]]
-        ] = {}
+        #: key → those who wait for it.
+        self._getters: dict[str, list[Caller]] = {}
+        self._barriers: dict[str, _Barrier] = {}
         self._stop = StopDecision()
         #: What comes after the step at which all stop: "stop" or "reform".
         self._purpose = ""
 
-    def handle(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        """Answers a request of process `rank`."""
-        operation = message["op"]
-        handler = getattr(self, f"_{operation}", None)
-        if operation not in _OPERATIONS or handler is None:
-            line.post({"re": message["id"], "error": f"unknown request {operation}"})
-            return
-        handler(rank, line, message, payload)
+    def handle(self, caller: Caller, request: Any, payload: Any) -> None:
+        """Answers a request of a process.
+
+        Args:
+          caller: the process.
+          request: one of the classes in `handlers`.
+          payload: its bytes.
+        """
+        self.handlers[type(request)](self, caller, request, payload)
 
     # -- the store ---------------------------------------------------------------------
 
-    def _set(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        key = message["key"]
-        if key in self._store and not message.get("overwrite"):
-            line.post({"re": message["id"], "error": "exists"})
+    def _set(self, caller: Caller, request: protocol.Set, payload: Any) -> None:
+        if request.key in self._store and not request.overwrite:
+            caller.answer(error="exists")
             return
-        self._store[key] = payload
-        line.post({"re": message["id"]})
-        for other, request in self._getters.pop(key, ()):
-            other.post({"re": request}, payload)
+        self._store[request.key] = payload
+        caller.answer()
+        for other in self._getters.pop(request.key, ()):
+            other.answer(payload)
 
-    def _get(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        key = message["key"]
-        if key in self._store:
-            line.post({"re": message["id"]}, self._store[key])
-        elif message.get("wait"):
-            self._getters.setdefault(key, []).append((line, message["id"]))
+    def _get(self, caller: Caller, request: protocol.Get, payload: Any) -> None:
+        if request.key in self._store:
+            caller.answer(self._store[request.key])
+        elif request.wait:
+            self._getters.setdefault(request.key, []).append(caller)
         else:
-            line.post({"re": message["id"], "error": "missing"})
+            caller.answer(error="missing")
 
     def _increment(
-        self, rank: int, line: Channel, message: Message, payload: Any
+        self, caller: Caller, request: protocol.Increment, payload: Any
     ) -> None:
-        key = message["key"]
         try:
-            value = int(bytes(self._store.get(key, b"0"))) + int(message["by"])
+            value = int(bytes(self._store.get(request.key, b"0"))) + request.by
         except ValueError:
-            line.post({"re": message["id"], "error": "not a number"})
+            caller.answer(error="not a number")
             return
-        self._store[key] = str(value).encode()
-        line.post({"re": message["id"], "value": value})
+        self._store[request.key] = str(value).encode()
+        caller.answer(value=value)
 
-    def _delete(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        key = message["key"]
-        for name in [
-            k for k in self._store if k == key or k.startswith(key.rstrip("/") + "/")
-        ]:
-            del self._store[name]
-        line.post({"re": message["id"]})
+    def _delete(self, caller: Caller, request: protocol.Delete, payload: Any) -> None:
+        folder = request.key.rstrip("/") + "/"
+        for key in list(self._store):
+            if key == request.key or key.startswith(folder):
+                del self._store[key]
+        caller.answer()
 
-    def _list(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        prefix = message["key"].rstrip("/") + "/"
-        found = sorted(k for k in self._store if k.startswith(prefix))
-        line.post(
-            {
-                "re": message["id"],
-                "keys": found,
-                "sizes": [len(self._store[k]) for k in found],
-            },
-            b"".join(bytes(self._store[k]) for k in found),
-        )
+    def _list(self, caller: Caller, request: protocol.List, payload: Any) -> None:
+        folder = request.key.rstrip("/") + "/"
+        keys = sorted(key for key in self._store if key.startswith(folder))
+        values = [bytes(self._store[key]) for key in keys]
+        caller.answer(b"".join(values), keys=keys, sizes=[len(v) for v in values])
 
     # -- barriers, which may carry bytes: an all-gather over TCP -----------------------
 
-    def _meet(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        name = message["key"]
-        processes = frozenset(message.get("processes") or range(self.size))
-        needed, arrived = self._barriers.setdefault(name, (processes, {}))
+    def _meet(self, caller: Caller, request: protocol.Meet, payload: Any) -> None:
+        name = request.key
+        processes = frozenset(request.processes or range(self.size))
+        needed, arrived = self._barriers.setdefault(name, _Barrier(processes, {}))
         if needed != processes:
-            line.post(
-                {"re": message["id"], "error": "other", "processes": sorted(needed)}
-            )
+            caller.answer(error="other", processes=sorted(needed))
             return
-        arrived[rank] = (line, message["id"], payload)
+        arrived[caller.rank] = caller, payload
         if needed <= arrived.keys():
             del self._barriers[name]
-            left = [arrived[r][2] for r in sorted(arrived)]
-            sizes, together = [len(p) for p in left], b"".join(left)
-            for other, request, _ in arrived.values():
-                other.post({"re": request, "sizes": sizes}, together)
+            payloads = [arrived[rank][1] for rank in sorted(arrived)]
+            sizes, together = [len(p) for p in payloads], b"".join(payloads)
+            for other, _ in arrived.values():
+                other.answer(together, sizes=sizes)
         else:
             self._check(name)
 
     def _check(self, name: str) -> None:
-        """Fails a barrier that a process which is gone will never reach."""
+        """Fails a barrier that a lost process will never reach."""
         needed, arrived = self._barriers[name]
         lost = {r: self.gone[r] for r in needed - arrived.keys() if r in self.gone}
         if lost:
             # A process that left because of a loss is a consequence, not the cause.
             lost = {r: why for r, why in lost.items() if why != _LEFT} or lost
             del self._barriers[name]
-            for other, request, _ in arrived.values():
-                other.post(
-                    {
-                        "re": request,
-                        "error": "gone",
-                        "processes": sorted(lost),
-                        "why": lost[min(lost)],
-                    }
-                )
+            for other, _ in arrived.values():
+                other.answer(error="gone", processes=sorted(lost), why=lost[min(lost)])
 
-    def _cancel(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        """Withdraws a request that timed out; answers with who has not arrived."""
-        name, request = message["key"], message["request"]
-        waiting = self._getters.get(name, [])
-        if (line, request) in waiting:
-            waiting.remove((line, request))
+    def _cancel(self, caller: Caller, request: protocol.Cancel, payload: Any) -> None:
+        """Withdraws a request; answers with the processes that have not arrived."""
+        name, withdrawn = request.key, caller._replace(id=request.request)
+        if withdrawn in self._getters.get(name, ()):
+            self._getters[name].remove(withdrawn)
         absent: list[int] = []
         if name in self._barriers:
             needed, arrived = self._barriers[name]
             absent = sorted(needed - arrived.keys())
-            if rank in arrived and arrived[rank][1] == request:
-                del arrived[rank]
+            if caller.rank in arrived and arrived[caller.rank][0] == withdrawn:
+                del arrived[caller.rank]
                 if not arrived:
                     del self._barriers[name]
-        line.post({"re": message["id"], "processes": absent})
+        caller.answer(processes=absent)
 
     # -- one step at which all stop ----------------------------------------------------
 
@@ -185,37 +183,32 @@ class Group:
         """
         self._purpose = purpose
         if self._stop.ask():
-            self.tell({"event": "hold"})
+            self.tell(protocol.Hold())
 
-    def _notice(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        """A process received SIGTERM."""
+    def _notice(self, caller: Caller, request: protocol.Notice, payload: Any) -> None:
         self.ask_to_stop("stop")
 
-    def _in_step(
-        self, rank: int, line: Channel, message: Message, payload: Any
-    ) -> None:
-        self._stop.report(rank, int(message["step"]))
+    def _in_step(self, caller: Caller, request: protocol.InStep, payload: Any) -> None:
+        self._stop.report(caller.rank, request.step)
         self._decide()
 
     def _decide(self) -> None:
         until = self._stop.decide(self.lines.keys() - self.gone.keys())
         if until is not None:
-            self.tell({"event": "until", "step": until, "then": self._purpose})
+            self.tell(protocol.Until(until, self._purpose))
 
     # -- liveness ----------------------------------------------------------------------
 
-    def _live(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        alive = sorted(self.lines.keys() - self.gone.keys())
-        line.post({"re": message["id"], "processes": alive})
+    def _live(self, caller: Caller, request: protocol.Live, payload: Any) -> None:
+        caller.answer(processes=sorted(self.lines.keys() - self.gone.keys()))
 
-    def _where(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        """Asks each process to report the collective it is blocked in, if any."""
-        self.tell({"event": "where"})
+    def _ask_waiting(
+        self, caller: Caller, request: protocol.AskWaiting, payload: Any
+    ) -> None:
+        self.tell(protocol.SayWaiting())
 
-    def _judge(self, rank: int, line: Channel, message: Message, payload: Any) -> None:
-        """Tells all processes which of them were late for a collective."""
-        late = {"processes": message["processes"], "why": message["why"]}
-        self.tell({"event": "late", **late})
+    def _judge(self, caller: Caller, request: protocol.Judge, payload: Any) -> None:
+        self.tell(protocol.Late(request.processes, request.why))
 
     def leave(self, rank: int, why: str) -> None:
         """Records that a process is gone, and fails the barriers that need it."""
@@ -226,30 +219,38 @@ class Group:
 
     def end(self, why: str) -> None:
         """Fails every pending request: the run is over."""
-        answer = {"error": "gone", "processes": sorted(self.gone), "why": why}
-        for _, arrived in self._barriers.values():
-            for line, request, _ in arrived.values():
-                line.post({"re": request, **answer})
-        for waiting in self._getters.values():
-            for line, request in waiting:
-                line.post({"re": request, **answer})
+        callers = [c for waiting in self._getters.values() for c in waiting]
+        for barrier in self._barriers.values():
+            callers += [caller for caller, _ in barrier.arrived.values()]
+        for caller in callers:
+            caller.answer(error="gone", processes=sorted(self.gone), why=why)
         self._barriers.clear()
         self._getters.clear()
 
-    def tell(self, message: Message, payload: Any = b"") -> None:
+    def tell(self, event: Any) -> None:
         """Sends an event of this epoch to every live process."""
         for rank, line in self.lines.items():
             if rank not in self.gone:
-                line.post({**message, "epoch": self.epoch}, payload)
+                line.post(protocol.written(event, epoch=self.epoch))
+
+    #: What answers each request.
+    handlers: ClassVar[dict[type, Callable[[Any, Caller, Any, Any], None]]] = {
+        protocol.Set: _set,
+        protocol.Get: _get,
+        protocol.Increment: _increment,
+        protocol.Delete: _delete,
+        protocol.List: _list,
+        protocol.Meet: _meet,
+        protocol.Cancel: _cancel,
+        protocol.Notice: _notice,
+        protocol.InStep: _in_step,
+        protocol.Live: _live,
+        protocol.AskWaiting: _ask_waiting,
+        protocol.Judge: _judge,
+    }
 
 
 _LEFT = "it has left"
-_OPERATIONS = frozenset(
-    {
-        *("set", "get", "increment", "delete", "list", "meet", "cancel", "live"),
-        *("notice", "in_step", "where", "judge"),
-    }
-)
 
 
 # -- the port --------------------------------------------------------------------------
@@ -301,8 +302,8 @@ class Server:
         try:
             if not line.readable(30):
                 return
-            first, _ = line.receive(most=0)
-            if first.get("op") == "runtime":
+            first = protocol.read(line.receive(most=0)[0])
+            if isinstance(first, protocol.Runtime):
                 service = self.service_of(first)
                 if service is not None:
                     splice(connection, _local(service))
@@ -319,14 +320,15 @@ class Server:
     def converse(
         self,
         line: Channel,
-        handle: Callable[[Message, Any], None],
+        handle: Callable[[Any, Message, Any], None],
         left: Callable[[str], None],
     ) -> None:
         """Serves a process until it is gone.
 
         Args:
           line: to the process.
-          handle: called with each message but heartbeats, under the lock.
+          handle: called with what each message but heartbeats says, the message, and
+            its bytes, under the lock.
           left: called once, under the lock, with the reason; empty if it said
             good-bye.
         """
@@ -336,14 +338,15 @@ class Server:
             while True:
                 message, payload = line.receive()
                 self._heard[line] = time.monotonic()
-                if message.get("op") == "ping":
-                    line.post({"event": "pong"})
+                content = protocol.read(message)
+                if isinstance(content, protocol.Ping):
+                    line.post(protocol.written(protocol.Pong()))
                     continue
-                if message.get("op") == "bye":
+                if isinstance(content, protocol.Bye):
                     why = ""
                     break
                 with self.lock:
-                    handle(message, payload)
+                    handle(content, message, payload)
         except EOFError:
             pass
         except (ValueError, KeyError, TypeError) as error:
@@ -367,11 +370,11 @@ class Server:
     def silent(self, line: Channel) -> None:
         """Notes that a process was not heard for too long."""
 
-    def welcome(self, line: Channel, first: Message) -> None:
+    def welcome(self, line: Channel, first: Any) -> None:
         """Serves a process from its first message on."""
-        raise ValueError(f"unknown request {first.get('op')}")
+        raise NotImplementedError
 
-    def service_of(self, first: Message) -> Service | None:
+    def service_of(self, first: protocol.Runtime) -> Service | None:
         """Returns the runtime's service that a connection asks for."""
         return None
 
@@ -445,32 +448,35 @@ class Coordinator(Server):
         with self.lock:
             self._service = Service(num_processes)
 
-    def service_of(self, first: Message) -> Service | None:
+    def service_of(self, first: protocol.Runtime) -> Service | None:
         """Returns the one service."""
         with self.lock:
             return self._service
 
-    def welcome(self, line: Channel, first: Message) -> None:
-        """Calls the roll, then serves the process."""
-        rank, size = int(first["process"]), int(first["processes"])
+    def welcome(self, line: Channel, first: Any) -> None:
+        """Registers a process, then serves it."""
+        if not isinstance(first, protocol.Join):
+            raise ValueError(f"a process joins first, got {first}")
+        rank, size = first.process, first.processes
         with self.lock:
             refusal = self._refusal(rank, size)
             if not refusal:
                 self.group.lines[rank] = line
-                self._who[rank] = str(first.get("who", "?"))
+                self._who[rank] = first.who
                 if len(self.group.lines) == self.group.size:
                     self._complete = True
-                    self.group.tell({"event": "welcome", "who": self._people()})
+                    self.group.tell(protocol.Welcome(self._people()))
         if refusal:
-            line.send({"error": "refused", "why": refusal})
+            line.send(protocol.written(protocol.Refused(refusal)))
             return
 
-        def handle(message: Message, payload: Any) -> None:
-            if message["op"] == "missing":
+        def handle(request: Any, message: Message, payload: Any) -> None:
+            caller = Caller(rank, line, message.get("id"))
+            if isinstance(request, protocol.Missing):
                 absent = set(range(self.group.size)) - self.group.lines.keys()
-                line.post({"re": message["id"], "processes": sorted(absent)})
+                caller.answer(processes=sorted(absent))
             else:
-                self.group.handle(rank, line, message, payload)
+                self.group.handle(caller, request, payload)
 
         def left(why: str) -> None:
             if not self._complete:
@@ -479,8 +485,7 @@ class Coordinator(Server):
                 return
             if why:
                 # Before those who wait are answered: then they know the reason.
-                event = {"event": "lost", "process": rank, "why": why}
-                self.group.tell({**event, "who": self._who[rank]})
+                self.group.tell(protocol.Lost(rank, self._who[rank], why))
             self.group.leave(rank, why or _LEFT)
             if why and self._service is not None and self._others():
                 # They may be waiting in the runtime for what it was to say.

@@ -27,7 +27,7 @@ from fxflow.core.arrays import Array, as_array
 from fxflow.devices import clients
 from fxflow.devices.cluster import RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
-from fxflow.distributed import session
+from fxflow.distributed import protocol, session
 from fxflow.distributed.clusters import Membership as ClusterMembership
 from fxflow.distributed.clusters import detect
 from fxflow.distributed.coordination import Connection, Coordination
@@ -367,7 +367,7 @@ class _Worker:
         self.number = _own_number()
         self.token = os.environ.get("FXFLOW_TOKEN", "")
         self._changed = threading.Condition()
-        self._form: Message | None = None
+        self._form: tuple[protocol.Form, int] | None = None
         self._end = ""
         self._error: DistributedError | None = None
         self._epoch: _Epoch | None = None
@@ -377,14 +377,9 @@ class _Worker:
         self._donates = False
         line = dial(address, _CONNECT, self.token, "launcher")
         self._states = StateServer(line.own_host, self.token, self._find)
-        line.send(
-            {
-                "op": "enlist",
-                "worker": self.number,
-                "who": f"{socket.gethostname()}:{os.getpid()}",
-                "address": self._states.address,
-            }
-        )
+        who = f"{socket.gethostname()}:{os.getpid()}"
+        enlist = protocol.Enlist(self.number, who, self._states.address)
+        line.send(protocol.written(enlist))
         self._connection = Connection(
             line,
             heartbeat_timeout=float(os.environ.get("FXFLOW_HEARTBEAT_TIMEOUT", "3")),
@@ -397,34 +392,35 @@ class _Worker:
         self._connection.close()
         self._states.close()
 
-    def _send(self, operation: str, **fields: Any) -> None:
+    def _send(self, message: Any) -> None:
         try:
-            self._connection.line.send({"op": operation, **fields})
+            self._connection.line.send(protocol.written(message))
         except OSError:
             raise DistributedError(f"the launcher at {self.address} is gone") from None
 
     # -- the thread that hears the launcher --------------------------------------------
 
-    def _hear(self, message: Message, payload: Any) -> None:
-        event = message.get("event")
+    def _hear(self, event: Any, number: int) -> None:
         with self._changed:
             epoch = self._epoch
-            if event == "form":
-                self._form = message
-            elif event == "end":
-                self._end = message["outcome"]
-            elif event == "fail" or "error" in message:
-                self._error = DistributedError(f"the run has failed: {message['why']}")
-                self._break(str(self._error))
-            elif event == "expelled":
-                self._die("expelled by the launcher: it did not answer in time")
-            elif epoch is not None and message.get("epoch") == epoch.world.epoch:
-                if event == "go":
+            match event:
+                case protocol.Form():
+                    self._form = event, number
+                case protocol.End():
+                    self._end = event.outcome
+                case protocol.Fail(why=why) | protocol.Refused(why=why):
+                    self._error = DistributedError(f"the run has failed: {why}")
+                    self._break(str(self._error))
+                case protocol.Expelled():
+                    self._die("expelled by the launcher: it did not answer in time")
+                case _ if epoch is None or number != epoch.world.epoch:
+                    pass  # about an epoch that is over
+                case protocol.Go():
                     epoch.go = True
-                elif event in ("hold", "until"):
-                    epoch.agreement.hear(message)
-                elif event == "abort":
-                    self._break(message["why"])
+                case protocol.Hold() | protocol.Until():
+                    epoch.agreement.hear(event)
+                case protocol.Abort():
+                    self._break(event.why)
             self._changed.notify_all()
 
     def _break(self, why: str) -> None:
@@ -479,7 +475,7 @@ class _Worker:
 
     def _notify(self) -> None:
         with contextlib.suppress(DistributedError):
-            self._send("preempt")
+            self._send(protocol.Notice())
 
     def _one_epoch(self) -> Outcome:
         """Forms an epoch and runs its steps.
@@ -496,7 +492,7 @@ class _Worker:
             is_saved = plan["kind"] == "file"
             leaves = [] if is_saved else self._fetch(plan)
             self._held = {} if is_saved else {index: Snapshot(leaves)}
-            self._send("prepared", epoch=epoch.world.epoch)
+            self._send(protocol.Prepared(epoch.world.epoch))
             with self._changed:
                 self._changed.wait_for(lambda: epoch.go or epoch.over or self._error)
                 self._check(epoch)
@@ -517,16 +513,12 @@ class _Worker:
             if not epoch.over and not self._is_others(error):
                 why = traceback.format_exception_only(error)[-1].strip()
                 step = max(epoch.agreement.begun, index)
-                self._send("error", why=f"in step {step}: {why}")
+                self._send(protocol.Error(f"in step {step}: {why}"))
                 raise
             if not epoch.over:
-                self._send(
-                    "failed",
-                    epoch=epoch.world.epoch,
-                    step=max(epoch.agreement.begun, index),
-                    why=str(error)[-300:],
-                    joining=joining,
-                )
+                step, why = max(epoch.agreement.begun, index), str(error)[-300:]
+                number = epoch.world.epoch
+                self._send(protocol.Failed(number, step, why, joining))
                 self._wait_until_over(epoch)
             # Its frames hold arrays of the epoch, and these its client.
             _forget_frames(error)
@@ -560,7 +552,7 @@ class _Worker:
         newest = self.program.newest()
         if newest is not None:
             holdings.append({"step": newest, "kind": "file", "pieces": None})
-        self._send("ready", holdings=holdings)
+        self._send(protocol.Ready(holdings))
 
     def _formed(self) -> tuple[_Epoch, Message]:
         with self._changed:
@@ -570,13 +562,13 @@ class _Worker:
             if self._end:
                 # A spare, or one that came when all was done: it has no result.
                 raise SystemExit(0)
-            form, self._form = self._form, None
-            assert form is not None
-            members = tuple(form["members"])
-            world = World(form["rank"], len(members), form["epoch"], members)
-            self._epoch = _Epoch(world, form["who"], int(form["plan"]["step"]))
+            assert self._form is not None
+            (form, number), self._form = self._form, None
+            members = tuple(form.members)
+            world = World(form.rank, len(members), number, members)
+            self._epoch = _Epoch(world, form.who, int(form.plan["step"]))
             set_failure(None)
-            return self._epoch, form["plan"]
+            return self._epoch, form.plan
 
     def _fetch(self, plan: Message) -> list[HostLeaf]:
         """Returns the whole state to go on from, in host memory."""
@@ -666,7 +658,7 @@ class _Worker:
             program.save(index, leaves)
         program.close()
         host = _whole(leaves)
-        self._send("done", epoch=epoch.world.epoch, preempted=preempted)
+        self._send(protocol.Done(epoch.world.epoch, preempted))
         with self._changed:
             self._changed.wait_for(lambda: self._end or epoch.over or self._error)
             if not self._end:

@@ -19,10 +19,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from fxflow.devices.cluster import Service, StandIn
-from fxflow.distributed.coordinator import _OPERATIONS, Group, Server, end_service
+from fxflow.distributed import protocol
+from fxflow.distributed.coordinator import Caller, Group, Server, end_service
 from fxflow.distributed.messages.channel import Channel, Message
 
 _TICK = 0.02
@@ -176,43 +177,43 @@ class Membership(Server):
             with self.lock:
                 self._advance()
 
-    def service_of(self, first: Message) -> Service | None:
+    def service_of(self, first: protocol.Runtime) -> Service | None:
         """Returns the service of the epoch that the connection is for."""
         with self.lock:
-            return self._service if first.get("epoch") == self.epoch else None
+            return self._service if first.epoch == self.epoch else None
 
     # -- workers come and go -----------------------------------------------------------
 
-    def welcome(self, line: Channel, first: Message) -> None:
+    def welcome(self, line: Channel, first: Any) -> None:
         """Takes a worker in and serves it."""
-        number = int(first["worker"])
-        worker = _Worker(number, line, str(first["who"]), str(first["address"]))
+        if not isinstance(first, protocol.Enlist):
+            raise ValueError(f"a worker enlists first, got {first}")
+        number = first.worker
+        worker = _Worker(number, line, first.who, first.address)
         with self.lock:
             taken = number in self._workers
             if not taken:
                 self._workers[number] = worker
                 if self.outcome:
-                    line.post({"event": "end", "outcome": self.outcome})
+                    line.post(protocol.written(protocol.End(self.outcome)))
                 else:
                     self._log(f"worker {number} ({worker.who}) has come")
         if taken:
-            line.send({"error": "refused", "why": f"worker {number} is there already"})
+            refusal = protocol.Refused(f"worker {number} is there already")
+            line.send(protocol.written(refusal))
             return
 
-        def handle(message: Message, payload: Any) -> None:
-            if message["op"] in _OPERATIONS:
-                current = message.get("epoch") == self.epoch and not self._broken
-                if current and worker in self._members:
-                    self._group.handle(worker.rank, line, message, payload)
-                elif "id" in message:  # it waits for an answer
-                    answer = {"error": "gone", "processes": [], "why": "it is over"}
-                    line.post({"re": message["id"], **answer})
+        def handle(request: Any, message: Message, payload: Any) -> None:
+            if react := self._reactions.get(type(request)):
+                react(self, worker, request)
+                self._advance()
                 return
-            react = getattr(self, f"_on_{message['op']}", None)
-            if react is None:
-                raise ValueError(f"unknown message {message['op']}")
-            react(worker, message)
-            self._advance()
+            caller = Caller(worker.rank, line, message.get("id"))
+            current = message.get("epoch") == self.epoch and not self._broken
+            if current and worker in self._members:
+                self._group.handle(caller, request, payload)
+            elif caller.id is not None:
+                caller.answer(error="gone", processes=[], why="it is over")
 
         def left(why: str) -> None:
             self._workers.pop(number, None)
@@ -231,7 +232,7 @@ class Membership(Server):
 
     def _expel(self, worker: _Worker) -> None:
         self._log(f"worker {worker.number} is expelled: it did not come back")
-        worker.line.post({"event": "expelled"})
+        worker.line.post(protocol.written(protocol.Expelled()))
         worker.line.finish()
         self._workers.pop(worker.number, None)
         self.on_expel(worker.number)
@@ -239,16 +240,16 @@ class Membership(Server):
 
     # -- what workers say --------------------------------------------------------------
 
-    def _on_ready(self, worker: _Worker, message: Message) -> None:
+    def _on_ready(self, worker: _Worker, message: protocol.Ready) -> None:
         worker.phase = "ready"
-        worker.holdings = message["holdings"]
+        worker.holdings = message.holdings
         if self._deadline is None and worker in self._members:
             self._deadline = time.monotonic() + self._regroup
         if worker not in self._members and self._members:
             self._let_in()
 
-    def _on_prepared(self, worker: _Worker, message: Message) -> None:
-        if message["epoch"] != self.epoch or self._broken:
+    def _on_prepared(self, worker: _Worker, message: protocol.Prepared) -> None:
+        if message.epoch != self.epoch or self._broken:
             return
         worker.phase = "prepared"
         if all(m.phase == "prepared" for m in self._members):
@@ -256,7 +257,7 @@ class Membership(Server):
             for member in self._members:
                 member.phase = "running"
             self._deadline = None
-            self._group.tell({"event": "go"})
+            self._group.tell(protocol.Go())
             # Somebody may have come, or been told to end, in the meantime.
             if any(w.phase == "ready" for w in self._workers.values()):
                 self._let_in()
@@ -267,36 +268,45 @@ class Membership(Server):
         if len(self._members) < self.maximum and not self._broken:
             self._hold("reform")
 
-    def _on_failed(self, worker: _Worker, message: Message) -> None:
-        if message["epoch"] != self.epoch or self._broken:
+    def _on_failed(self, worker: _Worker, message: protocol.Failed) -> None:
+        if message.epoch != self.epoch or self._broken:
             return
-        step = int(message["step"])
+        step = message.step
         self._failures[step] = self._failures.get(step, 0) + 1
         if self._failures[step] > _MOST_FAILURES:
             self._fail(
                 f"step {step} failed {self._failures[step]} times without a loss of a "
-                f"worker; the last time: {message['why']}"
+                f"worker; the last time: {message.why}"
             )
             return
-        if message["joining"] and self._service is not None:
+        if message.joining and self._service is not None:
             self._stand_ins.append(StandIn(self._service, worker.rank))
-        self._break(f"worker {worker.number} failed in step {step}: {message['why']}")
+        self._break(f"worker {worker.number} failed in step {step}: {message.why}")
 
-    def _on_preempt(self, worker: _Worker, message: Message) -> None:
+    def _on_notice(self, worker: _Worker, message: protocol.Notice) -> None:
         self._log(f"worker {worker.number} was told to end; all will stop at one step")
         self._hold("stop")
 
-    def _on_done(self, worker: _Worker, message: Message) -> None:
-        if message["epoch"] != self.epoch or self._broken:
+    def _on_done(self, worker: _Worker, message: protocol.Done) -> None:
+        if message.epoch != self.epoch or self._broken:
             return
         worker.phase = "done"
         if all(member.phase == "done" for member in self._members):
-            self.outcome = "preempted" if message["preempted"] else "done"
+            self.outcome = "preempted" if message.preempted else "done"
             for other in self._workers.values():
-                other.line.post({"event": "end", "outcome": self.outcome})
+                other.line.post(protocol.written(protocol.End(self.outcome)))
 
-    def _on_error(self, worker: _Worker, message: Message) -> None:
-        self._fail(f"worker {worker.number} ({worker.who}): {message['why']}")
+    def _on_error(self, worker: _Worker, message: protocol.Error) -> None:
+        self._fail(f"worker {worker.number} ({worker.who}): {message.why}")
+
+    _reactions: ClassVar[dict[type, Callable[[Any, _Worker, Any], None]]] = {
+        protocol.Ready: _on_ready,
+        protocol.Prepared: _on_prepared,
+        protocol.Failed: _on_failed,
+        protocol.Notice: _on_notice,
+        protocol.Done: _on_done,
+        protocol.Error: _on_error,
+    }
 
     # -- epochs ------------------------------------------------------------------------
 
@@ -322,7 +332,7 @@ class Membership(Server):
             return
         self._broken = why
         self._deadline = time.monotonic() + self._regroup
-        self._group.tell({"event": "abort", "why": why})
+        self._group.tell(protocol.Abort(why))
         self._group.end(why)
 
     def _advance(self) -> None:
@@ -377,16 +387,9 @@ class Membership(Server):
             f"{', '.join(str(w.number) for w in members)} from step {plan['step']}"
         )
         for rank, worker in enumerate(members):
-            worker.line.post(
-                {
-                    "event": "form",
-                    "epoch": self.epoch,
-                    "rank": rank,
-                    "members": [w.number for w in members],
-                    "who": [w.who for w in members],
-                    "plan": plan,
-                }
-            )
+            numbers, names = [w.number for w in members], [w.who for w in members]
+            form = protocol.Form(rank, numbers, names, plan)
+            worker.line.post(protocol.written(form, epoch=self.epoch))
         self._short_since = None
 
     def _end_service(self) -> None:
@@ -410,7 +413,7 @@ class Membership(Server):
         self.outcome, self.why = "failed", why
         self._log(f"failed: {why}")
         for worker in self._workers.values():
-            worker.line.post({"event": "fail", "why": why})
+            worker.line.post(protocol.written(protocol.Fail(why)))
         self._group.end(why)
 
     def give_up(self, why: str) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from fxflow._config import config
 from fxflow.devices.cluster import failure
 from fxflow.distributed.coordination import Coordination
-from fxflow.distributed.messages.channel import Message
+from fxflow.distributed.protocol import Hold, InStep, Notice, Until
 from fxflow.distributed.stop_agreement import StopPoint
 from fxflow.errors import DistributedError
 
@@ -89,15 +89,14 @@ class Agreement:
             if self._point.is_held:
                 self._report()
 
-    def hear(self, message: Message) -> None:
+    def hear(self, event: Hold | Until) -> None:
         """Takes an event of the coordinator; called by the thread that reads."""
         with self._changed:
-            if message["event"] == "hold" and not self._point.is_held:
+            if isinstance(event, Until):
+                self._point.until, self.then = event
+            elif not self._point.is_held:
                 self._point.is_held = True
                 self._report()
-            elif message["event"] == "until":
-                self._point.until = int(message["step"])
-                self.then = message["then"]
             self._changed.notify_all()
 
     def wake(self) -> None:
@@ -109,7 +108,7 @@ class Agreement:
         if self._coordination is not None:
             with contextlib.suppress(OSError):
                 # Under the lock: no step begins between the look and the report.
-                self._coordination.post("in_step", step=self._point.next)
+                self._coordination.post(InStep(self._point.next))
 
     def reached(self, step: int) -> bool:
         """Returns whether all processes stop at this step; True once.
@@ -150,7 +149,7 @@ class Agreement:
     def _notify(self) -> None:
         if self._coordination is not None:
             with contextlib.suppress(OSError):
-                self._coordination.post("notice")
+                self._coordination.post(Notice())
 
     def close(self) -> None:
         """Receives no more signals: SIGTERM has the effect that it had before."""

@@ -32,12 +32,12 @@ from fxflow.devices.cluster import (
     set_failure,
     timed_out,
 )
+from fxflow.distributed import protocol
 from fxflow.distributed.addresses import Address, is_loopback
 from fxflow.distributed.clusters import Membership, detect
 from fxflow.distributed.clusters.fxflow import Environment
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator
-from fxflow.distributed.messages.channel import Message
 from fxflow.distributed.preemption import Agreement
 from fxflow.errors import DistributedError
 
@@ -376,11 +376,11 @@ def _join(
     coordination = None
     agreement = Agreement()
 
-    def on_event(message: Message, payload: Any) -> None:
-        if message.get("event") in ("hold", "until"):
-            agreement.hear(message)
+    def on_event(event: Any, epoch: int) -> None:
+        if isinstance(event, (protocol.Hold, protocol.Until)):
+            agreement.hear(event)
         else:
-            _on_event(message, payload)
+            _on_event(event)
 
     try:
         coordination = Coordination.join(
@@ -441,19 +441,18 @@ def _fail(error: DistributedError) -> None:
         _end_later()
 
 
-def _on_event(message: Message, payload: Any) -> None:
-    if message.get("event") == "where":
+def _on_event(event: Any) -> None:
+    if isinstance(event, protocol.SayWaiting):
         threading.Thread(
             target=_say_whether_waiting, name="fxflow-where", daemon=True
         ).start()
-    elif message.get("event") == "late":
-        _fail(DistributedError(message["why"], message["processes"]))
-    elif message.get("event") == "lost":
-        process = int(message["process"])
+    elif isinstance(event, protocol.Late):
+        _fail(DistributedError(event.why, event.processes))
+    elif isinstance(event, protocol.Lost):
         error = DistributedError(
-            f"process {process} ({message['who']}) is lost: {message['why']}; what "
+            f"process {event.process} ({event.who}) is lost: {event.why}; what "
             "the processes do together cannot go on",
-            [process],
+            [event.process],
         )
         _fail(error)
 
@@ -577,7 +576,7 @@ def _late(error: BaseException) -> BaseException:
     try:
         _note_waiting()
         with contextlib.suppress(OSError):
-            coordination.post("where")
+            coordination.post(protocol.AskWaiting())
         end = time.monotonic() + _ANSWER
         while missing and time.monotonic() < end:
             time.sleep(0.05)
@@ -599,7 +598,7 @@ def _late(error: BaseException) -> BaseException:
         config.collective_timeout,
     )
     with contextlib.suppress(OSError):
-        coordination.post("judge", processes=sorted(missing), why=str(result))
+        coordination.post(protocol.Judge(sorted(missing), str(result)))
     set_failure(result)
     return result
 

@@ -79,7 +79,7 @@ def frame(text: bytes) -> bytes:
 
 def join(body: int) -> bytes:
     """A request to join that announces bytes."""
-    fields = {"op": "join", "process": 0, "processes": 2, "token": ""}
+    fields = {"op": "Join", "process": 0, "processes": 2, "token": ""}
     return json.dumps([fields, [["payload", "uint8", [body]]]]).encode()
 
 
@@ -135,7 +135,7 @@ def test_many_who_say_nothing(port: int, monkeypatch: pytest.MonkeyPatch) -> Non
 def with_secret(port: int) -> None:
     """Somebody who knows the secret is heard."""
     line = dial(f"127.0.0.1:{port}", 10, SECRET)
-    line.send({"op": "join", "process": 7, "processes": 9, "step": 0, "kind": ""})
+    line.send({"op": "Join", "process": 7, "processes": 9, "step": 0, "kind": ""})
     if line.readable(10):  # an answer, or the end
         try:
             message, _ = line.receive()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fxflow.distributed.protocol import Lost
 from fxflow.errors import DistributedError
 
 from .test_coordinator import cluster
@@ -92,7 +93,7 @@ def test_an_answer_that_arrives_as_the_wait_ends_counts() -> None:
 
         def sent(message: Any, payload: Any = b"") -> None:
             send(message, payload)
-            if message["op"] == "cancel":
+            if message["op"] == "Cancel":
                 withdrawn.set()
 
         connection.line.send = sent
@@ -130,7 +131,7 @@ def test_one_that_is_lost_ends_waiting() -> None:
         with pytest.raises(DistributedError, match="process 1 will not come"):
             first.barrier("b", 30)
         assert time.monotonic() - started < 5
-        assert any(e["event"] == "lost" and e["process"] == 1 for e in events)
+        assert any(isinstance(e, Lost) and e.process == 1 for e in events)
         with pytest.raises(DistributedError, match="process 1 will not come"):
             first.barrier("c", 30)
 

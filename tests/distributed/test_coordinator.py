@@ -9,6 +9,16 @@ import pytest
 from fxflow.distributed.addresses import Address
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator, listing
+from fxflow.distributed.protocol import (
+    AskWaiting,
+    Hold,
+    InStep,
+    Judge,
+    Late,
+    Notice,
+    SayWaiting,
+    Until,
+)
 from fxflow.errors import DistributedError
 
 from .conftest import listening
@@ -129,44 +139,42 @@ def test_a_silent_one_counts_as_lost() -> None:
 
 
 def test_one_step_at_which_all_stop() -> None:
-    heard: list[dict[str, object]] = []
-    with cluster(3, on_event=lambda message, payload: heard.append(message)) as found:
+    heard: list[object] = []
+    with cluster(3, on_event=lambda event, epoch: heard.append(event)) as found:
         processes = found[1]
         for process in processes[:2]:
-            process.post("notice")  # the second changes nothing
+            process.post(Notice())  # the second changes nothing
         wait_for(lambda: len(heard) == 3)
-        assert {message["event"] for message in heard} == {"hold"}
-        processes[0].post("in_step", step=5)
-        processes[1].post("in_step", step=8)
-        processes[1].post("in_step", step=10)  # it was asked to hold
+        assert heard == [Hold()] * 3
+        processes[0].post(InStep(5))
+        processes[1].post(InStep(8))
+        processes[1].post(InStep(10))  # it was asked to hold
         time.sleep(0.1)
         assert len(heard) == 3
-        processes[2].post("in_step", step=0)
+        processes[2].post(InStep(0))
         wait_for(lambda: len(heard) == 6)
-        decision = {"event": "until", "step": 8, "then": "stop", "epoch": 0}
-        assert heard[3:] == [decision] * 3
+        assert heard[3:] == [Until(8, "stop")] * 3
 
 
 def test_a_process_leaves_and_the_others_agree() -> None:
-    heard: list[dict[str, object]] = []
-    with cluster(2, on_event=lambda message, payload: heard.append(message)) as found:
+    heard: list[object] = []
+    with cluster(2, on_event=lambda event, epoch: heard.append(event)) as found:
         first, second = found[1]
-        first.post("notice")
-        first.post("in_step", step=1)
+        first.post(Notice())
+        first.post(InStep(1))
         wait_for(lambda: len(heard) == 2)
         second.close()
         wait_for(lambda: len(heard) == 3)
-        assert heard[2]["step"] == 1
+        assert heard[2] == Until(1, "stop")
 
 
 def test_questions_and_verdicts() -> None:
-    heard: list[dict[str, object]] = []
-    with cluster(2, on_event=lambda message, payload: heard.append(message)) as found:
+    heard: list[object] = []
+    with cluster(2, on_event=lambda event, epoch: heard.append(event)) as found:
         first, _ = found[1]
-        first.post("where")
+        first.post(AskWaiting())
         wait_for(lambda: len(heard) == 2)
-        first.post("judge", processes=[1], why="it is late")
+        first.post(Judge([1], "it is late"))
         wait_for(lambda: len(heard) == 4)
-        assert heard[0] == {"event": "where", "epoch": 0}
-        assert heard[3]["event"] == "late"
-        assert (heard[3]["processes"], heard[3]["why"]) == ([1], "it is late")
+        assert heard[0] == SayWaiting()
+        assert heard[3] == Late([1], "it is late")

@@ -2,7 +2,8 @@ import time
 
 import pytest
 
-from fxflow.distributed.coordinator import _OPERATIONS
+from fxflow.distributed import protocol
+from fxflow.distributed.coordinator import Group
 from fxflow.distributed.membership import Membership, choose_plan
 from fxflow.distributed.messages.channel import dial
 
@@ -84,10 +85,11 @@ def test_what_is_said_outside_an_epoch_is_no_mistake() -> None:
     server = Membership("127.0.0.1:0", 2, 2, log=said.append)
     line = dial(f"127.0.0.1:{server.port}", 10, "", "launcher")
     try:
-        line.send({"op": "enlist", "worker": 0, "who": "a", "address": "h:1"})
-        for operation in sorted(_OPERATIONS):
-            line.send({"op": operation, "epoch": 7})
-        line.send({"op": "get", "id": 1, "epoch": 7})
+        line.send(protocol.written(protocol.Enlist(0, "a", "h:1")))
+        for kind in Group.handlers.keys() - {protocol.Notice}:
+            request = kind(*[0] * len(kind._fields))
+            line.send(protocol.written(request, epoch=7))
+        line.send(protocol.written(protocol.Get("k"), id=1, epoch=7))
         answer, _ = line.receive()
         assert (answer["re"], answer["error"]) == (1, "gone")
         assert said == ["worker 0 (a) has come"]

@@ -9,6 +9,7 @@ import pytest
 from fxflow import config
 from fxflow.devices.cluster import set_failure
 from fxflow.distributed.preemption import Agreement, noticing
+from fxflow.distributed.protocol import Hold, InStep, Notice, Until
 from fxflow.errors import DistributedError
 
 
@@ -16,10 +17,10 @@ class Told:
     """Records what a process sends to the coordinator."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[str, dict[str, Any]]] = []
+        self.said: list[Any] = []
 
-    def post(self, operation: str, **fields: Any) -> None:
-        self.said.append((operation, fields))
+    def post(self, message: Any) -> None:
+        self.said.append(message)
 
 
 @pytest.fixture
@@ -57,16 +58,15 @@ def test_the_signal_is_passed_on(agreement: Agreement, told: Told) -> None:
     agreement.listen()
     assert not agreement.reached(0)
     os.kill(os.getpid(), signal.SIGTERM)
-    wait_until(lambda: told.said == [("notice", {})])
+    wait_until(lambda: told.said == [Notice()])
 
 
 def test_one_step(agreement: Agreement, told: Told) -> None:
     assert [agreement.reached(step) for step in range(3)] == [False] * 3
-    agreement.hear({"event": "hold"})
-    agreement.hear({"event": "hold"})
-    assert told.said == [("in_step", {"step": 3})]
-    until = {"event": "until", "step": 5, "then": "stop"}
-    timer = threading.Timer(0.2, agreement.hear, [until])
+    agreement.hear(Hold())
+    agreement.hear(Hold())
+    assert told.said == [InStep(3)]
+    timer = threading.Timer(0.2, agreement.hear, [Until(5, "stop")])
     timer.start()
     started = time.monotonic()
     # It does not begin a step before it knows which is the last.
@@ -78,20 +78,20 @@ def test_one_step(agreement: Agreement, told: Told) -> None:
 
 def test_steps_may_be_passed_over(agreement: Agreement) -> None:
     assert not agreement.reached(10)
-    agreement.hear({"event": "hold"})
-    agreement.hear({"event": "until", "step": 11, "then": "stop"})
+    agreement.hear(Hold())
+    agreement.hear(Until(11, "stop"))
     assert [agreement.reached(step) for step in (20, 30)] == [True, False]
 
 
 def test_events_before_it_is_attached(told: Told) -> None:
     agreement = Agreement()
-    agreement.hear({"event": "hold"})
+    agreement.hear(Hold())
     agreement.attach(told)  # type: ignore[arg-type]
-    assert told.said == [("in_step", {"step": 0})]
+    assert told.said == [InStep(0)]
 
 
 def test_no_agreement(agreement: Agreement) -> None:
-    agreement.hear({"event": "hold"})
+    agreement.hear(Hold())
     with (
         config.override(collective_timeout=1),
         pytest.raises(DistributedError, match=r"did not agree on a step .* 1 s"),
@@ -100,7 +100,7 @@ def test_no_agreement(agreement: Agreement) -> None:
 
 
 def test_a_lost_process_ends_the_wait(agreement: Agreement) -> None:
-    agreement.hear({"event": "hold"})
+    agreement.hear(Hold())
 
     def lose() -> None:
         set_failure(DistributedError("process 1 is lost", [1]))
