@@ -131,8 +131,8 @@ def test_device_names(name, number) -> None:
     ("name", "words"),
     [
         ("cpu:99", "no device 'cpu:99'"),
-        ("cpu:x", "no device name"),
-        ("/task:0/cpu:1", "no device name: write"),
+        ("cpu:x", "is not a device name"),
+        ("/task:0/cpu:1", "is not a device name: write"),
         ("/job:worker/task:7/device:cpu:0", "there is no device"),
     ],
 )
