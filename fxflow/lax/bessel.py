@@ -6,6 +6,7 @@ beyond, whose coefficients were computed from I₀(x) = 1/π ∫ exp(x cos θ) d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import factorial
 from typing import Any
@@ -21,7 +22,7 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, max, mul, neg, sign, sub
 from fxflow.lax.exponential import exp
-from fxflow.lax.powers import rsqrt
+from fxflow.lax.powers import rsqrt, sqrt
 from fxflow.lax.select import select
 from fxflow.lax.special import Special, scaled
 
@@ -120,13 +121,48 @@ def _i0e(x: Any) -> Any:
     return select(le(size, bound), near, far)
 
 
+def _hankel_coefficients(order: int, count: int) -> list[float]:
+    out = [1.0]
+    for k in range(1, count):
+        out.append(-out[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    return out
+
+
+# Of I₀ - I₁ in powers of 1/x from the first on (DLMF 10.40.1).
+_GAP = [a - b for a, b in zip(*(_hankel_coefficients(n, 28) for n in (0, 1)))][1:]
+
+
+def _gap(first: Any, second: Any, x: Any) -> Any:
+    """Returns exp(-|x|) (I₀(x) - I₁(|x|)), by a series where the two nearly cancel.
+
+    Args:
+      first: exp(-|x|) I₀(x).
+      second: exp(-|x|) I₁(|x|).
+      x: float array.
+    """
+    dtype = typeof(x).dtype
+    if dtypes.bits(dtype) < 32:
+        wide = (convert(v, dtypes.float32) for v in (first, second, x))
+        return convert(_gap(*wide), dtype)
+    # How far out the first terms are exact, and how many.
+    bound, count = (25, 28) if dtypes.bits(dtype) == 64 else (11, 20)
+    start = arith.constant(bound, dtype)
+    far = lt(start, abs_(x))
+    part = div(arith.constant(1, dtype), select(far, abs_(x), start))
+    series = full_like(x, 0)
+    for c in reversed(_GAP[:count]):
+        series = mul(add(series, arith.constant(c, dtype)), part)
+    root = sqrt(scaled(0.5 / math.pi, part))
+    return select(far, mul(root, series), sub(first, second))
+
+
 @register
 class BesselI0e(Special):
     """exp(-|x|) I₀(x). dtypes: float. StableHLO: a Chebyshev series."""
 
     name = "bessel_i0e"
     numpy = host.elementwise(host.bessel_i0e)
-    partials = (lambda out, x: sub(bessel_i1e(x), mul(sign(x), out)),)
+    partials = (lambda out, x: mul(neg(sign(x)), _gap(out, abs_(bessel_i1e(x)), x)),)
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Two series, and a selection."""
@@ -145,8 +181,9 @@ def _slope_of_i1e(out: Any, x: Any) -> Any:
     for c in reversed(_SLOPE[:-1]):
         series = add(mul(series, quarter), arith.constant(c, dtype))
     decay = exp(neg(mul(inside, sign(inside))))
-    far = sub(bessel_i0e(outside), div(out, outside))
-    return sub(select(near, mul(decay, series), far), mul(out, sign(x)))
+    size = mul(out, sign(x))
+    far = sub(_gap(bessel_i0e(x), size, x), div(out, outside))
+    return select(near, sub(mul(decay, series), size), far)
 
 
 @register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands, safe, special_docs
 from fxflow.scipy.special.gammas import betaln
+from fxflow.transforms.custom_jvp import custom_jvp
 
 
 @library("repetition")
@@ -110,7 +112,8 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
       Array(7.5, dtype=float32, weak_type=True)
     """
     x, power = operands("boxcox", x, lmbda)
-    return _of_logarithm(lax.log(x), power)
+    out: Array = _boxcox(x, power)
+    return out
 
 
 @library()
@@ -125,7 +128,8 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
       `x` below -1 → nan.
     """
     x, power = operands("boxcox1p", x, lmbda)
-    return _of_logarithm(lax.log1p(x), power)
+    out: Array = _boxcox1p(x, power)
+    return out
 
 
 def _of_logarithm(log: Array, power: Array) -> Array:
@@ -138,3 +142,43 @@ def _of_logarithm(log: Array, power: Array) -> Array:
     series = 1 + z * (1 / 2 + z * (1 / 6 + z * (1 / 24 + z * (1 / 120 + z / 720))))
     far = lax.expm1(safe(~near, y, 1)) / safe(~near, power, 1)
     return fnp.where(near, log * series, far)
+
+
+def _by_power(log: Array, power: Array) -> Array:
+    """Returns the derivative by the power, ∫ u log² exp(u power log) du from 0 to 1."""
+    y = power * log
+    near = lax.abs(y) < 1
+    z = safe(near, y, 0)
+    near = near | (power == 0)
+    series = fnp.zeros_like(z)
+    for k in range(20, -1, -1):
+        series = series * z + 1 / (math.factorial(k) * (k + 2))
+    far = safe(~near & (y != -math.inf), y, -100)
+    far = ((far - 1) * lax.exp(far) + 1) / lax.square(safe(~near, power, 1))
+    return fnp.where(near, lax.square(log) * series, far)
+
+
+def _less_one(log: Array, power: Array) -> Array:
+    """Returns exp((power - 1) log)."""
+    linear = (power == 1) & (log == log)
+    return fnp.where(linear, 1, lax.exp((power - 1) * safe(~linear, log, 0)))
+
+
+@custom_jvp
+def _boxcox(x: Any, power: Any) -> Any:
+    return _of_logarithm(lax.log(x), power)
+
+
+@custom_jvp
+def _boxcox1p(x: Any, power: Any) -> Any:
+    return _of_logarithm(lax.log1p(x), power)
+
+
+_boxcox.defjvps(
+    lambda t, out, x, power: t * _less_one(lax.log(x), power),
+    lambda t, out, x, power: t * _by_power(lax.log(x), power),
+)
+_boxcox1p.defjvps(
+    lambda t, out, x, power: t * _less_one(lax.log1p(x), power),
+    lambda t, out, x, power: t * _by_power(lax.log1p(x), power),
+)

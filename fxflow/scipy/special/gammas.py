@@ -6,15 +6,17 @@ import math
 from typing import Any, NamedTuple
 
 from fxflow import lax
-from fxflow.core.arrays import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.arrays.aval import require_room
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
-from fxflow.numpy._operands import ArrayLike
+from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.selection import choose_between
+from fxflow.scipy.special._derivatives import by_forward
 from fxflow.scipy.special._operands import operands, safe, special_docs
+from fxflow.transforms.custom_jvp import custom_jvp
 
 
 @library()
@@ -116,7 +118,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     sign = gammasgn(kind.x) * gammasgn(kind.y) * gammasgn(kind.x + kind.y)
     odd = lax.floor(kind.y / 2) * 2 != kind.y
     sign = choose_between(kind.turned & odd, -sign, sign)
-    value = sign * lax.exp(log_beta(kind.x, kind.y))
+    value = sign * lax.exp(_log_beta(kind.x, kind.y))
     value = choose_between(kind.pole, lax.full_like(x, math.inf), value)
     return choose_between(kind.zero, lax.full_like(x, 0), value)
 
@@ -137,6 +139,73 @@ class _BetaKind(NamedTuple):
     turned: Any
     pole: Any
     zero: Any
+
+
+# B₂ₖ / 2k, of the asymptotic series of ψ (DLMF 5.11.2), exact from 10 on.
+_PSI_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+
+
+def _sinpi(x: Any) -> Any:
+    return lax.sin(math.pi * (x - 2 * lax.round(x / 2)))
+
+
+def _digamma_change(a: Any, b: Any) -> Any:
+    """Returns ψ(a + b) - ψ(a), with all digits where a and a + b have one sign."""
+    dtype = a.aval.dtype
+    if dtypes.bits(dtype) < 32:
+        wide = (convert(v, dtypes.float32) for v in (a, b))
+        return convert(_digamma_change(*wide), dtype)
+    left = (a < 0) & (a + b < 0)
+    known = left | ((a > 0) & (a + b > 0))
+    known = known & (lax.abs(a + b) < math.inf)
+    other = lax.digamma(safe(~known, a + b, 1)) - lax.digamma(safe(~known, a, 1))
+    # ψ(x) = ψ(1 - x) - π / tan(π x); the difference of two such terms is a product.
+    both = _sinpi(safe(left, a, 0.5)) * _sinpi(safe(left, a + b, 0.5))
+    turned = math.pi * _sinpi(safe(left, b, 0)) / both
+    a = choose_between(left, 1 - a, safe(known, a, 1))
+    b = choose_between(left, -b, safe(known, b, 1))
+    total = a + b
+    out = turned
+    for k in range(10):
+        out = out + b / (total + k) / (a + k)
+    p, q = 1 / (a + 10), 1 / (total + 10)
+    out = out + lax.log1p(b * p) + 0.5 * b * q * p
+    # The difference of the series in p² and in q², divided by that of these.
+    value, slope = lax.full_like(p, 0), lax.full_like(p, 0)
+    for c in reversed(_PSI_SERIES):
+        slope = slope * (q * q) + value
+        value = value * (p * p) + c
+    # With c₀ = 0.
+    slope = slope * (q * q) + value
+    out = out + b * q * p * (p + q) * slope
+    return choose_between(known, out, other)
+
+
+_digamma_rise = by_forward(
+    _digamma_change, None, lambda a, b: lax.polygamma(lax.full_like(a, 1), a + b)
+)
+
+
+@custom_jvp
+def _log_beta(x: Any, y: Any) -> Any:
+    return log_beta(x, y)
+
+
+_log_beta.defjvps(
+    lambda t, out, x, y: -t * _digamma_rise(x, y),
+    lambda t, out, x, y: -t * _digamma_rise(y, x),
+)
+
+
+@custom_jvp
+def _log_ratio(m: Any, z: Any) -> Any:
+    return log_gamma_ratio(m, z)
+
+
+_log_ratio.defjvps(
+    lambda t, out, m, z: t * lax.digamma(z + m),
+    lambda t, out, m, z: t * _digamma_rise(z, m),
+)
 
 
 def _is_pole(x: Any) -> Any:
@@ -166,7 +235,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """
     x, y = operands("betaln", a, b)
     kind = _beta_poles(x, y)
-    value = log_beta(kind.x, kind.y)
+    value = _log_beta(kind.x, kind.y)
     value = choose_between(kind.pole, lax.full_like(x, math.inf), value)
     return choose_between(kind.zero, lax.full_like(x, -math.inf), value)
 
@@ -222,7 +291,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     pole = (m == 0) & (z <= 0) & (z == lax.floor(z))
     z = safe(~pole, z, 1)
     sign = gammasgn(z) * gammasgn(z + m)
-    return sign * lax.exp(log_gamma_ratio(m, z))
+    return sign * lax.exp(_log_ratio(m, z))
 
 
 @library()

@@ -37,3 +37,15 @@ def test_boxcox() -> None:
             np.testing.assert_allclose(got, expected, 1e-10)
         slope = fxflow.grad(special.boxcox, 1)(2.0, 0.0)
         assert float(slope) == pytest.approx(np.log(2) ** 2 / 2)
+
+
+def test_derivatives_of_boxcox_where_its_parts_leave_the_range() -> None:
+    x, power = np.float32(7e-29), np.float32(2.05)
+    slope = fxflow.grad(special.boxcox)(x, power)
+    np.testing.assert_allclose(slope, float(x) ** (float(power) - 1), 1e-5)
+    by_power = fxflow.grad(special.boxcox, 1)
+    assert by_power(np.float32(1.5e8), np.float32(7.8)) == np.inf
+    np.testing.assert_allclose(by_power(0.0, 2.0), 0.25, 1e-6)
+    assert np.isnan(by_power(-0.5, 1.0)) and np.isnan(
+        fxflow.grad(special.boxcox)(-0.5, 1.0)
+    )

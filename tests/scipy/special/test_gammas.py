@@ -111,3 +111,14 @@ def test_beta_at_the_poles_of_its_factors() -> None:
             want = getattr(scipy.special, name)(a, b)
             for f in (getattr(special, name), fxflow.jit(getattr(special, name))):
                 np.testing.assert_allclose(f(a, b), want, 1e-12)
+
+
+def test_slopes_of_betaln_beside_a_tiny_argument() -> None:
+    for a, b in ((3.0, 1e-18), (1e-3, 2e-13), (2.9e24, 4.0), (-2.5, -1e-6)):
+        b32 = np.float32(b)
+        slope = fxflow.grad(special.betaln)(np.float32(a), b32)
+        want = -float(b32) * scipy.special.polygamma(1, a) if a < 1e9 else -b / a
+        if a < 0:  # ψ'(a) by reflection
+            wide = np.pi**2 / np.sin(np.pi * a) ** 2 - scipy.special.polygamma(1, 1 - a)
+            want = -float(b32) * wide
+        np.testing.assert_allclose(slope, want, 1e-4)
