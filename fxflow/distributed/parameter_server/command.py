@@ -45,7 +45,7 @@ from fxflow.distributed.parameter_server.running import (
     SHARDS,
     TASK,
 )
-from fxflow.distributed.parameter_server.server.enlisting import enlist
+from fxflow.distributed.parameter_server.server.joining import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError

@@ -14,7 +14,7 @@ from typing import Any
 from fxflow.distributed.addresses import server_address
 from fxflow.distributed.messages.keys import Keys, keys_of
 from fxflow.distributed.messages.zeromq import Hub
-from fxflow.distributed.parameter_server.server.enlisting import enlist
+from fxflow.distributed.parameter_server.server.joining import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.distributed.parameter_server.worker.client import Client

@@ -29,7 +29,7 @@ from fxflow.distributed.parameter_server import (
     asynchronous,
     parameter_server,
 )
-from fxflow.distributed.parameter_server.server import cuts
+from fxflow.distributed.parameter_server.server import snapshots
 from fxflow.distributed.parameter_server.tables import snapshot as blocks
 from fxflow.distributed.parameter_server.worker import beginning
 from fxflow.distributed.parameter_server.worker.beginning import RowParts
@@ -69,7 +69,7 @@ def server_of(run: Run, folder: Path, index: int = 0) -> Any:
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes blocks and parts small; gets the bytes of the messages that have rows."""
-    monkeypatch.setattr(cuts, "_BYTES", SENT // 2)
+    monkeypatch.setattr(snapshots, "_BYTES", SENT // 2)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", SENT // 2)
     monkeypatch.setattr(beginning, "PART_BYTES", SENT)
     found: list[int] = []

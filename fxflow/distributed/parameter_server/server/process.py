@@ -29,9 +29,9 @@ from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.monitor.meter import Meter
 from fxflow.distributed.parameter_server.monitor.recorder import Span
 from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
-from fxflow.distributed.parameter_server.server.cuts import Cuts
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
+from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, resumed
 from fxflow.errors import DistributedError, FxflowError

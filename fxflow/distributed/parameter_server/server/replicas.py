@@ -20,7 +20,7 @@ from fxflow.distributed.messages.zeromq import Dialer, Hub, Listener
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import EntryError, OtherRunError
 from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
-from fxflow.distributed.parameter_server.server.beats import Beats
+from fxflow.distributed.parameter_server.server.heartbeats import Heartbeats
 from fxflow.distributed.parameter_server.server.replication import Copies
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.server.store import Store
@@ -114,15 +114,15 @@ class Replicas:
         self._told = 0.0
         #: Bytes of the shards that are served here, for the thread of the heartbeats.
         self._sizes: dict[int, float] = {}
-        self._beats: Beats | None = None
+        self._heartbeats: Heartbeats | None = None
         if not self._alone:
-            self._beats = Beats(keys, silent_after / _BEATS, self._heartbeat)
+            self._heartbeats = Heartbeats(keys, silent_after / _BEATS, self._heartbeat)
             self._dial()
 
     def close(self) -> None:
         """Ends what runs beside the server."""
-        if self._beats is not None:
-            self._beats.close()
+        if self._heartbeats is not None:
+            self._heartbeats.close()
         if self._agreement.leaving:
             # The others are not to wait for this one when they leave, too.
             for dialer in self._dialers.values():
@@ -490,8 +490,8 @@ class Replicas:
             self._dialers.pop(server).close(linger=1.0)
         for server in others:
             self._dialer(server)
-        if self._beats is not None:
-            self._beats.speak_to([self.view.addresses[s] for s in others])
+        if self._heartbeats is not None:
+            self._heartbeats.speak_to([self.view.addresses[s] for s in others])
 
     def _enter(self, view: View) -> None:
         """Goes on in a view that was decided; does nothing if it is known."""

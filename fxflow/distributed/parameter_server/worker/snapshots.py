@@ -1,4 +1,4 @@
-"""Snapshots of a run, at a worker's end; `server.cuts` is the other."""
+"""Snapshots of a run, at a worker's end; `server.snapshots` is the other."""
 
 from __future__ import annotations
 

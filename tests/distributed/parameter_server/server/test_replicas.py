@@ -20,7 +20,7 @@ from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server import replicas
-from fxflow.distributed.parameter_server.server.enlisting import enlist
+from fxflow.distributed.parameter_server.server.joining import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.views import View, first_view
 from fxflow.distributed.parameter_server.worker.client import Client
@@ -261,16 +261,16 @@ def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
             return receive(*args)
 
         silent.listener.receive = wait  # type: ignore[method-assign]
-        beats = silent._replicas._beats
-        assert beats is not None
-        beats.close()
+        heartbeats = silent._replicas._heartbeats
+        assert heartbeats is not None
+        heartbeats.close()
         stopped.wait(20)
         assert totals(client, push(client)) == [2, 2]
         assert silent.view.holders == ((0, 1), (1, 0))
         # It goes on, believing that it serves shard 0.
-        beats = type(beats)(None, 0.1, silent._replicas._heartbeat)
-        beats.speak_to([run.view.addresses[1]])
-        silent._replicas._beats = beats
+        heartbeats = type(heartbeats)(None, 0.1, silent._replicas._heartbeat)
+        heartbeats.speak_to([run.view.addresses[1]])
+        silent._replicas._heartbeats = heartbeats
         go_on.set()
         run.wait(((0, 1), (1, 0)))
         for n in range(3, 8):

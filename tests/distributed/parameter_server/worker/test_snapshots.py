@@ -20,7 +20,7 @@ from fxflow.distributed.parameter_server import (
     parameter_server,
 )
 from fxflow.distributed.parameter_server.errors import LostCutError
-from fxflow.distributed.parameter_server.server.cuts import Cuts
+from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.errors import ArgumentError, DistributedError
 from fxflow.train import checkpoint
 

@@ -8,8 +8,8 @@ from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.ledger import Ledger
-from fxflow.distributed.parameter_server.server import cuts as cuts_module
-from fxflow.distributed.parameter_server.server.cuts import Cuts
+from fxflow.distributed.parameter_server.server import snapshots as snapshots_module
+from fxflow.distributed.parameter_server.server.snapshots import Cuts
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.errors import DistributedError
 
@@ -93,7 +93,7 @@ def test_rows_are_read_part_by_part_and_again() -> None:
 
 
 def test_an_answer_has_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuts_module, "_BYTES", 100)
+    monkeypatch.setattr(snapshots_module, "_BYTES", 100)
     block = RowBlock(np.arange(5), np.ones((5, 2), np.float32), ())  # of 80 bytes
     table: Any = SimpleNamespace(state=lambda: iter([block] * 5))
     cuts = Cuts()

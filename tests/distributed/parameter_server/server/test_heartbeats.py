@@ -5,7 +5,7 @@ import pytest
 
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.zeromq import Hub
-from fxflow.distributed.parameter_server.server.beats import Beats
+from fxflow.distributed.parameter_server.server.heartbeats import Heartbeats
 
 pytest.importorskip("zmq")
 
@@ -15,7 +15,7 @@ def test_others_hear_it_until_it_ends(tmp_path: Path) -> None:
     with Hub() as hub:
         listeners = [hub.listen(f"ipc://{tmp_path}/{i}") for i in range(2)]
         addresses = [listener.address for listener in listeners]
-        beats = Beats(None, 0.01, lambda: Message("ping", epoch=7))
+        beats = Heartbeats(None, 0.01, lambda: Message("ping", epoch=7))
         # One after the other: who comes later is spoken to as well.
         for address, listener in zip(addresses, listeners, strict=True):
             beats.speak_to([address])

@@ -10,7 +10,7 @@ from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
 
 
-class Beats:
+class Heartbeats:
     """Tells other servers again and again that this one is there.
 
     Args:

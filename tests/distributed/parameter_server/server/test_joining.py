@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fxflow.distributed.messages.zeromq import Dialer, Hub
-from fxflow.distributed.parameter_server.server.enlisting import enlist
+from fxflow.distributed.parameter_server.server.joining import enlist
 from fxflow.distributed.parameter_server.server.process import Server
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
