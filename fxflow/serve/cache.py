@@ -54,7 +54,7 @@ def _nbytes(outputs: Mapping[str, Array]) -> int:
 
 
 class PredictionCache:
-    """Answers by key, of at most so many bytes together.
+    """Answers by key, of at most `limit` bytes together.
 
     Args:
       limit: bytes; 0 keeps nothing.

@@ -1,11 +1,11 @@
-"""``fxflow serve``: models over HTTP and gRPC, until it is told to end.
+"""``fxflow serve``: models over HTTP and gRPC, until a signal stops it.
 
     fxflow serve models.py:digits --slo 20ms
     fxflow serve serving.toml
 
-SIGTERM and Ctrl-C end it when what it has is answered; SIGHUP has it read its file
-again and load all models anew, while the old ones serve. The exit status is 0 when it
-was told to end, 1 when it cannot serve, 2 for a wrong command line.
+SIGTERM and Ctrl-C stop it after it has answered the requests it has; SIGHUP makes it
+read its file again and load all models anew, while the old ones serve. The exit status
+is 0 if a signal stopped it, 1 if it cannot serve, 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fxflow serve",
         description="Serve models over HTTP by the Open Inference Protocol v2.",
-        epilog="Exit status: 0 when it was told to end, 1 when it cannot serve, 2 for "
-        "a wrong command line.",
+        epilog="Exit status: 0 if a signal stopped it, 1 if it cannot serve, 2 for a "
+        "wrong command line.",
     )
     add = parser.add_argument
     add(
@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PORT",
         help="for gRPC (default: none; 0 is any free one)",
     )
-    add("--keys", metavar="FILE", help="with a line 'client key' for each who may ask")
+    add("--keys", metavar="FILE", help="of API keys, a line 'client key' for each")
     add("--tls-cert", metavar="FILE", help="certificate, in PEM")
     add("--tls-key", metavar="FILE", help="its key, in PEM")
     add("--rate", type=float, metavar="N", help="requests a second of each client")
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--log", choices=["text", "json"], help="how requests are logged")
     add("--log-requests", choices=["all", "failed"], help="which (default: all)")
     add("--traces", metavar="URL", help="of a collector that takes OTLP over HTTP")
-    add("--static", metavar="FOLDER", help="of files that anybody may get, at /app/")
+    add("--static", metavar="FOLDER", help="of files that need no key, at /app/")
     return parser
 
 
@@ -127,7 +127,7 @@ def config_of(options: argparse.Namespace) -> ServerConfig:
       The configuration; options of the command line replace the file's.
 
     Raises:
-      ServeError: it is none.
+      ServeError: it does not stand for one.
     """
     given = {k: v for k, v in vars(options).items() if v is not None}
     model = {name: given[name] for name in _OF_MODEL if name in given}
@@ -154,7 +154,7 @@ def config_of(options: argparse.Namespace) -> ServerConfig:
 
 
 def _name_of(source: str) -> str:
-    """Returns how a model is called that has been given no name."""
+    """Returns the name of a model that has been given none."""
     if source.endswith(".fx"):
         return re.sub(r"[^\w.]*\*.*", "", Path(source).stem)
     return source.rpartition(":")[2].rpartition(".")[2]
@@ -200,8 +200,8 @@ def _certificate(config: ServerConfig) -> tuple[bytes, bytes] | None:
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
         raise ServeError(
-            f"{config.tls_cert} and {config.tls_key} are no certificate with its key, "
-            f"in PEM and without a password: {why}"
+            f"{config.tls_cert} and {config.tls_key} are not a PEM certificate and its "
+            f"unencrypted key: {why}"
         ) from None
     return pair[0], pair[1]
 
@@ -472,7 +472,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in ("fxflow.serve", "uvicorn.error"):
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [handler], False
-            # uvicorn's own news are ours to tell.
+            # This process logs uvicorn's news itself.
             logger.setLevel(logging.INFO if name[0] == "f" else logging.WARNING)
         # A line takes as long as all else that is done for a request.
         logging.getLogger("fxflow.serve.requests").setLevel(

@@ -1,7 +1,7 @@
-"""What `fxflow serve` is told: a TOML file, or a model and options.
+"""The configuration of `fxflow serve`: a TOML file, or a model and options.
 
 port = 8000
-slo = "20ms"                       # of models that do not say
+slo = "20ms"                       # of models without their own
 
 [models.digits]
 source = "models.py:digits"
@@ -68,7 +68,7 @@ def seconds(value: Any) -> float:
       Seconds.
 
     Raises:
-      ServeError: it is no time.
+      ServeError: it is not a time.
 
     Example:
       >>> seconds("20ms"), seconds(1.5), seconds("2m")
@@ -87,7 +87,7 @@ def size(value: Any) -> int:
       Bytes.
 
     Raises:
-      ServeError: it is no size.
+      ServeError: it is not a size.
 
     Example:
       >>> size("2GiB"), size(100)
@@ -98,19 +98,19 @@ def size(value: Any) -> int:
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """How a server listens, and what it serves.
+    """Where a server listens, and what it serves.
 
     Attributes:
-      models: of each, how.
-      groups: of each group of models, how.
-      host, port: where; port 0 is any free one.
+      models: how each model is served.
+      groups: how each group of models is served.
+      host, port: where it listens; port 0 is any free one.
       grpc_port: for gRPC; 0 is any free one, None no gRPC.
       keys: file of API keys, with a line ``client key`` for each; None: no
         authentication.
       tls_cert, tls_key: files; None: no TLS.
       control: whether requests may load and unload models.
       max_body: bytes of one request.
-      rate, burst: requests a second of each client, and at once; rate 0: no limit.
+      rate, burst: requests a second of each client, and at once; rate 0: unlimited.
       log: ``text`` or ``json``.
       log_requests: a line for ``all``, or for those that ``failed``.
       traces: URL that spans are sent to by OTLP over HTTP; None: none are.
@@ -175,7 +175,7 @@ _OF_SELECTOR = _fields(SelectorConfig, ("name", "policy")) | {"policy": "str"}
 _OF_POLICY = {k: v for policy in POLICIES.values() for k, v in _fields(policy).items()}
 _OF_VERSIONS = _fields(VersionsConfig, ("name", "plan"))
 _OF_PLAN = _fields(RolloutPlan)
-#: What may stand above all models, for those that do not say.
+#: Options that may stand above all models, for those without their own.
 _SHARED = (*(_OF_MODEL.keys() - {"version"}), "max_batch", "memory", "load_timeout")
 
 
@@ -201,7 +201,7 @@ def _checked(place: str, name: str, value: Any, kind: str) -> Any:
 def _options(
     place: str, given: Mapping[str, Any], *tables: Mapping[str, str]
 ) -> tuple[dict[str, Any], ...]:
-    """What options say, checked, for each table of what there are."""
+    """The checked options, divided among tables of known ones."""
     found: tuple[dict[str, Any], ...] = tuple({} for _ in tables)
     for option, value in given.items():
         for kinds, values in zip(tables, found, strict=True):
@@ -230,7 +230,7 @@ def _ranges(place: str, config: Any, least: Mapping[str, float]) -> None:
 
 
 def _function(place: str, name: str, text: str, names: tuple[str, ...]) -> Any:
-    """One of the names, or the function ``module:name`` that the text stands for."""
+    """One of the names, or the function that ``module:name`` stands for."""
     if text in names:
         return text
     module, _, attribute = text.rpartition(":")
@@ -255,7 +255,7 @@ def _check_models(place: str, models: Collection[str], known: Collection[str]) -
         )
     if unknown := [m for m in models if m not in known]:
         raise ServeError(
-            f"{place}models: there is no model {unknown[0]!r}: there is "
+            f"{place}models: unknown model {unknown[0]!r}; models: "
             f"{', '.join(map(repr, known))}"
         )
 
@@ -401,7 +401,7 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
 
 
 def server_config(options: Mapping[str, Any]) -> ServerConfig:
-    """Returns how a server listens, and what it serves.
+    """Returns where a server listens, and what it serves.
 
     Args:
       options: as in the file.
@@ -450,7 +450,7 @@ def server_config(options: Mapping[str, Any]) -> ServerConfig:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Returns what a configuration file says.
+    """Returns the tables of a configuration file.
 
     Args:
       path: of the TOML file.
@@ -459,7 +459,7 @@ def read_config(path: Path) -> dict[str, Any]:
       Its tables.
 
     Raises:
-      ServeError: it cannot be read, or is no TOML.
+      ServeError: it cannot be read, or is not TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -479,7 +479,7 @@ def read_keys(path: str | None) -> dict[str, str]:
       Client → key.
 
     Raises:
-      ServeError: it cannot be read, has none, or a line is not so.
+      ServeError: it cannot be read, has no key, or a line of another form.
     """
     if path is None:
         return {}

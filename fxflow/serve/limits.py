@@ -17,7 +17,7 @@ class ClientLimits:
     """Token buckets by client.
 
     Attributes:
-      rate: requests a second, in the long run; 0 is no limit.
+      rate: requests a second, in the long run; 0: unlimited.
       burst: requests at once.
       most: clients that are remembered; the least recently active one goes first.
 

@@ -188,7 +188,7 @@ class Metrics(MetricsSink):
         """Returns what was counted, by model.
 
         Returns:
-          Of each model ``statuses`` (status → requests), and the histograms
+          For each model ``statuses`` (status → requests), and the histograms
           ``seconds``, ``batch_seconds`` and ``rows``, each as a list of upper bounds
           and counts between them; the last bound is infinite and therefore None.
         """

@@ -19,7 +19,7 @@ class Repository:
 
     Args:
       configs: of each model.
-      meter: is told of batches.
+      meter: counts batches and events.
       make: makes the service of a model; another one may serve it elsewhere.
 
     Attributes:
@@ -207,9 +207,9 @@ class Repository:
             self.groups[name] = group
         for name in old.keys() - configs.keys():
             del self.groups[name]
-        for name, gone in old.items():
-            if self.groups.get(name) is not gone:
-                await gone.drain()
+        for name, group in old.items():
+            if self.groups.get(name) is not group:
+                await group.drain()
         return faults
 
     def index(self) -> list[dict[str, str]]:

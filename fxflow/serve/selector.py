@@ -1,11 +1,11 @@
-"""Several models under one name: chosen or combined by what feedback taught.
+"""Several models under one name, chosen or combined by what feedback has taught.
 
-A request goes to the model that a bandit chooses, or to all of which an answer is made
-at the objective with what has arrived. What was answered is written in a journal, with
-which feedback is joined; states are kept by context, and shared with other servers if
-there is a store. Nothing of that can lose a request: if a model fails another is asked
-while there is time, and a store that does not answer is not waited for. Generators can
-be chosen between, and the one that is chosen answers by its stream.
+A request goes to the model that a bandit chooses; or to all models, whose answers are
+combined at the objective from those that have arrived. Answers are kept in a journal,
+where feedback finds them; states are kept by context, and shared with other servers if
+there is a store. None of this can lose a request: if a model fails another is asked
+while there is time, and no request waits for a store that does not answer. Among
+generators, the one that is chosen answers by its stream.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class SelectorConfig:
 
 
 class FeedbackResult(NamedTuple):
-    """What feedback did.
+    """The effect of feedback.
 
     Attributes:
-      losses: of each model of which it told one.
+      losses: of each model whose loss the feedback tells.
       weights: of all models, in its context, now.
-      shared: whether other servers know it; None: there are none.
+      shared: whether other servers know it; None: there is no store.
     """
 
     losses: dict[str, float]
@@ -125,8 +125,8 @@ class _Submission(NamedTuple):
     end: float
 
 
-def _looked_at(task: asyncio.Task[Any]) -> None:
-    """Python complains of errors that nobody has looked at."""
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Retrieves an error: Python complains of those that are never retrieved."""
     if not task.cancelled():
         task.exception()
 
@@ -137,7 +137,7 @@ class Selector:
     Args:
       config: which and how.
       member: returns the service of a model, or raises `ServeError`.
-      meter: is told what happens.
+      meter: counts events.
 
     Attributes:
       config: which and how.
@@ -244,7 +244,7 @@ class Selector:
           Itself.
 
         Raises:
-          ServeError: status 404; it is none of its own.
+          ServeError: status 404; it is another version.
         """
         if version != self.config.version:
             raise ServeError(
@@ -307,7 +307,7 @@ class Selector:
         return found
 
     async def drain(self) -> None:
-        """Waits for what is under way, and tells the store what it does not know."""
+        """Waits for requests under way, and sends the store what it lacks."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.deadline)
         for task in self._tasks:
@@ -439,8 +439,8 @@ class Selector:
                 if error.status < 500:
                     raise
                 self.meter.event("failures", self.config.name, name)
-                # Load is no fault of the model's; anything else is as bad as wrong,
-                # unless feedback of the first results has said how bad it is.
+                # Load is not the model's fault; anything else counts as a wrong answer,
+                # unless feedback for the first results has told the loss.
                 if error.status != 503 and not record.used:
                     self._learn(record.context, choice, {choice.model: 1.0})
                     if begun:
@@ -476,7 +476,7 @@ class Selector:
             _, waiting = await asyncio.wait(
                 waiting, timeout=min(self.config.slo, asked.end - begun)
             )
-            # Nothing yet: the first that comes is better than nothing.
+            # No answer yet: the first one is better than none.
             while waiting and all(
                 t in waiting or t.exception() for t in tasks.values()
             ):
@@ -486,7 +486,7 @@ class Selector:
         except asyncio.CancelledError:
             for task in tasks.values():
                 task.cancel()
-                task.add_done_callback(_looked_at)
+                task.add_done_callback(_retrieve)
             raise
         arrived: dict[int, Prediction] = {}
         late: list[int] = []

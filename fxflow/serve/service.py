@@ -27,8 +27,8 @@ from fxflow.serve.containers.replica import Replica, Source
 from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import ModelSignature
 
-#: Share of the objective that a batch may take: who comes just after one has left
-#: waits for it, and is in the next.
+#: Share of the objective that a batch may take: a request that arrives just after one
+#: has left waits for it, and is in the next.
 _SHARE = 0.5
 #: Seconds after a refusal within which more are expected.
 _FLOOD = 1.0
@@ -46,7 +46,7 @@ class ModelConfig:
       devices: on which they run, in turn (`placement`); empty: where the server does.
       slo: seconds within which answers are wanted; batches are as large as that allows.
       deadline: seconds after which an answer is of no use; None: five times the
-        `slo`. Of a stream, seconds until its first result, and from each to the next.
+        `slo`. For a stream, seconds until its first result, and between results.
       duration: seconds after which a stream is ended.
       batching: ``aimd``, ``quantile``, ``fixed`` or ``none``.
       delay: seconds for which a batch that is not full waits for more.
@@ -75,13 +75,13 @@ class ModelConfig:
 
 
 class RequestOrigin(NamedTuple):
-    """Whose request it is, for groups of models that tell requests apart.
+    """Where a request is from, for groups of models that tell requests apart.
 
     Attributes:
       id: of the request; empty: it has none.
-      client: who asks.
+      client: that sent it.
       context: in which models are chosen.
-      chosen: whether the id is the client's.
+      chosen: whether the client chose the id.
     """
 
     id: str = ""
@@ -95,13 +95,13 @@ _LONGEST = 256
 
 
 def checked_origin(origin: RequestOrigin) -> RequestOrigin:
-    """Returns who asks, with an id.
+    """Returns the origin of a request, with an id.
 
     Args:
-      origin: what is known of it.
+      origin: as far as it is known.
 
     Returns:
-      The same, with an id that nobody guesses if it had none.
+      The same, with an id that cannot be guessed if it had none.
 
     Raises:
       ServeError: status 400; a text of it is too long to be kept.
@@ -135,13 +135,13 @@ class Provenance(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What came out, and where the time went.
+    """The answer of a model, and where the time went.
 
     Attributes:
       outputs: by name.
       queued: seconds until its batch left, or its stream began.
       ran: seconds of the batch, or of the stream until here.
-      rows: of the batch; 0 if the answer was known.
+      rows: of the batch; 0 if the answer was cached.
       provenance: of a group's answer, which models it is from.
     """
 
@@ -153,26 +153,26 @@ class Prediction(NamedTuple):
 
 
 class MetricsSink:
-    """Is told what happens; this one does not listen."""
+    """Counts what happens; this one discards it."""
 
     def batch(
         self, model: str, rows: int, seconds: float, requests: int, queued: float
     ) -> None:
-        """A batch of requests was run, which together had waited so long for it."""
+        """Counts a batch of requests, and the seconds that they waited together."""
 
     def request(self, model: str, status: int, seconds: float) -> None:
-        """A request was answered."""
+        """Counts a request."""
 
     def result(self, model: str, number: int, seconds: float) -> None:
-        """A stream has one more result, so long after the one or the request before."""
+        """Counts a result of a stream, and the seconds since the one before it."""
 
     def event(self, kind: str, group: str, what: str, amount: float = 1.0) -> None:
-        """Something happened in a group of models."""
+        """Counts an event in a group of models."""
 
 
 class _QueuedRequest(NamedTuple):
     inputs: list[np.ndarray[Any, Any]]
-    #: Of an answer, or of the replica and the stream of a generator's results.
+    #: Its result is the answer, or the replica and the stream of a generator's results.
     future: asyncio.Future[Any]
 
 
@@ -238,7 +238,7 @@ class ModelService:
 
     Args:
       config: how.
-      meter: is told of batches.
+      meter: counts batches.
 
     Attributes:
       config: how it is served.
@@ -255,7 +255,7 @@ class ModelService:
             config.batching, self._budget, config.source.max_batch
         )
         self._pace = Pace()
-        #: Of requests, from when they came, and of batches, from when they left.
+        #: Lateness of requests since their arrival, and of batches since their start.
         self._overdue = self._overrun = Lateness()
         self._queue = Queue(config.capacity, config.delay)
         self._cache = PredictionCache(config.cache)
@@ -270,7 +270,7 @@ class ModelService:
         self._timer: asyncio.TimerHandle | None = None
         self._draining = False
 
-    # -- its life ----------------------------------------------------------------------
+    # -- lifetime ----------------------------------------------------------------------
 
     async def start(self) -> None:
         """Starts the processes and returns when one is ready.
@@ -287,7 +287,7 @@ class ModelService:
                     raise ServeError(f"model {self.config.name!r}: {failed[0]}", 400)
                 await asyncio.sleep(0.01)
             self._check()
-        except BaseException:  # who waited for it may have given up
+        except BaseException:  # the caller may have been cancelled
             await self.close()
             raise
 
@@ -306,7 +306,7 @@ class ModelService:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the processes; who still waits is told so."""
+        """Ends the processes, and refuses the requests that still wait."""
         self._draining = True
         if self._timer is not None:
             self._timer.cancel()
@@ -318,7 +318,7 @@ class ModelService:
     def _check(self) -> None:
         wrong = ""
         if not self.signature.streamed and self.config.source.streams != 1:
-            wrong = "streams are for generators, and its function is none"
+            wrong = "streams are for generators, and its function is not one"
         elif self.signature.streamed and self.config.cache:
             wrong = "cache: the results of a generator are not kept"
         if wrong:
@@ -526,7 +526,7 @@ class ModelService:
         return entry
 
     def _room(self) -> dict[str, Any]:
-        """What the queue is told of the processes."""
+        """The state of the processes, for the queue."""
         running, until = sum(r.ready for r in self._replicas), 0.0
         if not running:  # those count that are being started again
             now = self._now()
@@ -555,7 +555,7 @@ class ModelService:
             raise
         finally:
             timer.cancel()
-            self._queue.withdraw(entry)  # if the client is gone
+            self._queue.withdraw(entry)  # if the client disconnected
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -594,7 +594,7 @@ class ModelService:
             self._refuse(entry, _too_late(why))
         if not decision.batch:
             if decision.wake < float("inf"):
-                # Loops may count in milliseconds: rather late than again and again.
+                # Timers have millisecond resolution: round up, so as not to re-arm.
                 wait = math.ceil((decision.wake - now) * 1e3) / 1e3
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(wait, self._pump)
@@ -630,7 +630,7 @@ class ModelService:
             outputs, busy = await replica.call(parts, rows, self._hang)
         except ServeError as error:
             if len(batch) > 1 and replica.ready and error.status == 500:
-                # The model raised: whose request it was is found by running each alone.
+                # The model raised: running each request alone finds which one it was.
                 for entry in batch:
                     if not entry.item.future.done():
                         await self._run_batch(replica, [entry])
@@ -643,11 +643,11 @@ class ModelService:
         self._overrun = self._overrun.after(seconds - self._pace.predict(rows))
         if foretold := [entry.due for entry in batch if entry.due]:
             self._overdue = self._overdue.after(now - min(foretold))
-        # The process's own time decides: what this one had to do meanwhile, for other
-        # requests, takes as long whatever the batch's size is.
+        # The process's own time decides: the time that this one spent on other requests
+        # does not depend on the size of the batch.
         self._pace = self._pace.after(rows, busy)
-        # An objective that one row misses alone is not kept by small batches: then a
-        # batch may take twice what one row does, or nearly nothing would be done.
+        # If one row alone misses the objective, small batches do not help: then a batch
+        # may take twice as long as one row, or almost nothing would be achieved.
         least = min(2 * self._pace.predict(1), 0.9 * self.deadline)
         self._policy = self._policy.after(
             rows, busy * self._budget / max(self._budget, least)

@@ -74,7 +74,7 @@ class TensorSpec:
           The specification.
 
         Raises:
-          ServeError: the text is no type.
+          ServeError: the text is not a type.
         """
         match = _TYPE.fullmatch(text.strip())
         if not match or match[1] not in _SHORT:

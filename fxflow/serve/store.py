@@ -1,12 +1,12 @@
-"""States that several servers share, in Redis; no request waits for it for long.
+"""States that several servers share in Redis, for which no request waits long.
 
-Each server learns by its own copy at once. What it learned is sent behind, all that has
-gathered meanwhile in one exchange, and what the others learned comes back with it. An
-exchange has a number, so that one whose answer was lost is not made twice. While Redis
-is away or slow, servers go on with their copies and gather; when it is back they agree
-again. What waits is bounded by the contexts, and records by their number.
+Each server updates its own copy at once. Its changes are sent later, all that have
+gathered in one exchange, whose answer holds the changes of the others. An exchange has
+a number, so that one whose answer was lost is not applied twice. While Redis is down or
+slow, servers go on with their copies and gather changes; when it is back they agree
+again. What waits is bounded by the number of contexts and of records.
 
-A script in Redis makes an exchange in one step: the change of a state, fading and
+A script in Redis applies an exchange in one step: the change of a state, fading and
 addition, is the same arithmetic for all policies.
 """
 
@@ -36,7 +36,7 @@ _PATIENCE = 1.0
 _AGAIN = (0.1, 2.0)
 #: Records that go with one exchange, and that may wait for one.
 _RECORDS, _MOST_RECORDS = 256, 10_000
-#: Seconds after which what nobody uses goes: a state, a server's number.
+#: Seconds after which unused entries expire: a state, a server's number.
 _MONTH, _DAY = 30 * 86400, 86400
 _USED = b"used"
 
@@ -97,7 +97,7 @@ return 2
 
 
 class RedisStore:
-    """What Redis holds of one selector.
+    """The states and records of one selector in Redis.
 
     Args:
       url: such as ``redis://127.0.0.1:6379/0``; ``rediss`` has TLS.
@@ -107,7 +107,7 @@ class RedisStore:
       within: seconds for which records are.
 
     Raises:
-      ServeError: redis is not installed, or the URL is none of it.
+      ServeError: redis is not installed, or it is not a Redis URL.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class RedisStore:
             raise ServeError(
                 "states in Redis need redis: pip install 'fxflow[redis]'"
             ) from None
-        #: What goes wrong when Redis does.
+        #: Errors of Redis and of its connection.
         self.errors: tuple[type[Exception], ...] = (RedisError, OSError, TimeoutError)
         try:
             self._client: Any = redis.from_url(
@@ -183,7 +183,7 @@ class RedisStore:
     def _state(self, text: bytes) -> LossTotals:
         numbers = tuple(map(float, text.split()))
         if not all(0 <= x < math.inf for x in numbers):
-            raise ValueError(f"Redis has a state that is none: {text[:80]!r}")
+            raise ValueError(f"Redis has a malformed state: {text[:80]!r}")
         return LossTotals(numbers[: self._models], numbers[self._models :])
 
     async def fetch(self, id: str) -> PredictionRecord | None:
@@ -206,19 +206,19 @@ class RedisStore:
         return PredictionRecord.from_json(id, json.loads(text), self._models)
 
     async def claim(self, id: str) -> bool:
-        """Notes that the feedback of a record has come, in one of the servers.
+        """Notes that one of the servers has received the feedback of a record.
 
         Args:
           id: of the request.
 
         Returns:
-          Whether it had not come before.
+          Whether it is the first.
         """
         found = await self._client.eval(_CLAIM, 1, f"{self._prefix}record:{id}")
         return bool(found == 2)
 
     async def disconnect(self) -> None:
-        """Drops connections: an answer that comes late is not taken for another's."""
+        """Drops connections: a late answer must not be taken for another one's."""
         await self._client.connection_pool.disconnect()
 
     async def close(self) -> None:
@@ -235,8 +235,8 @@ class Sharing:
       timeout: seconds that feedback for another server's request may wait.
 
     Attributes:
-      up: whether the store has answered last time.
-      failures: how often it did not.
+      up: whether the store answered the last attempt.
+      failures: attempts that it did not answer.
       dropped: records that were not kept because too many waited.
     """
 
@@ -266,7 +266,7 @@ class Sharing:
           What shares them.
 
         Raises:
-          ServeError: redis is not installed, or the URL is none of it.
+          ServeError: redis is not installed, or it is not a Redis URL.
         """
         if config.store is None:
             return None
@@ -285,7 +285,7 @@ class Sharing:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def keep(self, record: PredictionRecord) -> None:
-        """Lets other servers know of a prediction.
+        """Shares a prediction with other servers.
 
         Args:
           record: of it.
@@ -294,7 +294,7 @@ class Sharing:
         self._put_in_order()
 
     def used(self, record: PredictionRecord) -> None:
-        """Lets other servers know that its feedback came.
+        """Tells other servers that its feedback has arrived.
 
         Args:
           record: of the prediction.
@@ -309,7 +309,7 @@ class Sharing:
         self.wake()
 
     async def settled(self, timeout: float) -> bool:
-        """Waits until the others can know what is known here now.
+        """Waits until the other servers can read the current state.
 
         Args:
           timeout: seconds.
@@ -346,7 +346,7 @@ class Sharing:
         return found
 
     async def claim(self, id: str) -> None:
-        """Notes that the feedback of another server's request has come.
+        """Notes that the feedback of another server's request has arrived.
 
         Args:
           id: of the request.
@@ -361,7 +361,7 @@ class Sharing:
         try:
             if not self.up:
                 answer.close()
-                raise TimeoutError("it did not answer last time")
+                raise TimeoutError("Redis timed out on the previous attempt")
             async with asyncio.timeout(max(self._timeout, 0.001) * 5):
                 return await answer
         except self._store.errors as error:

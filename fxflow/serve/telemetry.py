@@ -1,8 +1,8 @@
 """Traces of requests, as OpenTelemetry has them (extra `telemetry`).
 
-A request is a span, the child of its client's if that says so (`traceparent`); the time
+A request is a span, a child of the client's span that its `traceparent` names; the time
 that it waited and the time of its batch are spans within it. Without a tracer nothing
-happens, and OpenTelemetry need not be installed.
+is recorded, and OpenTelemetry need not be installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RequestSpan:
     trace = ""
 
     def set(self, **attributes: str | int | float) -> None:
-        """Notes what has become known; ``__`` stands for a dot.
+        """Sets attributes; ``__`` stands for a dot.
 
         Args:
           **attributes: by name.
@@ -77,7 +77,7 @@ class _Recorded(RequestSpan):
     def failed(self, status: int, words: str) -> None:
         import opentelemetry.trace
 
-        # By the conventions a client's mistake is no error of the server.
+        # By the conventions, a client's mistake is not an error of the server.
         if status >= 500:
             code = opentelemetry.trace.StatusCode.ERROR
             self._span.set_status(code, words)

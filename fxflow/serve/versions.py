@@ -57,11 +57,11 @@ class VersionsConfig:
       name: in requests.
       stable, candidate: names of the models, which agree in inputs and outputs.
       plan: how the candidate is rolled out.
-      by: what decides who gets it: ``request`` (its id, or else its inputs) or
-        ``client``.
+      by: what selects requests for the candidate: ``request`` (its id, or else its
+        inputs) or ``client``.
       deadline: seconds after which an answer is of no use; None: the stable model's.
       tolerance: within which numbers of the two agree.
-      copies: requests at most that are in the shadow's hands.
+      copies: the most copies of requests in flight in the shadow.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Versions:
     Args:
       config: which and how.
       member: returns the service of a model (and version), or raises `ServeError`.
-      meter: is told what happens.
+      meter: counts events.
 
     Attributes:
       config: which and how.
@@ -247,7 +247,7 @@ class Versions:
         }
 
     async def drain(self) -> None:
-        """Gives up the copies that are under way."""
+        """Cancels the copies in flight."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

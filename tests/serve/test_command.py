@@ -71,7 +71,7 @@ def test_certificates_that_are_none(
         pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     arguments = ["m:f", f"--tls-cert={cert}", f"--tls-key={key}"]
-    for words in ("key.pem: No such file", "are no certificate with its key"):
+    for words in ("key.pem: No such file", "are not a PEM certificate"):
         assert main(arguments) == 1
         assert words in capsys.readouterr().err
         cert.write_text("none")

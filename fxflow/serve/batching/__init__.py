@@ -1,4 +1,4 @@
-"""How requests become batches: decisions that are told the time and do no I/O.
+"""How requests become batches: decisions that are passed the time and do no I/O.
 
 To be read in this order: `policies` (how large a batch may be, and what it is padded
 to), `queue` (which requests it takes, and which are refused). Only `fxflow.serve` calls

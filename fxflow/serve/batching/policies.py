@@ -23,7 +23,7 @@ import numpy as np
 
 
 class BatchPolicy(Protocol):
-    """What decides how many rows the next batch may have."""
+    """Decides how many rows the next batch may have."""
 
     @property
     def limit(self) -> int:
@@ -31,13 +31,13 @@ class BatchPolicy(Protocol):
         ...
 
     def after(self, rows: int, seconds: float) -> Self:
-        """Returns the policy that knows what one more batch took."""
+        """Returns the policy that has seen the time of one more batch."""
         ...
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Always the same limit; 1 is no batching.
+    """Always the same limit; 1 turns batching off.
 
     Attributes:
       size: the limit.
@@ -90,9 +90,9 @@ class AIMD:
         return max(1, int(self.level))
 
     def after(self, rows: int, seconds: float) -> AIMD:
-        """Returns the policy that knows what one more batch took."""
+        """Returns the policy that has seen the time of one more batch."""
         if seconds > self.budget:
-            # Of what was run, so that a limit that was never reached does not hide it.
+            # Reduce the rows that ran: a limit that was never reached must not hide it.
             level = max(1.0, min(self.level, rows) * self.factor)
         elif rows >= self.limit:
             level = min(float(self.maximum), self.level + self.step)
@@ -133,7 +133,7 @@ class QuantileRegression:
     limit: int = 1
 
     def after(self, rows: int, seconds: float) -> QuantileRegression:
-        """Returns the policy that knows what one more batch took."""
+        """Returns the policy that has seen the time of one more batch."""
         seen = (*self.seen[-255:], (rows, seconds))
         if self.fresh < 15:
             return replace(self, seen=seen, fresh=self.fresh + 1)
@@ -153,11 +153,11 @@ class QuantileRegression:
 def _told_by_rows(
     points: tuple[tuple[int, float], ...], budget: float
 ) -> tuple[tuple[int, float], ...]:
-    """Leaves out batches that would have been late with a single row, too.
+    """Leaves out batches that would have been late with a single row as well.
 
-    They waited for something else, such as a core that others had: no limit keeps them
-    in time, and a quantile that followed them would give single rows. If they are the
-    most it is the model that is slow, and none is left out.
+    They waited for something else, such as a core that was in use: no limit keeps them
+    in time, and a quantile that followed them would allow single rows only. If they are
+    the majority, the model itself is slow, and none is left out.
     """
     _, slope = quantile_line(points, 0.5)
     kept = tuple(p for p in points if p[1] - slope * (p[0] - 1) <= budget)

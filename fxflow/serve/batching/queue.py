@@ -24,15 +24,15 @@ class QueueEntry:
 
     Attributes:
       item: what it is; the queue does not look at it.
-      rows: how many it has.
-      arrived: when it came.
-      deadline: when an answer is of no use any more.
+      rows: number of its rows.
+      arrived: when it arrived.
+      deadline: when an answer is no longer of use.
       priority: smaller goes first.
       group: requests of one batch agree in it.
-      order: its place: urgent ones first, then those whose deadline is near, then the
-        first. The queue gives it when it takes the request in.
-      due: when it should be answered, as the queue foretold when it took it in; 0: no
-        replica was ready, and what a start takes says nothing of how long answers take.
+      order: its place: by priority, then by deadline, then by arrival. The queue sets
+        it when it accepts the request.
+      due: when the queue predicted an answer as it accepted the request; 0: no replica
+        was ready, and the time of a start says nothing about that of answers.
       gone: whether it left the queue.
     """
 
@@ -51,19 +51,19 @@ _order = operator.attrgetter("order")
 
 
 class Refused(NamedTuple):
-    """Why a request is not taken, and after how many seconds it may be."""
+    """Why a request is refused, and the seconds after which it may be accepted."""
 
     reason: str
     retry_after: float
 
 
 class NextBatch(NamedTuple):
-    """What a free replica is to do.
+    """What a free replica does next.
 
     Attributes:
       batch: the requests to run; empty: none yet.
-      shed: requests that could not be answered in time, with when they could.
-      wake: when to ask again if nothing comes meanwhile; infinity: not at all.
+      shed: requests that could not be answered in time, each with the reason.
+      wake: when to call `take` again if nothing else happens; infinity: never.
     """
 
     batch: list[QueueEntry]
@@ -110,20 +110,20 @@ class Queue:
         margin: float = 0.0,
         until: float = 0.0,
     ) -> Refused | None:
-        """Takes a request in, or says why not.
+        """Accepts a request, or returns why not.
 
         Args:
           entry: the request.
           now: the time.
           limit: the policy's, of rows in a batch.
           pace: of batches.
-          free: replicas that do nothing now.
+          free: idle replicas.
           replicas: those that run, or are being started.
-          margin: seconds by which answers may be later than foretold.
+          margin: seconds by which answers may be later than predicted.
           until: seconds until the first of them is ready.
 
         Returns:
-          None if it waits now.
+          None if it is accepted.
         """
         wait = self.foretell(
             *(entry, now, limit, pace),
@@ -156,14 +156,14 @@ class Queue:
         margin: float = 0.0,
         until: float = 0.0,
     ) -> float | Refused:
-        """Returns in how many seconds a request would be answered, or why it is not.
+        """Returns the seconds until a request would be answered, or why it is refused.
 
         Args:
           entry: the request, which does not wait yet.
           now, limit, pace, free, replicas, margin, until: as of `offer`.
 
         Returns:
-          Seconds, or why it would be refused: then one with more rows would be, too.
+          Seconds, or why it would be refused: one with more rows would be, too.
         """
         entry.order = (entry.priority, entry.deadline, self._count + 1)
         if not replicas:
@@ -174,7 +174,7 @@ class Queue:
                 max(0.001, self._seconds(self.rows, limit, pace, replicas)),
             )
         wait = pace.predict(entry.rows)
-        # With a free replica and nobody before it, only trying can tell.
+        # With a free replica and no request before it, only trying can tell.
         if not (free and not self._entries):
             ahead = self._before(entry)
             wait = self._seconds(ahead + entry.rows, limit, pace, replicas)
@@ -197,13 +197,13 @@ class Queue:
     def take(
         self, now: float, limit: int, pace: Pace, margin: float = 0.0
     ) -> NextBatch:
-        """Returns what a free replica is to do.
+        """Returns what a free replica does next.
 
         Args:
           now: the time.
           limit: the policy's, of rows in a batch.
           pace: of batches.
-          margin: seconds by which a batch may be later than foretold.
+          margin: seconds by which a batch may be later than predicted.
 
         Returns:
           A batch of one group, most urgent first, with at most `limit` rows (more only
@@ -211,7 +211,7 @@ class Queue:
         """
         shed: list[tuple[QueueEntry, Refused]] = []
         spared: QueueEntry | None = None
-        # Those that would be late in a batch of the size that the next one will have.
+        # Requests that would be late in a batch as large as the next one.
         horizon = now + pace.predict(max(1, min(limit, self.rows))) + margin
         while self._deadlines and (
             self._deadlines[0][2].gone or self._deadlines[0][0] < horizon
@@ -220,7 +220,7 @@ class Queue:
             if entry.gone:
                 continue
             if entry.deadline > now and len(self._entries) == 1:
-                # The last one, and not late yet: the estimate may be wrong.
+                # The only one, and not late yet: the estimate may be wrong.
                 spared = entry
                 heapq.heappush(self._deadlines, (entry.deadline, entry.order[2], entry))
                 break
@@ -257,7 +257,7 @@ class Queue:
         return NextBatch(batch, shed)
 
     def withdraw(self, entry: QueueEntry) -> bool:
-        """Takes a request out whose client has gone, or whose time is over.
+        """Removes a request whose client disconnected, or whose deadline passed.
 
         Args:
           entry: the request.
@@ -271,7 +271,7 @@ class Queue:
         return True
 
     def drain(self) -> list[QueueEntry]:
-        """Returns all that wait, and holds them no longer."""
+        """Removes all requests that wait, and returns them."""
         entries, self._entries, self._deadlines = self._entries, [], []
         for entry in entries:
             entry.gone = True
@@ -289,7 +289,7 @@ class Queue:
         batches = math.ceil(rows / limit)
         if batches <= 1:
             return pace.predict(rows)
-        # The last batch takes its time whole, those before it are shared.
+        # The replicas share all batches but the last, whose time counts in full.
         return (batches - 1) * pace.predict(limit) / replicas + pace.predict(limit)
 
     def _remove(self, entry: QueueEntry) -> None:
@@ -338,7 +338,7 @@ class Pace:
         )
 
     def predict(self, rows: int) -> float:
-        """Returns the seconds that so many rows will take; 0 when nothing is known."""
+        """Returns the seconds of a batch of `rows`; 0 before the first batch."""
         start, slope = self._line
         return start + slope * rows
 
@@ -386,7 +386,7 @@ class Lateness:
     spread: float = 0.0
 
     def after(self, seconds: float) -> Lateness:
-        """Returns what is known when one more was so much later than foretold.
+        """Returns the state after an answer that was `seconds` later than predicted.
 
         One that was far later than those before counts as a little later only: a pause
         of the machine says nothing of the batches that follow it, and all that waited

@@ -184,7 +184,7 @@ class Model:
           rows: how many rows they have.
 
         Returns:
-          Arrays with so many rows, in order.
+          Arrays with `rows` rows, in order.
 
         Raises:
           ServeError: the model gave other outputs than when it was loaded.
@@ -206,7 +206,7 @@ class Model:
           rows: how many rows they have.
 
         Yields:
-          Arrays with so many rows, in order.
+          Arrays with `rows` rows, in order.
 
         Raises:
           ServeError: the model gave other outputs than when it was loaded.
@@ -485,8 +485,8 @@ def load_model(
       source: ``module:name``, ``path/to/file.py:name`` or ``path/to/model.fx``.
       factory: whether the name is a function that is called to get the model.
       arguments: keyword arguments for that function; of a `.fx` file, ``compiled``.
-      inputs: types of the inputs, of what is no `Model` but a callable; it is
-        called as it is, not compiled. Of a `.fx` file, their names.
+      inputs: types of the inputs of a plain callable, which is called as it is, not
+        compiled; the names of the inputs of a `.fx` file.
       outputs: names of what comes out of such a callable or file.
       batched: whether such a callable or file takes batches.
 
@@ -494,7 +494,7 @@ def load_model(
       The model.
 
     Raises:
-      ServeError: there is no such thing, or it is no model.
+      ServeError: there is no such object, or it is not a model.
 
     Example:
       >>> load_model("numpy:negative", inputs={"x": "f32[batch]"}).prepare(8).batched
@@ -529,7 +529,7 @@ def load_model(
     if isinstance(value, Model):
         return value
     if not callable(value):
-        raise ServeError(f"{source!r} is no model, but a {type(value).__name__}")
+        raise ServeError(f"{source!r} is not a model, but a {type(value).__name__}")
     if not inputs:
         raise ServeError(
             f"{source!r} is a {type(value).__name__}: say the types of its inputs, "

@@ -39,7 +39,7 @@ def placement_of(device: str) -> ProcessPlacement:
       Where a process runs.
 
     Raises:
-      ServeError: it is no such name.
+      ServeError: it is not such a name.
 
     Example:
       >>> placement_of("cuda:1")

@@ -154,19 +154,19 @@ class Streams:
         return {"stream": number, "end": True}
 
     def _done(self, number: int, task: asyncio.Task[Message]) -> None:
-        # One that is stopped before its first step never runs: this is told of it too.
+        # Called also for one that is stopped before its first step, which never runs.
         del self._open[number]
         ended = {"stream": number, "end": True}
         self._send(ended if task.cancelled() else task.result())
 
 
 def words_of(error: BaseException) -> str:
-    """Returns what clients are told of a model's error.
+    """Returns the text of a model's error for clients.
 
     Args:
       error: that it raised.
 
     Returns:
-      Its class and words, not too many.
+      Its class and message, shortened.
     """
     return f"{type(error).__name__}: {error}"[:2000]

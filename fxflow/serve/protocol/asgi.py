@@ -26,7 +26,7 @@ from fxflow.errors import ServeError
 if TYPE_CHECKING:
     from fxflow.serve.protocol.front import RequestReport
 
-_UNJOINED: AbstractContextManager[None] = nullcontext()
+_UNCORKED: AbstractContextManager[None] = nullcontext()
 _MODELS, _PREDICT = "/v2/models/", "/predict/"
 _KINDS = ("infer", "generate", "generate_stream")
 #: Kind of prediction → its route, without a version.
@@ -135,7 +135,7 @@ class Reply:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends it."""
         own = {"content-type": self._media_type, "content-length": str(len(self._body))}
-        with scope.get("fxflow.joined", _UNJOINED):
+        with scope.get("fxflow.corked", _UNCORKED):
             await send(_start(self.status, own | self.headers))
             await send({"type": "http.response.body", "body": self._body})
 
@@ -300,7 +300,7 @@ def prediction_route(path: str) -> tuple[str, dict[str, str]] | None:
     return None
 
 
-#: Bytes of a connection that wait to be read, from which on nothing more is taken in.
+#: Unread bytes of a connection above which it is paused.
 _HELD = 1 << 16
 
 
@@ -308,23 +308,23 @@ _HELD = 1 << 16
 
 
 class _Intake:
-    """Lets few pieces of requests in at each turn of the event loop; others wait.
+    """Admits few pieces of requests in each turn of the event loop; others wait.
 
-    An answer takes several turns until it is sent. If each of them read all that is
-    there, answers would wait as long as hundreds of requests take, whatever becomes of
-    these: under a flood all that is answered would be late.
+    An answer takes several turns until it is sent. If each turn read all pending data,
+    answers would wait as long as hundreds of requests take, even if these are refused:
+    under a flood all answers would be late.
 
-    Where they have to wait for long the newest goes first, which can still be answered
-    in time: in the order of their coming all would be too late in the end. But one in a
-    few is the oldest, so that each is read, if only to be refused.
+    When waits are long the newest goes first, because it can still be answered in time:
+    in the order of arrival all would be too late in the end. But one of a few is the
+    oldest, so that each is read, if only to be refused.
 
     Args:
       most: pieces at each turn.
     """
 
-    #: Seconds of waiting from which on the newest goes first.
+    #: Seconds of waiting after which the newest goes first.
     _LONG = 0.04
-    #: One in so many is the oldest, even then.
+    #: Even then, one of this many is the oldest.
     _OLDEST = 8
 
     def __init__(self, most: int) -> None:
@@ -366,10 +366,10 @@ class _Intake:
 
 
 class CorkedTransport:
-    """A transport that, within a ``with`` block, sends all that is written at once.
+    """A transport that sends all that is written within a ``with`` block at once.
 
-    An answer is written as a head and a body. Each by itself takes a call into the
-    kernel, which wakes the client: a tenth of what a small request costs.
+    A reply is written as a head and a body. Each one alone takes a call into the
+    kernel, which wakes the client: a tenth of the cost of a small request.
 
     Args:
       transport: of the event loop.
@@ -401,7 +401,7 @@ class CorkedTransport:
             self._kept.append(data)
 
     def close(self) -> None:
-        """Closes the connection when what was written is sent."""
+        """Closes the connection after sending what was written."""
         if self._kept is not None:
             self.__exit__()
         self._transport.close()
@@ -412,14 +412,14 @@ def bounded_protocol(
 ) -> Any:
     """Returns the protocol for uvicorn's ``http``.
 
-    A request that had to wait until it was read has the key ``fxflow.waited`` in its
-    scope: for how many seconds. One that came at once has ``fxflow.body``, which need
-    not be waited for. All have ``fxflow.joined``, a block within which the parts of an
-    answer are sent together.
+    The scope of a request that waited to be read has the key ``fxflow.waited``: the
+    seconds. That of one that arrived whole has ``fxflow.body``. All have
+    ``fxflow.corked``, a block within which the parts of a reply are sent together.
 
     Args:
-      head_bytes: the most that the line and the headers of a request may have.
-      head_seconds: in which they have to come, from the connection or the first byte.
+      head_bytes: the most bytes of the request line and the headers.
+      head_seconds: within which they must arrive, from the connection or the first
+        byte.
       intake: pieces of requests, of all connections, that are read in one turn of the
         event loop.
 
@@ -440,7 +440,7 @@ def bounded_protocol(
 
     class Bounded(HttpToolsProtocol):
         _bytes = 0
-        #: What came while others were read.
+        #: Data that arrived while others were read.
         held = b""
         _waited = 0.0
         _stopped = False
@@ -458,7 +458,7 @@ def bounded_protocol(
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self.scope["fxflow.joined"] = self.transport
+            self.scope["fxflow.corked"] = self.transport
             self._stop()
             self._bytes, self._is_head = 0, True
 
@@ -487,11 +487,11 @@ def bounded_protocol(
                     self.transport.resume_reading()
             self._others = False
             super().data_received(data)
-            if not self._is_head:  # it came at once, as nearly all do
+            if not self._is_head:  # it arrived whole, as nearly all do
                 return
             if self._timer is None:
                 self._wait()
-            # What has the end of another request, too, is not counted.
+            # Data that also holds the end of another request is not counted.
             if not self._others:
                 self._bytes += len(data)
                 if self._bytes > head_bytes:

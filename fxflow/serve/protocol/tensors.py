@@ -1,6 +1,6 @@
 """Requests and answers of the protocol, as JSON and as bytes behind it.
 
-Everything is checked before memory is taken for it: the sizes that a header names, then
+Everything is checked before memory is allocated for it: the sizes in a header, then the
 types against the model's signature, then the numbers themselves.
 """
 
@@ -59,16 +59,16 @@ except ImportError:
 
 @dataclass(slots=True)
 class InferRequest:
-    """What a request for a prediction says.
+    """A request for a prediction.
 
     Attributes:
       inputs: by name, checked against the signature.
       rows: of the batch.
-      id: that the answer is to have.
-      outputs: name → whether it is to be binary; empty: all.
-      binary: whether outputs are binary of which nothing is said.
+      id: of the request, which its answer repeats.
+      outputs: name → whether it is returned as binary data; empty: all outputs.
+      binary: whether outputs that are not listed are binary.
       priority: smaller goes first; 0 is usual.
-      timeout: seconds that the client has; 0: it does not say.
+      timeout: seconds until the client gives up; 0: unknown.
       context: in which a group chooses its models.
     """
 
@@ -95,7 +95,7 @@ def bad(message: str) -> NoReturn:
 
 
 def parse_json(text: bytes | memoryview) -> Any:
-    """Returns what JSON says; NaN and infinities are none.
+    """Returns a value from JSON, which has no NaN and no infinities.
 
     Args:
       text: UTF-8.
@@ -104,7 +104,7 @@ def parse_json(text: bytes | memoryview) -> Any:
       The value.
 
     Raises:
-      ServeError: status 400; it is no JSON.
+      ServeError: status 400; it is not JSON.
     """
     try:
         return _loads(text)
@@ -289,7 +289,7 @@ def scheduling(parameters: Mapping[str, Any]) -> tuple[int, float]:
       (0: none).
 
     Raises:
-      ServeError: status 400; they are no such numbers.
+      ServeError: status 400; they are not such numbers.
     """
     priority = _get(parameters, "priority", int, 0)
     timeout = _get(parameters, "timeout", int, 0)
@@ -384,7 +384,7 @@ def from_json(
         try:
             strings[:] = [text.encode() for text in flat]
         except UnicodeEncodeError:
-            bad(f"input {name!r} has half of a surrogate pair, which is no text")
+            bad(f"input {name!r} has half of a surrogate pair, which is not text")
         return strings.reshape(shape)
     try:
         if float in allowed:
@@ -422,7 +422,8 @@ def to_json(spec: TensorSpec, array: Array) -> list[Any]:
             return [bytes(item).decode() for item in array.ravel()]
         except UnicodeDecodeError:
             raise ServeError(
-                f"output {spec.name!r} is no text: ask for it as binary data", 422
+                f"output {spec.name!r} is not valid UTF-8: ask for it as binary data",
+                422,
             ) from None
     if spec.datatype == "BF16":
         array = array.astype(np.float32)

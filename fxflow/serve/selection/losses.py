@@ -111,7 +111,7 @@ def parse_loss(value: Any, name: str = "'loss'") -> float:
       The number.
 
     Raises:
-      ServeError: status 400; it is none.
+      ServeError: status 400; it is not one.
     """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value <= 1:

@@ -111,7 +111,7 @@ class PredictionRecord:
                 answers,
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"it is no record of a prediction: {error!r}") from None
+            raise ValueError(f"not a prediction record: {error!r}") from None
         numbers = {*answers, *choice.awake, max(choice.model, 0)}
         if not all(0 <= k < models for k in numbers) or not (
             0 < choice.probability <= 1 + 1e-9 and math.isfinite(record.at)
@@ -141,7 +141,7 @@ class Journal:
     def __init__(self, most: int, within: float) -> None:
         self._most, self._within = most, within
         self._records: OrderedDict[str, PredictionRecord] = OrderedDict()
-        #: Those whose feedback has not come.
+        #: Records that wait for feedback.
         self._by_key: dict[bytes, dict[str, None]] = {}
 
     def __len__(self) -> int:
@@ -205,7 +205,7 @@ class Journal:
         return record
 
     def use(self, record: PredictionRecord) -> None:
-        """Notes that the feedback of a record has come.
+        """Notes that the feedback of a record has arrived.
 
         Args:
           record: one that `find` gave.

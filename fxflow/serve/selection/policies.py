@@ -31,7 +31,7 @@ Floats = tuple[float, ...]
 
 
 class Change(NamedTuple):
-    """What a loss does to a state: it fades by `keep`, then numbers are added.
+    """The effect of a loss on a state: it fades by `keep`, then numbers are added.
 
     Attributes:
       keep: what is left of each number.
@@ -122,7 +122,7 @@ class SelectionPolicy(abc.ABC):
       window: losses after which an old one has faded to 1/e; inf: they do not fade.
     """
 
-    #: Of the policy in configurations.
+    #: The policy's name in configurations.
     name: ClassVar[str]
     #: Whether each request is for all models, not for one.
     asks_all: ClassVar[bool] = False

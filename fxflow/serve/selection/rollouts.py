@@ -1,9 +1,9 @@
 """Whether a new version gets more of the traffic, less, or none.
 
 A candidate is watched beside the stable version: in its shadow (`share` 0), or for a
-share of the requests, which grows in steps. It is rolled back when so many of its
-requests failed or were late that its true rate is above what is allowed, by the lower
-end of Wilson's interval: one error among the first three says nothing yet, ten do.
+share of the requests, which grows in steps. It is rolled back when its true rate of
+failed or late requests is above the limit, by the lower end of Wilson's interval: one
+error among the first three says nothing yet, ten do.
 Only the last `window` requests of a step count.
 
 Source: Wilson, Probable Inference, the Law of Succession, and Statistical Inference,
@@ -116,7 +116,7 @@ class Rollout:
 
     @property
     def share(self) -> float:
-        """Of the requests, that the candidate answers."""
+        """The share of the requests that the candidate answers."""
         return 0.0 if self.back else self.plan.shares[self.step]
 
     @property

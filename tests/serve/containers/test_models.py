@@ -306,7 +306,7 @@ def test_a_file(tmp_path: Path) -> None:
         (f"{ZOO}:none", {}, "there is no 'none'"),
         ("none.py:f", {}, "there is no file 'none.py'"),
         (f"{ZOO}:negative", {}, "say the types of its inputs"),
-        (f"{ZOO}:__doc__", {}, "is no model, but a str"),
+        (f"{ZOO}:__doc__", {}, "is not a model, but a str"),
         ("none.fx", {}, "there is no file 'none.fx'"),
         ("none.fx", {"factory": True}, "it has no factory"),
         ("none.fx", {"arguments": {"a": 1}}, "it has no argument 'a'"),
