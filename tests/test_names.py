@@ -43,6 +43,18 @@ MODULES += [
         ("fxflow.lax", "qqqqq", r"module 'fxflow.lax' has no attribute 'qqqqq'$"),
         # Names of other public modules.
         ("fxflow", "PRNGKey", "here it is fxflow.random.key$"),
+        ("fxflow", "jnp", "here it is fxflow.numpy$"),
+        ("fxflow", "optax", "here it is fxflow.optim$"),
+        ("fxflow", "odeint", "here it is fxflow.compat.jax.experimental.ode.odeint$"),
+        ("fxflow.nn", "LSTM", "functions only: nn.lstm_init, nn.lstm$"),
+        (
+            "fxflow.nn",
+            "BatchNorm",
+            "functions only: nn.batch_norm_init, nn.batch_norm$",
+        ),
+        ("fxflow.optim", "cosine_decay", "here it is .*.cosine_decay_schedule$"),
+        ("fxflow.scipy.special", "jv", "here it is fxflow.scipy.special.bessel_jn$"),
+        ("fxflow.train", "TrainState", "keep the parameters and the optimizer's state"),
         ("fxflow", "adam", "here it is fxflow.optim.adam$"),
         ("fxflow", "relu", "here it is fxflow.nn.relu$"),
         ("fxflow", "array", "here it is fxflow.numpy.array$"),
