@@ -201,11 +201,11 @@ def _parts_of(buffer: Any) -> Any:
 
 parts_of = _without_jax(_parts_of)
 
+array_result_handler = _jax.array_result_handler
+
 if RUNTIME_VERSION < 495:
     # The fourth argument skips a comparison of avals that are interned already.
-    def array_result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
-        """Returns what turns a raw result of an executable into a `Buffer`."""
-        return _jax.array_result_handler(aval, sharding, committed, True)
+    HANDLER_OPTIONS: tuple[bool, ...] = (True,)
 
     _to_numpy = _without_jax(Buffer._single_device_array_to_np_array_did_copy)
 
@@ -219,7 +219,7 @@ if RUNTIME_VERSION < 495:
             return _to_numpy(buffer)
 
 else:
-    array_result_handler = _jax.array_result_handler
+    HANDLER_OPTIONS = ()
     _to_numpy_and_keep = Buffer._to_np_array_did_copy
 
     def to_numpy(buffer: Any) -> Any:

@@ -30,6 +30,7 @@ import numpy as np
 
 from fxflow.devices import clients, shardings
 from fxflow.devices._jaxlib import (
+    HANDLER_OPTIONS,
     ArrayCopySemantics,
     Buffer,
     Device,
@@ -293,7 +294,7 @@ def result_handler(aval: ArrayType, placement: Placement, committed: bool) -> An
       committed: whether it must stay there.
     """
     sharding = placement.runtime(len(aval.shape))
-    return array_result_handler(aval, sharding, committed)
+    return array_result_handler(aval, sharding, committed, *HANDLER_OPTIONS)
 
 
 def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Buffer:

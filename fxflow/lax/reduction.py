@@ -33,7 +33,7 @@ from fxflow.core.spmd.partition import whole_along
 from fxflow.devices import faults
 from fxflow.lax import _extrema_host, ordered_bits
 from fxflow.lax.axes import distinct_axes, kept_axes, without
-from fxflow.lax.broadcasting import broadcast_in_dim
+from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.comparison import eq, ne
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full_like
@@ -587,7 +587,10 @@ def repeat(value: Any, shape: Shape, axes: Sequence[int]) -> Any:
       shape: of the result.
       axes: that were reduced.
     """
-    return broadcast_in_dim(value, shape, kept_axes(len(shape), axes))
+    if not axes:
+        return value
+    kept = kept_axes(len(shape), axes)
+    return BroadcastInDim.bind(value, shape=shape, broadcast_dimensions=kept)
 
 
 # -- public ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
+from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_axis
@@ -132,8 +133,8 @@ def sum(
     wide, result = accumulated(array, dtype, promote_integers=promote_integers)
     wide = masked("sum", wide, where, 0)
     bools = dtypes.is_bool(result)
-    total = (lax.reduce_or if bools else lax.reduce_sum)(wide, axes)
-    total = convert(total, result)
+    add_up = table["reduce_or" if bools else "reduce_sum"]
+    total = convert(add_up.bind(wide, axes=tuple(sorted(axes))), result)
     if initial is not None:
         plus = lax.bitwise_or if bools else lax.add
         total = plus(total, _start("sum", initial, total))

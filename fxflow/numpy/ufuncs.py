@@ -93,12 +93,15 @@ class ufunc(Generic[R]):
                 raise ArgumentError(
                     f"{self.__name__} takes {self.nin} arguments, got {len(args)}"
                 )
-            if isinstance(state.trace, EvalTrace):
-                return self._eager(*args)
-            return self.function(*map(unwrapped, args))
+            return self._apply(*args)
         except Exception as error:
             leave(error)
             raise
+
+    def _apply(self, *args: Any) -> R:
+        if isinstance(state.trace, EvalTrace):
+            return self._eager(*args)
+        return self.function(*map(unwrapped, args))
 
     if TYPE_CHECKING:
         # NumPy's methods, which `ufunc_methods` puts on the class.
@@ -176,7 +179,7 @@ class Unary(ufunc[R]):
                 except (AttributeError, KeyError):
                     plan = self._eager
                 return plan(x)
-            return super().__call__(x)
+            return self._apply(x)
         except Exception as error:
             leave(error)
             raise
@@ -210,7 +213,7 @@ class Binary(ufunc[R]):
         """Applies the function to each pair of elements."""
         try:
             if state.trace is not EVAL:
-                return super().__call__(x, y)
+                return self._apply(x, y)
             if self.mixed:
                 return self._eager(x, y)
             if type(x) is Array:

@@ -309,7 +309,7 @@ class FlatFunction:
         flat, self.out_tree = tree.flatten(out)
         self.count = len(flat)
         for i, leaf in enumerate(flat):
-            if not is_arraylike(leaf):
+            if not isinstance(leaf, Array) and not is_arraylike(leaf):
                 path = tree.leaves_with_path(out)[i][0]
                 where = tree.keystr(path)
                 if isinstance(leaf, Ref):
@@ -430,8 +430,6 @@ def prefixed_shardings(
       name: of the function.
     """
     count = structure.num_leaves
-    if wanted is None:
-        return [None] * count
     label = f"jit({name}): {what}"
     full = structure.unflatten(range(count))
     given = tree.broadcast_prefix(wanted, full, is_leaf=is_sharding_leaf, name=label)

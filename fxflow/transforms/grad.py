@@ -123,6 +123,70 @@ _docs = shared("""
 """)
 
 
+def _both(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any]]:
+    """Returns what gives the value and the gradient; see `value_and_grad`."""
+    require_callable(fun, "grad")
+    indices = as_indices(argnums, "argnums")
+    single = not isinstance(argnums, Sequence)
+    name = name_of(fun)
+
+    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        positions = normalize_indices(indices, len(args), "argnums", name)
+        chosen, put_back = pick(args, positions)
+        leaves, in_tree = tree.flatten(tuple(chosen))
+
+        def labels() -> list[str]:
+            return leaf_labels(fun, args, None, positions)
+
+        active = []
+        for i, leaf in enumerate(leaves):
+            # Labels cost more than the check, so floats, the usual case, go without.
+            floats = is_arraylike(leaf) and dtypes.is_floating(typeof(leaf).dtype)
+            if floats and not holomorphic:
+                active.append(True)
+            else:
+                label = labels()[i]
+                what = f"grad: argument {label} of {name}"
+                checked = _check_input(leaf, label, what, holomorphic, allow_int, True)
+                active.append(checked)
+
+        def call(*values: Any) -> Any:
+            return fun(*put_back(values), **kwargs)
+
+        flat = FlatFunction(call, in_tree, name, has_aux=has_aux, labels=labels)
+        lin = linearize_flat(flat, leaves, active)
+        if flat.count != 1 or flat.out_tree.num_nodes != 1:
+            raise ShapeError(
+                f"grad needs a function with one scalar result, but {name} returned "
+                f"{tree.written(flat.out_tree)}, each * an array: return only the "
+                "loss, or pass has_aux=True for (loss, aux)"
+            )
+        loss = lin.outs[0]
+        _check_loss(loss, name, holomorphic)
+        aval = typeof(loss)
+        one = arith.constant(1, aval.dtype)
+        # The first: `aux` comes behind the loss, and has no cotangent.
+        found = backward(lin.nodes, lin.inputs, lin.tangents[:1], [one])
+        given = iter(found)
+        cotangents = [
+            arith.handed_out(next(given) if a else Zero(typeof(p).tangent()), typeof(p))
+            for p, a in zip(leaves, active, strict=True)
+        ]
+        gradient = in_tree.unflatten(cotangents)
+        value: Any = as_array(loss)
+        if has_aux:
+            value = value, flat.aux(lin.outs)
+        return value, (gradient[0] if single else gradient)
+
+    return both
+
+
 # The gradient is Any: were it of the type of the first argument, which takes a type
 # variable, pyright would report the operators in `grad(lambda x: x * 2)`.
 @overload
@@ -187,60 +251,12 @@ def value_and_grad(
       >>> float(value), float(slope)
       (9.0, 6.0)
     """
-    require_callable(fun, "grad")
-    indices = as_indices(argnums, "argnums")
-    single = not isinstance(argnums, Sequence)
-    name = name_of(fun)
+    both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @transformed(fun, "value_and_grad")
     @boundary
+    @transformed(fun, "value_and_grad")
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        positions = normalize_indices(indices, len(args), "argnums", name)
-        chosen, put_back = pick(args, positions)
-        leaves, in_tree = tree.flatten(tuple(chosen))
-
-        def labels() -> list[str]:
-            return leaf_labels(fun, args, None, positions)
-
-        active = []
-        for i, leaf in enumerate(leaves):
-            # Labels cost more than the check, so floats, the usual case, go without.
-            floats = is_arraylike(leaf) and dtypes.is_floating(typeof(leaf).dtype)
-            if floats and not holomorphic:
-                active.append(True)
-            else:
-                label = labels()[i]
-                what = f"grad: argument {label} of {name}"
-                checked = _check_input(leaf, label, what, holomorphic, allow_int, True)
-                active.append(checked)
-
-        def call(*values: Any) -> Any:
-            return fun(*put_back(values), **kwargs)
-
-        flat = FlatFunction(call, in_tree, name, has_aux=has_aux, labels=labels)
-        lin = linearize_flat(flat, leaves, active)
-        if flat.count != 1 or flat.out_tree.num_nodes != 1:
-            raise ShapeError(
-                f"grad needs a function with one scalar result, but {name} returned "
-                f"{tree.written(flat.out_tree)}, each * an array: return only the "
-                "loss, or pass has_aux=True for (loss, aux)"
-            )
-        loss = lin.outs[0]
-        _check_loss(loss, name, holomorphic)
-        aval = typeof(loss)
-        one = arith.constant(1, aval.dtype)
-        # The first: `aux` comes behind the loss, and has no cotangent.
-        found = backward(lin.nodes, lin.inputs, lin.tangents[:1], [one])
-        given = iter(found)
-        cotangents = [
-            arith.handed_out(next(given) if a else Zero(typeof(p).tangent()), typeof(p))
-            for p, a in zip(leaves, active, strict=True)
-        ]
-        gradient = in_tree.unflatten(cotangents)
-        value: Any = as_array(loss)
-        if has_aux:
-            value = value, flat.aux(lin.outs)
-        return value, (gradient[0] if single else gradient)
+        return both(args, kwargs)
 
     return value_and_grad_fun
 
@@ -305,12 +321,12 @@ def grad(
       >>> float(grad(fnp.sin)(0.0))
       1.0
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 
     @boundary
     @transformed(fun, "grad")
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
-        value, gradient = both(*args, **kwargs)
+        value, gradient = both(args, kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
     return grad_fun

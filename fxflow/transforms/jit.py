@@ -365,7 +365,8 @@ class JitFunction(CachedCall[P, R]):
             return self._fun(*args, **kwargs)
         bound = Bound(self, args, kwargs)
         arrays: list[Any] = [
-            leaf if isinstance(leaf, Ref) else as_array(leaf) for leaf in bound.leaves
+            leaf if isinstance(leaf, Array | Ref) else as_array(leaf)
+            for leaf in bound.leaves
         ]
         traced = self._traced(bound, [a.aval for a in arrays])
         given = arrays
@@ -500,15 +501,7 @@ class JitFunction(CachedCall[P, R]):
             keep_unused=self._given.keep_unused,
             options=self._given.compiler_options,
             in_shardings=tuple(self._argument_shardings(bound, avals)),
-            out_shardings=tuple(
-                prefixed_shardings(
-                    self._given.out_shardings,
-                    flat.out_tree,
-                    graph.out_avals,
-                    "out_shardings",
-                    self._name,
-                )
-            ),
+            out_shardings=tuple(self._result_shardings(flat.out_tree, graph)),
             reads_mesh=current.reads > before,
         )
         # What captures a tracer is of no use once the trace around it has ended.
@@ -535,6 +528,13 @@ class JitFunction(CachedCall[P, R]):
         # `in_shardings` is a prefix of the tuple of arguments that are not static.
         structure = tree.structure(bound.dynamic())
         return prefixed_shardings(wanted, structure, avals, "in_shardings", self._name)
+
+    def _result_shardings(self, structure: Any, graph: Graph) -> list[Any]:
+        """Returns where each leaf of the result is to be, or None."""
+        wanted, avals = self._given.out_shardings, graph.out_avals
+        if wanted is None:
+            return [None] * len(avals)
+        return prefixed_shardings(wanted, structure, avals, "out_shardings", self._name)
 
     def _compiled(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Compiled:
         # By the trace's identity: its own key was looked up before.

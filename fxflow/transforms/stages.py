@@ -328,9 +328,11 @@ class Lowered(_Stage):
             if u or traced.keep_unused or traced.donated[i] or aval.is_symbolic
         ]
         inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
+        if count != graph.num_consts or len(inputs) != len(graph.inputs):
+            graph = Graph(inputs, graph.nodes, graph.outputs, graph.name, count)
         constants = [c._type for c in consts]
         self.program = LoweredProgram(
-            Graph(inputs, graph.nodes, graph.outputs, graph.name, count),
+            graph,
             [*constants, *(arg_types[i] for i in self.kept)],
             name=traced.name,
             module_name=f"jit_{traced.name}",

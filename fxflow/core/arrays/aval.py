@@ -150,7 +150,7 @@ class Aval:
     @property
     def physical(self) -> Aval:
         """The type as the compiler sees it: keys are vectors of u32, float0 is bool."""
-        if dtypes.is_key(self.dtype):
+        if type(self.dtype) is dtypes.KeyDtype:
             shape, layout = self.shape + self.dtype.suffix, self.layout
             if layout is not None:
                 more = ((),) * len(self.dtype.suffix)

@@ -120,7 +120,7 @@ class LinearizeTracer(DualTracer):
     def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
         # As the base does it, without a call: a gradient makes thousands of these.
         self._trace, self.primal, self.tangent = trace, primal, tangent
-        self.aval: Aval = typeof(primal)
+        self.aval: Aval = primal.aval if isinstance(primal, Array) else typeof(primal)
 
     def depends_on(self) -> list[str]:
         """Says which arguments of which functions the value is computed from."""

@@ -333,7 +333,7 @@ def require_arrays(outputs: Sequence[Any], name: str) -> None:
       ArgumentError: one of the values is not an array.
     """
     for value in outputs:
-        if not is_arraylike(value):
+        if not isinstance(value, Array) and not is_arraylike(value):
             raise not_an_array(value, f"{name} returns")
 
 

@@ -56,6 +56,7 @@ _PROGRAM_BYTES, _BYTES_PER_LETTER = 200_000, 14
 #: Flops of a convolution from which XLA computes it better by itself (by the nets of
 #: `benchmarks/cases/convnets.py`).
 _LARGE = 5e9
+_CONVOLUTION = "conv_general_dilated"
 
 
 class Program:
@@ -326,7 +327,7 @@ class LoweredProgram:
           CompileError: the compiler rejects the program or an option.
         """
         placement, module, avals = self.placement, self._module, self._graph.out_avals
-        for aval in self.in_avals:
+        for aval in self._graph.in_avals:
             if aval.is_symbolic:
                 raise CompileError(
                     f"{self._name} cannot be compiled for {aval}: its sizes are known "
@@ -371,12 +372,11 @@ class LoweredProgram:
 def _options(graph: Graph, device: Device, several: bool) -> dict[str, Any]:
     """Returns the compiler's options that suit what a graph does on a device."""
     found = {}
-    faster = convolution_options(device)
-    if faster and _most_flops(graph, "conv_general_dilated") > _LARGE:
-        found.update(faster)
-    smaller = {} if several else loop_options(device)
-    if smaller and "scan" in graph.facts.names:
-        found.update(smaller)
+    names = graph.facts.names
+    if _CONVOLUTION in names and _most_flops(graph, _CONVOLUTION) > _LARGE:
+        found.update(convolution_options(device))
+    if "scan" in names and not several:
+        found.update(loop_options(device))
     return found
 
 

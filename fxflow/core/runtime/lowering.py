@@ -544,25 +544,25 @@ def function_text(
         ctx.token = "%token"
         arguments = f"{arguments}, %token: {TOKEN}" if names else f"%token: {TOKEN}"
     outs = ctx.graph(graph, names)
-    types = ", ".join(a.mlir for a in graph.out_avals)
+    out_avals = graph.out_avals
+    types = results = ", ".join(a.mlir for a in out_avals)
     nothing = [None] * len(outs)
     if module.devices and not private:
         module.out_shardings = [
             wanted or ctx.shardings.get(out)
             for wanted, out in zip(out_shardings or nothing, outs, strict=True)
         ]
-    result_attributes: list[list[str]] = []
     if not private and (module.out_shardings or module.memories):
         result_attributes = [
             partition.attributes(module, *where)
             for where in zip(
-                graph.out_avals,
+                out_avals,
                 module.out_shardings or nothing,
                 module.memories or nothing,
                 strict=True,
             )
         ]
-    results = ", ".join(_typed(graph.out_avals, result_attributes))
+        results = ", ".join(_typed(out_avals, result_attributes))
     if passes_token:
         outs.append(ctx.token)
         results = types = f"{types}, {TOKEN}" if types else TOKEN
