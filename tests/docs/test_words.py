@@ -64,6 +64,12 @@ def test_a_wording_may_go_on_in_the_next_line(words: ModuleType) -> None:
         assert found == line and wording.startswith("is no") and "is not a" in advice
 
 
+def test_quoted_messages_of_a_page_are_passed_over(words: ModuleType) -> None:
+    page = "`x is no y`:\n\n```text\nit is gone\n```\n\n`a` is\n no b\n"
+    [(line, wording, _)] = words.findings(words.prose(page))
+    assert line == 7 and wording.startswith("is no b")
+
+
 def test_main_says_whether_anything_was_found(
     words: ModuleType,
     tmp_path: Path,
