@@ -128,7 +128,7 @@ def _hankel_coefficients(order: int, count: int) -> list[float]:
     return out
 
 
-# Of I₀ - I₁ in powers of 1/x from the first on (DLMF 10.40.1).
+# Coefficients of I₀ - I₁ in powers of 1/x, without the constant (DLMF 10.40.1).
 _GAP = [a - b for a, b in zip(*(_hankel_coefficients(n, 28) for n in (0, 1)))][1:]
 
 

@@ -402,7 +402,7 @@ def frozen_shardings(shardings: Any) -> Any:
     """Returns shardings, a tree of them or None, as a part of a key.
 
     Raises:
-      ArgumentError: a leaf cannot be hashed, and so is no sharding.
+      ArgumentError: a leaf cannot be hashed, so it is not a sharding.
     """
     if shardings is None:
         return None

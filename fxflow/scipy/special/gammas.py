@@ -141,7 +141,7 @@ class _BetaKind(NamedTuple):
     zero: Any
 
 
-# B₂ₖ / 2k, of the asymptotic series of ψ (DLMF 5.11.2), exact from 10 on.
+# B₂ₖ / 2k, of the asymptotic series of ψ (DLMF 5.11.2), exact for x ≥ 10.
 _PSI_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
