@@ -79,7 +79,7 @@ def test_attributes_are_seen_while_tracing():
         (lambda: debug.callback(3), "takes a function"),
     ],
 )
-def test_errors(call, words):
+def test_unused_and_invalid_arguments_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()
 

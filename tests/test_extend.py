@@ -71,7 +71,9 @@ def axpy() -> Callable[..., fxflow.Array]:
     return lambda *args: primitive.bind(*map(fnp.asarray, args))
 
 
-def test_values(axpy: Callable[..., fxflow.Array]) -> None:
+def test_the_new_operation_gives_its_values_by_every_path(
+    axpy: Callable[..., fxflow.Array],
+) -> None:
     args = [np.float32([1, 2]), np.float32([3, 4]), np.float32([5, 6])]
     assert axpy(*args).tolist() == fxflow.jit(axpy)(*args).tolist() == [8.0, 14.0]
     with fxflow.config.override(eager="xla"):

@@ -63,7 +63,9 @@ X = np.float32([[1, 2, 3], [-1, 0, 5]])
 # -- values, transformations -----------------------------------------------------------
 
 
-def test_values(library: ctypes.CDLL) -> None:
+def test_the_called_function_gives_its_values_by_every_path(
+    library: ctypes.CDLL,
+) -> None:
     want = 2.5 * X + 1
     for run in (axpy, fxflow.jit(axpy, static_argnums=0)):
         np.testing.assert_allclose(run(2.5, fnp.asarray(X), fnp.ones((2, 3))), want)

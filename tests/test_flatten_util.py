@@ -58,7 +58,7 @@ def test_under_transformations() -> None:
     np.testing.assert_array_equal(turned, vector)
 
 
-def test_errors() -> None:
+def test_vectors_and_leaves_that_do_not_fit_are_refused() -> None:
     vector, unravel = ravel_pytree(TREE)
     with pytest.raises(ShapeError, match=r"a vector of length 7, got f32\[3\]"):
         unravel(vector[:3])

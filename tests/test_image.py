@@ -115,7 +115,7 @@ def test_dtypes() -> None:
     assert image.resize(np.zeros((0, 2)), (3, 1), "linear").shape == (3, 1)
 
 
-def test_mistakes() -> None:
+def test_invalid_methods_shapes_and_axes_are_refused() -> None:
     one = np.ones(1)
     with pytest.raises(ArgumentError, match='"linear"'):
         ResizeMethod.from_string("Linear")

@@ -55,7 +55,9 @@ def test_help_of_a_command(name: str) -> None:
         (["doctor", "now"], "unrecognized arguments: now"),
     ],
 )
-def test_mistakes(capsys: Capture, arguments: list[str], words: str) -> None:
+def test_invalid_arguments_exit_with_status_2(
+    capsys: Capture, arguments: list[str], words: str
+) -> None:
     status, out, err = asked(capsys, *arguments)
     assert status == 2 and not out
     assert words in err

@@ -34,7 +34,9 @@ def loop(kind: str, data: Any, ids: Any, count: int, clip: bool = False) -> Any:
     bucket=st.sampled_from([None, 1, 3, 8, 100]),
     mode=st.sampled_from([None, "drop", "clip"]),
 )
-def test_values(kind: str, ids: Any, bucket: int | None, mode: str | None) -> None:
+def test_segments_agree_with_a_python_loop(
+    kind: str, ids: Any, bucket: int | None, mode: str | None
+) -> None:
     function = getattr(ops, f"segment_{kind}")
     got = function(DATA, np.array(ids), 6, bucket_size=bucket, mode=mode)
     np.testing.assert_array_equal(got, loop(kind, DATA, ids, 6, mode == "clip"))
@@ -81,7 +83,7 @@ def test_dtypes_and_identities() -> None:
     assert float(ops.segment_sum(ones, zeros, 1, bucket_size=128)[0]) == 1 << 14
 
 
-def test_mistakes() -> None:
+def test_invalid_ids_counts_and_modes_are_refused() -> None:
     for error, args in [
         (ShapeError, (DATA, IDS[:3])),
         (ShapeError, (DATA, IDS[:, None])),

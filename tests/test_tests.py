@@ -25,6 +25,11 @@ LONG_FUNCTIONS = {
     "transforms/vmap.py: vmap",
 }
 FILES = sorted([*(ROOT / "fxflow").rglob("*.py"), *TESTS.rglob("*.py")])
+#: Test names that do not say what is asked.
+VAGUE = {
+    *("test_error", "test_errors", "test_mistake", "test_mistakes"),
+    *("test_value", "test_values", "test_edge", "test_edges"),
+}
 #: What fails by itself.
 ASSERTING = {"raises", "warns", "fail", "validate"}
 
@@ -67,6 +72,26 @@ def silent(sources: dict[str, str]) -> list[str]:
 def test_every_test_asserts() -> None:
     paths = [path for path in FILES if path.is_relative_to(TESTS)]
     assert not silent({str(p): p.read_text(encoding="utf-8") for p in paths})
+
+
+def vague(sources: dict[str, str]) -> list[str]:
+    """The tests whose names do not say what is asked."""
+    return [
+        f"{path}: {function.name}"
+        for path, source in sources.items()
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, Function) and function.name in VAGUE
+    ]
+
+
+def test_names_say_what_is_asked() -> None:
+    paths = [path for path in FILES if path.is_relative_to(TESTS)]
+    assert vague({str(p): p.read_text(encoding="utf-8") for p in paths}) == []
+
+
+def test_vague_names_are_seen() -> None:
+    source = "def test_errors(): ...\ndef test_errors_are_pickled(): ...\n"
+    assert vague({"a.py": source}) == ["a.py: test_errors"]
 
 
 def test_files_are_short_enough() -> None:

@@ -33,7 +33,7 @@ def test_every_sample_belongs_to_a_primitive() -> None:
 
 
 @_cases(cases.value_cases())
-def test_value(case: Case) -> None:
+def test_values_agree_with_numpy(case: Case) -> None:
     checks.check_value(case)
 
 

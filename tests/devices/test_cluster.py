@@ -168,7 +168,7 @@ def test_explaining() -> None:
     assert cluster.failure() is None
 
 
-def test_error() -> None:
+def test_a_distributed_error_holds_sorted_processes_and_seconds() -> None:
     error = DistributedError("late", [2, 0], 5.0)
     assert (error.processes, error.seconds) == ((0, 2), 5.0)
     assert isinstance(error, RuntimeError)

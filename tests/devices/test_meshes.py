@@ -68,7 +68,7 @@ def test_what_is_left_over() -> None:
         (lambda: set_mesh("x"), "expected a Mesh, got str"),
     ],
 )
-def test_errors(make, words) -> None:
+def test_impossible_meshes_are_refused(make, words) -> None:
     with pytest.raises(PlacementError, match=words):
         make()
 

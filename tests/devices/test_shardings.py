@@ -170,7 +170,7 @@ def test_kinds_of_memory() -> None:
         ),
     ],
 )
-def test_errors(make, words) -> None:
+def test_shardings_that_do_not_fit_are_refused(make, words) -> None:
     with pytest.raises(PlacementError, match=words):
         make(make_mesh((2, 4), ("x", "y")))
 

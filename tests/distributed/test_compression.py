@@ -260,7 +260,7 @@ def test_a_bad_gradient_does_not_stay():
         (lambda x: error_feedback("i").init(1), TypeError, "nothing in x is real"),
     ],
 )
-def test_errors(call, error, words):
+def test_unknown_codes_axes_and_wrong_residuals_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         over(call)(np.ones((4, 2000), np.float32))
 

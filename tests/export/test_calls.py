@@ -33,7 +33,7 @@ def x():
     return fnp.arange(3.0)
 
 
-def test_values(loaded, x):
+def test_a_loaded_program_returns_the_results_of_the_traced_one(loaded, x):
     result, (total, nothing) = loaded.call(x, D)
     np.testing.assert_allclose(result["y"], 2 * np.sin(x), rtol=1e-6)
     assert int(total) == 6 and nothing is None

@@ -13,7 +13,7 @@ X = RNG.permutation(40).reshape(4, 10).astype("f4")
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_values(axis: int) -> None:
+def test_values_and_indices_agree_with_argsort(axis: int) -> None:
     order = np.argsort(X, axis)
     few, most = np.take(order, [0, 1], axis), np.take(order, [-1, -2], axis)
     values, places = lax.approx_max_k(X, 2, axis)
@@ -77,6 +77,8 @@ def test_what_was_found_without_aggregating() -> None:
         (lambda: lax.approx_max_k(X.astype("i4"), 1), DtypeError, r"got i32\[4,10\]"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_k_axes_and_recall_targets_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

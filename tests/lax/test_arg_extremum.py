@@ -52,6 +52,8 @@ def test_all_equal(fill: float) -> None:
         (lambda: lax.argmax(X[:0], 0, "int32"), ShapeError, r"axis 0 of f32\[0,3\] is"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_axes_and_dtypes_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

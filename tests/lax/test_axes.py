@@ -105,7 +105,9 @@ def test_axes_are_counted_from_the_front() -> None:
         ("x", ArgumentError, "f: axis must be an integer, got 'x'"),
     ],
 )
-def test_mistakes(axis: Any, error: type[Exception], text: str) -> None:
+def test_axes_that_are_out_of_range_or_repeated_are_refused(
+    axis: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         canonical_axes("f", axis, 1)
 

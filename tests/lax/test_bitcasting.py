@@ -30,7 +30,7 @@ def test_zero_slope() -> None:
     assert float(fxflow.grad(bits)(1.0)) == 0x3F800000
 
 
-def test_errors() -> None:
+def test_dtypes_of_incompatible_widths_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"bits of bool\[\] as u8"):
         lax.bitcast_convert_type(np.array(True), "uint8")
     with pytest.raises(DtypeError, match=r"bits of c64\[\] as f32"):

@@ -30,7 +30,7 @@ def test_logic() -> None:
     assert np.asarray(lax.bitwise_xor(x, y)).tolist() == [False, True, False]
 
 
-def test_errors() -> None:
+def test_floats_and_bools_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"and: takes bool, signed.*got f32\[\]"):
         lax.bitwise_and(np.float32(1), np.float32(1))
     with pytest.raises(DtypeError, match=r"population_count: takes .*got bool\[\]"):

@@ -401,7 +401,7 @@ def test_the_culprit_is_named():
         (lambda: pure_callback(host_sin, 1.0, 1.0), "ShapeDtypeStructs, got 1.0"),
     ],
 )
-def test_errors(call, words):
+def test_invalid_functions_arguments_and_result_types_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()
 

@@ -312,7 +312,7 @@ def test_inside_scan_and_cond():
         (lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), ShapeError, "among 4"),
     ],
 )
-def test_errors(call, error, words):
+def test_invalid_axis_names_pairs_and_groups_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         vmap(call, axis_name="i")(X)
 

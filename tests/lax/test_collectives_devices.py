@@ -353,7 +353,7 @@ def loss_of(function):
     ("shape", "axes", "groups"),
     [((4,), "i", None), ((2, 2), ("j", "i"), None), ((4,), "i", [[2, 0], [1, 3]])],
 )
-def test_gradients(shape, axes, groups):
+def test_gradients_over_devices_agree_with_one_device(shape, axes, groups):
     mesh = make_mesh(shape, ("i", "j")[: len(shape)])
     x = data(4) / 16
     run = program(axes, groups)

@@ -22,7 +22,7 @@ def test_comparisons_have_no_slope() -> None:
     assert float(fxflow.grad(chosen)(2.0)) == 3
 
 
-def test_errors() -> None:
+def test_complex_order_and_mixed_dtypes_are_refused() -> None:
     z = np.complex64(1)
     with pytest.raises(DtypeError, match=r"lt: takes .*, got c64\[\]"):
         lax.lt(z, z)

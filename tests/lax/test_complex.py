@@ -39,7 +39,7 @@ def test_slope_of_sign_turns_about_the_origin() -> None:
     np.testing.assert_allclose(np.asarray(tangent), (0.6 + 0.8j) * 1j, 1e-6)
 
 
-def test_errors() -> None:
+def test_operands_of_a_wrong_dtype_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"real: takes complex arrays, got f32\[\]"):
         lax.real(np.float32(1))
     with pytest.raises(DtypeError, match=r"complex: parts must be f32 or f64.*f16"):

@@ -55,7 +55,9 @@ def test_split_and_unstack() -> None:
         (lambda: lax.unstack(np.float32(0)), AxisError, "0-d array has no axes"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_shapes_dtypes_and_sizes_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

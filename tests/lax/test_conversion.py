@@ -58,7 +58,7 @@ def test_gradient_has_the_argument_dtype() -> None:
     assert gradient.dtype == np.float16 and float(gradient) == 3
 
 
-def test_errors() -> None:
+def test_keys_unknown_dtypes_and_overflow_are_refused() -> None:
     key = fxflow.random.key(0)
     with pytest.raises(DtypeError, match=r"no conversion from key<fry>\[\] to f32"):
         lax.convert_element_type(key, "float32")

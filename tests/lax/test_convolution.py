@@ -106,7 +106,9 @@ def test_names_of_padding() -> None:
         (lambda: conv(window_reversal=(True,)), ArgumentError, "2 booleans"),
     ],
 )
-def test_errors(call, error, message: str) -> None:
+def test_shapes_groups_and_padding_that_do_not_fit_are_refused(
+    call, error, message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

@@ -80,6 +80,8 @@ def test_padding() -> None:
         ),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_padding_strides_and_layouts_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

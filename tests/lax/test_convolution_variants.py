@@ -74,7 +74,7 @@ def test_local_kernels_differ_from_place_to_place() -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_errors() -> None:
+def test_unknown_padding_and_missing_dimension_numbers_are_refused() -> None:
     with pytest.raises(ArgumentError, match="conv_transpose: padding must be"):
         lax.conv_transpose(X, W, (1, 1), "FULL")
     with pytest.raises(ArgumentError, match="give dimension_numbers"):

@@ -70,7 +70,9 @@ def test_keys_fill_and_are_filled() -> None:
         (lambda: lax.full((-2,), 0), ShapeError, "must not be negative"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_shapes_dtypes_and_fill_values_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

@@ -24,7 +24,7 @@ X = np.array([[1, 3, 2], [4, 0, 5]], "f4")
         (lambda: lax.cumsum(np.int8([100, 100]), 0), np.int8([100, -56])),
     ],
 )
-def test_values(got, expected: np.ndarray) -> None:
+def test_agrees_with_numpy_in_both_directions(got, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(got(), expected)
 
 
@@ -61,7 +61,9 @@ def test_reverse_is_the_mirror_image(values: list[int], reverse: bool) -> None:
         (lambda: lax.cumlogsumexp(X.astype("i4")), DtypeError, "cumlogsumexp: takes"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_axes_and_dtypes_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

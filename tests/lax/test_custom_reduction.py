@@ -83,7 +83,9 @@ def test_an_initial_value_that_is_no_identity_enters() -> None:
         (lambda: lax.reduce("x", 0.0, lax.add, (0,)), ArgumentError, "not an array"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_operands_and_functions_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

@@ -20,7 +20,7 @@ X, Y = np.arange(12, dtype="f4").reshape(3, 4), np.ones((4, 5), "f4")
         (lambda: lax.dot_general(X, X, (((), ()), ((0, 1), (0, 1)))), X * X),
     ],
 )
-def test_values(got, expected: np.ndarray) -> None:
+def test_products_agree_with_numpy(got, expected: np.ndarray) -> None:
     np.testing.assert_allclose(got(), expected, rtol=1e-6)
 
 
@@ -63,6 +63,8 @@ def test_values(got, expected: np.ndarray) -> None:
         ),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_shapes_and_dimension_numbers_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

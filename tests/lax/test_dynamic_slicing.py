@@ -114,7 +114,9 @@ def test_no_axes() -> None:
         (lambda: lax.dynamic_update_slice_in_dim(X, X, 0, 1), AxisError, "axis 1 is"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_starts_sizes_and_updates_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

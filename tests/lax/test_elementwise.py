@@ -107,7 +107,9 @@ def test_axes_of_length_one_are_broadcast() -> None:
         (lambda: lax.add([1.0], f32(1)), TypeError, r"fnp.asarray"),
     ],
 )
-def test_errors(call, error, message) -> None:
+def test_operands_that_differ_in_shape_or_dtype_are_refused(
+    call, error, message
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

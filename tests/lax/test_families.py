@@ -174,7 +174,7 @@ def test_programs() -> None:
     assert "result_accuracy" not in text(None) + text(AccuracyMode.DEFAULT)
 
 
-def test_errors() -> None:
+def test_invalid_accuracies_and_tolerances_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"exp: accuracy must be a lax\.Tolerance"):
         lax.exp(X, accuracy="highest")
     with pytest.raises(ArgumentError, match="give one of"):

@@ -55,7 +55,9 @@ def test_there_and_back(length: int, seed: int) -> None:
         ),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_kinds_dtypes_and_lengths_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

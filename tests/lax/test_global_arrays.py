@@ -96,7 +96,7 @@ def on_device(number, shape=(2, 6), dtype=np.int32):
         ),
     ],
 )
-def test_errors(make, error, words) -> None:
+def test_missing_or_misshapen_parts_are_refused(make, error, words) -> None:
     with pytest.raises(error, match=words):
         make(NamedSharding(MESH, P("x")))
 

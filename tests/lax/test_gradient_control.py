@@ -22,7 +22,7 @@ def test_derivatives():
     assert vmap(grad(fun))(fnp.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
 
 
-def test_values():
+def test_stop_gradient_returns_its_argument():
     for value in (2.5, np.arange(3), np.ones(2, bool), 1j):
         out = stop_gradient(value)
         assert np.asarray(out).tolist() == np.asarray(value).tolist()

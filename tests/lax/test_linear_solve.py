@@ -159,7 +159,7 @@ def test_root_with_aux():
     assert float(fxflow.grad(lambda a: run(a)[0])(3.0)) == 1.0
 
 
-def test_errors():
+def test_invalid_functions_and_their_results_are_refused():
     solve = lambda m, b: b
     with pytest.raises(ArgumentError, match="matvec must be a function"):
         lax.custom_linear_solve(1, B, solve)

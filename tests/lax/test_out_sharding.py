@@ -97,7 +97,7 @@ def test_derivatives_go_through():
     np.testing.assert_allclose(got, fxflow.grad(plain)(x), rtol=1e-5)
 
 
-def test_mistakes():
+def test_invalid_out_shardings_are_refused():
     with pytest.raises(ArgumentError, match="reshape: out_sharding: expected a Shard"):
         lax.reshape(X, (64,), out_sharding=5)
     with pytest.raises(PlacementError, match="at least 2 axes"):

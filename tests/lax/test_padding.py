@@ -26,7 +26,9 @@ X = np.array([1, 2, 3], "i4")
         ((-5, 3, 1), [0, 0, 0]),
     ],
 )
-def test_values(config: tuple[int, int, int], expected: list[int]) -> None:
+def test_negative_and_interior_padding_give_the_expected_elements(
+    config: tuple[int, int, int], expected: list[int]
+) -> None:
     np.testing.assert_array_equal(lax.pad(X, 0, [config]), np.array(expected, "i4"))
 
 
@@ -58,7 +60,9 @@ def test_mapped_value_pads_each_slice_with_its_own() -> None:
         ),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_configurations_and_padding_values_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

@@ -65,6 +65,6 @@ def test_token_is_shown():
         (lambda x, t: lax.psend(x, "i", [(0, 9)]), TypeError, "targets"),
     ],
 )
-def test_errors(call, error, words):
+def test_invalid_tokens_types_and_pairs_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         vmap(lambda x: call(x, lax.psend(x, "i", RING)), axis_name="i")(X)

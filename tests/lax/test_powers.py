@@ -61,7 +61,7 @@ def test_slopes_at_zero() -> None:
     ]
 
 
-def test_errors() -> None:
+def test_operands_and_exponents_of_a_wrong_dtype_are_refused() -> None:
     n = np.arange(3, dtype="i4")
     with pytest.raises(DtypeError, match=r"i32\[3\] cannot be raised to the negative"):
         lax.integer_pow(n, -1)

@@ -27,7 +27,7 @@ def test_is_a_conversion_there_and_back(dtype, exponent, mantissa) -> None:
         np.testing.assert_array_equal(out, expected)
 
 
-def test_errors() -> None:
+def test_invalid_bit_counts_and_integers_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"exponent_bits >= 1.*got 0 and 3"):
         lax.reduce_precision(np.float32(1), 0, 3)
     with pytest.raises(DtypeError, match=r"reduce_precision: takes .*, got i32\[\]"):

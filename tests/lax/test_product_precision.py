@@ -75,6 +75,8 @@ def test_operands_accumulate_in_the_preferred_dtype() -> None:
         (lambda: lax.dot(X, Y, precision=(None,) * 3), ArgumentError, "or a pair"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_precisions_and_element_types_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

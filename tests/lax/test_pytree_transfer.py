@@ -174,7 +174,7 @@ def test_cotangents_of_slices_go_back():
             assert slopes.devices() == x.devices()
 
 
-def test_errors():
+def test_unknown_devices_and_values_that_are_not_arrays_are_refused():
     with pytest.raises(TypeError, match="a Device or a device's name, got 7"):
         device_put(1.0, 7)
     with pytest.raises(ValueError, match="no device 'cpu:99'"):

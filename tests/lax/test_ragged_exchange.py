@@ -218,7 +218,7 @@ def test_platforms():
         ({"groups": [[0], [0, 1]]}, TypeError, "once"),
     ],
 )
-def test_errors(change, error, words):
+def test_operands_axes_and_groups_that_do_not_fit_are_refused(change, error, words):
     table = np.zeros((2, 2), np.int32)
     x = change.get("x", np.zeros((2, 3), np.float32))
     y = change.get("y", np.zeros((2, 4), np.float32))

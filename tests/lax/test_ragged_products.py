@@ -188,6 +188,8 @@ def test_dtypes() -> None:
         (lambda: Numbers(3, [0], [0]), ArgumentError, "dot_dimension_numbers must be"),
     ],
 )
-def test_errors(call: Any, error: type[Exception], message: str) -> None:
+def test_operands_and_group_sizes_that_do_not_fit_are_refused(
+    call: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

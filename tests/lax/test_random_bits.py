@@ -54,7 +54,7 @@ def test_seeds() -> None:
         assert np.asarray(lax.random_unwrap(traced)).tolist() == [2, 1]
 
 
-def test_errors() -> None:
+def test_invalid_bit_widths_and_key_data_are_refused() -> None:
     key = lax.random_seed(0)
     with pytest.raises(ArgumentError, match="bit_width must be 8, 16, 32 or 64, got 7"):
         random_bits(key, 7, ())

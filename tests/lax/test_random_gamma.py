@@ -18,7 +18,7 @@ def test_distribution_and_logarithm() -> None:
     np.testing.assert_allclose(np.exp(logs), drawn, rtol=1e-5)
 
 
-def test_errors() -> None:
+def test_invalid_keys_and_parameters_are_refused() -> None:
     key = lax.random_seed(3)
     with pytest.raises(DtypeError, match="random_gamma: takes floating point arrays"):
         random_gamma(key, np.arange(3))

@@ -50,6 +50,8 @@ def test_helpers() -> None:
         (lambda: lax.linear_recurrence(A, U, 1), AxisError, "axis 1 is out of range"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_operands_that_differ_in_shape_or_dtype_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -27,7 +27,7 @@ X = np.arange(12, dtype="f4").reshape(3, 4)
         (lambda: lax.reduce_sum(np.int8([100, 100]), (0,)), np.int8(-56)),
     ],
 )
-def test_values(got, expected: np.ndarray) -> None:
+def test_agrees_with_numpy_and_keeps_the_dtype(got, expected: np.ndarray) -> None:
     out = np.asarray(got())
     assert out.dtype == np.asarray(expected).dtype
     np.testing.assert_array_equal(out, expected)
@@ -78,7 +78,9 @@ def test_sixteen_bits_accumulate_in_more_on_the_host() -> None:
         (lambda: lax.reduce_and(X, (0,)), DtypeError, r"reduce_and: takes bool"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_axes_and_dtypes_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

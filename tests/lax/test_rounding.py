@@ -28,7 +28,7 @@ def test_nextafter_crosses_zero() -> None:
     assert tiny < 0 and np.isclose(tiny, -1.4e-45, 0.1, 0)
 
 
-def test_errors() -> None:
+def test_unknown_methods_and_dtypes_are_refused() -> None:
     with pytest.raises(ArgumentError, match="must be a RoundingMethod, got 7"):
         lax.round(np.float32(1), 7)
     with pytest.raises(DtypeError, match=r"floor: takes floating point.*i32\[\]"):

@@ -13,7 +13,7 @@ RNG = np.random.default_rng(0)
 BATCHED = (((2,), (2,)), ((0,), (0,)))
 
 
-def test_values() -> None:
+def test_products_agree_with_einsum_of_scaled_operands() -> None:
     a = RNG.normal(size=(2, 4, 64)).astype(ml_dtypes.float8_e4m3fn)
     b = RNG.normal(size=(2, 8, 64)).astype(ml_dtypes.float8_e4m3fn)
     scale_a = np.exp2(RNG.integers(-2, 3, (2, 4, 2))).astype(ml_dtypes.float8_e8m0fnu)
@@ -55,7 +55,7 @@ def test_derivatives_and_batches() -> None:
         np.testing.assert_allclose(each[1], 2 * product(a))
 
 
-def test_mistakes() -> None:
+def test_scales_and_operands_that_do_not_fit_are_refused() -> None:
     x = fnp.ones((2, 4))
     for scale in (fnp.ones((2, 3)), fnp.ones((1, 2)), fnp.ones(4), fnp.ones((2, 0))):
         with pytest.raises(ShapeError, match="lhs_scale"):

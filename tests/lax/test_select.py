@@ -107,7 +107,7 @@ def test_clamp_with_crossed_bounds_and_nan() -> None:
         ),
     ],
 )
-def test_errors(call, error, message) -> None:
+def test_cases_and_selectors_that_do_not_fit_are_refused(call, error, message) -> None:
     with pytest.raises(error, match=message):
         call()
 

@@ -44,7 +44,7 @@ def words(array: Array) -> np.ndarray:
         (lambda: lax.tile(X, (0, 3)), np.tile(X, (0, 3))),
     ],
 )
-def test_values(got, expected: np.ndarray) -> None:
+def test_agrees_with_numpy(got, expected: np.ndarray) -> None:
     out = got()
     assert out.dtype == expected.dtype
     np.testing.assert_array_equal(np.asarray(out), expected)
@@ -104,7 +104,9 @@ def test_broadcast_shapes() -> None:
         (lambda: lax.tile(X, (2,)), ShapeError, "one number for each axis of f32"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_shapes_and_axes_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

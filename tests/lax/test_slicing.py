@@ -23,7 +23,7 @@ X = np.arange(12, dtype="f4").reshape(3, 4)
         (lambda: lax.index_in_dim(X, 2, 1, keepdims=False), X[:, 2]),
     ],
 )
-def test_values(got, expected: np.ndarray) -> None:
+def test_agrees_with_numpy_indexing(got, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(got(), expected)
 
 
@@ -50,7 +50,9 @@ def test_a_slice_is_a_view() -> None:
         (lambda: lax.index_in_dim(X, -4), ShapeError, "index -4 is out of range"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_bounds_and_axes_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

@@ -13,7 +13,7 @@ SPECIAL = np.array([3, -np.nan, np.nan, -0.0, 0.0, -1, np.inf], "f4")
 FLOATS = ["f4", "f2", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2]
 
 
-def test_values() -> None:
+def test_sort_and_argsort_agree_with_numpy() -> None:
     np.testing.assert_array_equal(lax.sort(X), np.sort(X))
     np.testing.assert_array_equal(lax.sort(X, 0), np.sort(X, 0))
     np.testing.assert_array_equal(lax.argsort(X, -2), np.argsort(X, 0))
@@ -104,6 +104,8 @@ def test_top_k_along_an_axis() -> None:
         (lambda: lax.top_k(X, 1, axis=2), AxisError, "top_k: axis 2 is out of range"),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_invalid_operands_axes_and_counts_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

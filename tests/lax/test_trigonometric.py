@@ -34,7 +34,7 @@ def test_slopes_at_the_ends() -> None:
     assert np.isnan(float(fxflow.grad(lax.atan2)(0.0, 0.0)))
 
 
-def test_errors() -> None:
+def test_integers_and_mixed_dtypes_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"sin: takes .*got i32\[\]"):
         lax.sin(np.int32(0))
     with pytest.raises(DtypeError, match=r"atan2: .*one dtype"):

@@ -32,7 +32,7 @@ X = np.float32([[1, 5, 2, 5], [7, 0, 3, 3]])
         ),
     ],
 )
-def test_values(got, expected) -> None:
+def test_windows_are_reduced_as_by_hand(got, expected) -> None:
     np.testing.assert_array_equal(got(), expected)
 
 

@@ -60,7 +60,9 @@ def test_small_windows() -> None:
         ((2, 2), {"base_dilation": (0, 1)}, ArgumentError, "base_dilation must be"),
     ],
 )
-def test_errors(dimensions, options, error: type[Exception], message: str) -> None:
+def test_windows_strides_and_padding_that_do_not_fit_are_refused(
+    dimensions, options, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         lax.reduce_window(X, 0.0, lax.add, dimensions, **options)
 

@@ -113,7 +113,7 @@ def test_under_vmap() -> None:
     np.testing.assert_allclose(out, np.stack(want), rtol=1e-5, atol=1e-5)
 
 
-def test_errors() -> None:
+def test_shapes_dtypes_and_options_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DtypeError, match="expected one float dtype, got query f32"):
         nn.dot_product_attention(Q, K, V.astype(np.float16))
     with pytest.raises(ShapeError, match=r"expected query \[B, T, N, H\] and key"):

@@ -100,7 +100,7 @@ def test_learned_weights() -> None:
     assert sorted(all_of_them.tolist()) == list(range(CLASSES))
 
 
-def test_errors() -> None:
+def test_invalid_counts_labels_and_weights_are_refused() -> None:
     with pytest.raises(ArgumentError, match="cannot draw 21 different ones of 20"):
         nn.uniform_candidates(KEY, LABELS, 21, CLASSES)
     with pytest.raises(DtypeError, match="labels must be integers, got f32"):

@@ -123,7 +123,7 @@ def test_labels_out_of_range_are_seen() -> None:
     assert out.tolist() == [False, True, False, False, False, False]
 
 
-def test_errors() -> None:
+def test_invalid_labels_masks_and_blanks_are_refused() -> None:
     x = LOGITS.astype("f")
     with pytest.raises(ShapeError, match=r"ctc_loss: labels must be int\[6, labels\]"):
         nn.ctc_loss(x, LABELS[0])

@@ -50,7 +50,7 @@ def test_one_key_for_each_row() -> None:
     np.testing.assert_array_equal(rows[3], nn.dropout(keys[3], X[3], 0.5))
 
 
-def test_errors() -> None:
+def test_invalid_rates_keys_and_axes_are_refused() -> None:
     with pytest.raises(
         ArgumentError, match=r"dropout: rate must be from 0 to 1, got 2"
     ):

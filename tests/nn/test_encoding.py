@@ -33,7 +33,7 @@ def test_under_vmap() -> None:
     np.testing.assert_array_equal(out, nn.one_hot(x, 6))
 
 
-def test_errors() -> None:
+def test_invalid_indices_classes_and_axes_are_refused() -> None:
     with pytest.raises(AxisError, match=r"the result of i32\[2\] has no axis 2"):
         nn.one_hot(np.arange(2), 3, axis=2)
     with pytest.raises(ShapeError, match="num_classes must not be negative, got -1"):

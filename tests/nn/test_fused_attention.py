@@ -201,7 +201,7 @@ def test_what_needs_no_kernel() -> None:
     assert "cudnn" not in lowered(*[(2, 1, 4, 8)] * 3)
 
 
-def test_errors() -> None:
+def test_unsupported_dtypes_sizes_and_windows_are_refused() -> None:
     attend = nn.dot_product_attention
     wide = np.ones((1, 2, 1, 8), np.float32)
     with pytest.raises(DtypeError, match="takes float16 and bfloat16, got query f32"):

@@ -79,7 +79,7 @@ def test_jit_and_empty() -> None:
     assert init(KEY, (0, 3)).shape == (0, 3)
 
 
-def test_errors() -> None:
+def test_invalid_modes_dtypes_and_shapes_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"mode must be one of .*, got 'fan'"):
         initializers.variance_scaling(1.0, "fan", "normal")
     with pytest.raises(ArgumentError, match=r"distribution must be one of .*, got 'x'"):

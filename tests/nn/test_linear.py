@@ -95,7 +95,7 @@ def test_embedding() -> None:
     np.testing.assert_array_equal(rows, table[ids])
 
 
-def test_errors() -> None:
+def test_inputs_and_parameters_that_do_not_fit_are_refused() -> None:
     params = nn.linear_init(KEY, 4, 3)
     with pytest.raises(ShapeError, match=r"x must be float\[..., 4\], as w f32\[4,3\]"):
         nn.linear(params, X[..., :3])

@@ -197,7 +197,7 @@ def test_standardize_moments() -> None:
     np.testing.assert_allclose(stable, nn.standardize(Y), atol=1e-3)
 
 
-def test_errors() -> None:
+def test_invalid_dtypes_axes_and_algorithms_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"softmax: takes numbers, got key<fry>\[\]"):
         nn.softmax(fxflow.random.key(0))
     with pytest.raises(DtypeError, match=r"takes real numbers, got c64\[2\]"):

@@ -125,7 +125,7 @@ def test_inits() -> None:
     assert float(state["mean"].max()) == 0 and float(state["var"].min()) == 1
 
 
-def test_errors() -> None:
+def test_inputs_parameters_and_masks_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"layer_norm: x must be float\[..., 6\], got"):
         nn.layer_norm(PARAMS, X[..., :5])
     with pytest.raises(

@@ -94,7 +94,7 @@ def test_dtypes(dtype: str) -> None:
         np.testing.assert_allclose(np.asarray(mean, "f"), want, rtol=1e-2)
 
 
-def test_errors() -> None:
+def test_invalid_windows_strides_and_padding_are_refused() -> None:
     with pytest.raises(
         ArgumentError, match=r"max_pool: strides must be 2 integers, as"
     ):

@@ -192,7 +192,7 @@ def test_dropout_between_layers() -> None:
     same(one, nn.lstm(params[:1], None, XS)[1])
 
 
-def test_errors() -> None:
+def test_inputs_states_and_parameters_that_do_not_fit_are_refused() -> None:
     params = nn.lstm_init(random.key(0), INPUTS, UNITS)
     with pytest.raises(ShapeError, match=r"lstm: xs must be float\[..., 3\], as the"):
         nn.lstm(params, None, XS[..., :2])

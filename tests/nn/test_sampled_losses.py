@@ -119,7 +119,7 @@ def test_labels_out_of_range_are_seen(name: str) -> None:
     assert np.isnan(out).tolist() == [False, True, False]
 
 
-def test_errors() -> None:
+def test_inputs_labels_and_candidates_that_do_not_fit_are_refused() -> None:
     params, x = narrow(PARAMS), narrow(X)
     with pytest.raises(ShapeError, match=r"nce_loss: x must be float\[..., 4\], as w"):
         nn.nce_loss(params, x[:, :3], LABELS, DRAWN)

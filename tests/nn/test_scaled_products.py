@@ -86,7 +86,7 @@ def test_scaled_matmul() -> None:
     assert short.dtype == np.float16
 
 
-def test_mistakes() -> None:
+def test_invalid_configurations_and_operands_are_refused() -> None:
     with pytest.raises(ArgumentError, match="mode"):
         nn.get_scaled_dot_general_config("fp3")
     config = nn.get_scaled_dot_general_config("mxfp8")

@@ -127,6 +127,8 @@ def test_resize_and_trim() -> None:
         ),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_counts_indices_and_axes_that_do_not_fit_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()

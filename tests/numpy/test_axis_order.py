@@ -50,6 +50,8 @@ def test_rollaxis() -> None:
         (lambda: fnp.matrix_transpose(X[0, 0]), ShapeError, "two axes or more"),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_axes_that_are_out_of_range_or_repeated_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()

@@ -27,7 +27,7 @@ def test_unpack(order: str, axis: int | None, count: int | None) -> None:
     check("unpackbits", BYTES, axis=axis, count=count, bitorder=order)
 
 
-def test_mistakes() -> None:
+def test_invalid_dtypes_and_bit_orders_are_refused() -> None:
     with pytest.raises(DtypeError):
         fnp.packbits(np.ones(3))
     with pytest.raises(DtypeError):

@@ -36,6 +36,8 @@ def test_gradient_of_broadcasting_is_a_sum() -> None:
         (lambda: fnp.broadcast_shapes((2,), (3,)), ShapeError, "do not broadcast"),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_shapes_that_do_not_broadcast_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()

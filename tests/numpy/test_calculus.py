@@ -33,7 +33,7 @@ def test_diff() -> None:
 
 
 @pytest.mark.parametrize("edge_order", [1, 2])
-def test_gradient(edge_order: int) -> None:
+def test_fnp_gradient_agrees_with_numpy(edge_order: int) -> None:
     check("gradient", X, edge_order=edge_order, tol=1e-4)
     check("gradient", X, 0.5, axis=0, edge_order=edge_order, tol=1e-4)
     x = np.array([0.0, 1.0, 3.0, 3.5, 5.0], np.float32)

@@ -119,7 +119,9 @@ def test_splits_along_axes() -> None:
         (lambda: fnp.unstack(1.0), ShapeError, "0-d array has no axes"),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_shapes_and_axes_that_do_not_fit_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()
 

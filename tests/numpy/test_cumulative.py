@@ -15,7 +15,7 @@ X = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
 @pytest.mark.parametrize("axis", [None, 0, -1])
-def test_values(name: str, axis: Any) -> None:
+def test_agrees_with_numpy(name: str, axis: Any) -> None:
     check(name, X, axis=axis, tol=1e-5)
     x = X.copy()
     x[1, 2] = np.nan
@@ -44,12 +44,12 @@ def test_dtypes() -> None:
     assert same(X.cumprod(1), fnp.asarray(X).cumprod(1), 1e-5)
 
 
-def test_gradient() -> None:
+def test_the_gradient_of_cumsum_counts_later_sums() -> None:
     g = fxflow.grad(lambda x: fnp.cumsum(x).sum())(X[0])
     assert same(np.array([4.0, 3, 2, 1]), g)
 
 
-def test_mistakes() -> None:
+def test_invalid_axes_and_out_are_refused() -> None:
     with pytest.raises(AxisError):
         fnp.cumsum(X, axis=2)
     with pytest.raises(ArgumentError, match="immutable"):

@@ -77,7 +77,9 @@ def test_gradient_of_the_diagonal() -> None:
         (lambda: fnp.vander(X), ShapeError, "vander: takes arrays of one axis"),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_invalid_lengths_and_axes_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()
 

@@ -101,7 +101,7 @@ def test_einsum_path() -> None:
     assert same(a @ b @ c, fnp.einsum("ij,jk,kl->il", a, b, c, optimize=path), 1e-3)
 
 
-def test_mistakes() -> None:
+def test_subscripts_that_do_not_fit_are_refused() -> None:
     a, b = f32(2, 3), f32(2, 3)
     with pytest.raises(ArgumentError, match="of 2 operands, got 1"):
         fnp.einsum("ij,jk", a)

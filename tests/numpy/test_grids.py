@@ -61,7 +61,7 @@ def test_columns(key: Any) -> None:
     assert same(np.c_[key], fnp.c_[key])
 
 
-def test_mistakes() -> None:
+def test_invalid_axes_slices_and_options_are_refused() -> None:
     with pytest.raises(ArgumentError, match="indexing must be 'xy' or 'ij'"):
         fnp.meshgrid(V, indexing="yx")
     with pytest.raises(ShapeError, match="meshgrid: takes arrays of one axis"):

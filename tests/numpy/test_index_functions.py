@@ -141,6 +141,8 @@ def test_ways_to_write_an_index() -> None:
         ),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_indices_axes_and_modes_that_do_not_fit_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()

@@ -48,7 +48,9 @@ MASK = (X.astype(int) * 7) % 5 > 2
         ((A([0, 1]), A([0, 1, 2])), OutOfRangeError, "do not broadcast together"),
     ],
 )
-def test_mistakes(index: Any, error: type[Exception], text: str) -> None:
+def test_invalid_indices_are_refused_eagerly_and_in_jit(
+    index: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         fnp.asarray(X)[index]
     with pytest.raises(error, match=text):

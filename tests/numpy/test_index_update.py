@@ -151,7 +151,9 @@ def test_keys() -> None:
         (0, [1, 2], ArgumentError, "at.set: got a list"),
     ],
 )
-def test_mistakes(index: Any, values: Any, error: Any, text: str) -> None:
+def test_values_and_indices_that_do_not_fit_are_refused(
+    index: Any, values: Any, error: Any, text: str
+) -> None:
     with pytest.raises(error, match=text):
         fnp.arange(4.0).at[index].set(values)
 

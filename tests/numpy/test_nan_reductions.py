@@ -60,7 +60,7 @@ def test_vmap() -> None:
     assert same(np.nanmean(X, axis=1), got, 1e-5)
 
 
-def test_mistakes() -> None:
+def test_lists_and_masks_that_do_not_broadcast_are_refused() -> None:
     with pytest.raises(ArgumentError, match="nansum"):
         fnp.nansum([1.0])  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="broadcast"):

@@ -50,7 +50,7 @@ def test_others() -> None:
     assert same(np.linalg.norm(X, "nuc", (1, 2)), got, 1e-4)
 
 
-def test_mistakes() -> None:
+def test_orders_and_axes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ArgumentError, match="ord"):
         fnp.linalg.norm(X, 3, axis=(0, 1))
     with pytest.raises(ArgumentError, match="matrices"):

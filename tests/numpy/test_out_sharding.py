@@ -94,7 +94,7 @@ def test_products_without_options():
     np.testing.assert_array_equal(fnp.dot(fnp.arange(3), 2), [0, 2, 4])
 
 
-def test_mistakes():
+def test_invalid_out_shardings_are_refused():
     with pytest.raises(ArgumentError, match="ravel: out_sharding: expected a Sharding"):
         fnp.ravel(X, out_sharding=5)
     with pytest.raises(ArgumentError, match="ones: out_sharding: expected a Sharding"):

@@ -81,7 +81,9 @@ def test_keys_and_gradients() -> None:
         ),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_invalid_widths_modes_and_options_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()
 

@@ -14,7 +14,7 @@ Q = np.array([2.0, 1.0], np.float32)
 X = RNG.normal(size=(3, 4)).astype(np.float32)
 
 
-def test_values() -> None:
+def test_polyval_agrees_with_numpy() -> None:
     check("polyval", P, X, tol=1e-5)
     check("polyval", np.array([3, 0, 1]), np.arange(4))
     check("polyval", P, 2.0, tol=1e-5)

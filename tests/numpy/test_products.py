@@ -133,7 +133,7 @@ def test_graphs_are_small() -> None:
     ]
 
 
-def test_gradients() -> None:
+def test_gradients_of_einsum_agree_with_formulas() -> None:
     a, b = f32(2, 3), f32(3, 4)
 
     def total(x: Any, y: Any) -> Any:
@@ -156,7 +156,7 @@ def test_vmap() -> None:
     assert same((a @ b[0]).swapaxes(1, 2), got, 1e-5)
 
 
-def test_mistakes() -> None:
+def test_shapes_and_axes_that_do_not_fit_are_refused() -> None:
     a, b = f32(2, 3), f32(2, 3)
     with pytest.raises(ShapeError, match=r"matmul: .*f32\[2,3\].*3 and 2 differ"):
         fnp.matmul(a, b)

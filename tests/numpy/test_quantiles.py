@@ -81,7 +81,7 @@ def test_weights_of_some_axes() -> None:
     assert float(slope.sum()) == 1
 
 
-def test_edges() -> None:
+def test_medians_of_infinities_nans_and_halves() -> None:
     assert float(fnp.median(np.array([np.inf, np.inf]))) == np.inf
     assert np.isnan(fnp.median(np.array([1.0, np.nan])))
     assert np.isnan(fnp.median(np.zeros(0)))
@@ -92,14 +92,14 @@ def test_edges() -> None:
     assert float(fnp.quantile(big, 0.5)) == float(fnp.median(big)) == 1500
 
 
-def test_gradient() -> None:
+def test_the_gradient_of_the_median_and_vmap_of_quantile() -> None:
     x = np.array([3.0, 1.0, 2.0, 5.0], np.float32)
     assert same(np.array([0.5, 0, 0.5, 0]), fxflow.grad(fnp.median)(x))
     got = fxflow.vmap(lambda r: fnp.quantile(r, 0.4))(X[0])
     assert same(np.quantile(X[0], 0.4, axis=1), got, 1e-5)
 
 
-def test_mistakes() -> None:
+def test_invalid_methods_dtypes_and_weights_are_refused() -> None:
     with pytest.raises(ArgumentError, match="method"):
         fnp.quantile(X, 0.5, method="middle")
     with pytest.raises(DtypeError, match="order"):

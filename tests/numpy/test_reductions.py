@@ -108,7 +108,7 @@ def test_methods() -> None:
     assert same(np.ptp(X, 0), x.ptp(0))
 
 
-def test_gradients() -> None:
+def test_gradients_agree_with_formulas() -> None:
     x = RNG.normal(size=(2, 3)).astype(np.float32)
     assert same(np.ones((2, 3)), fxflow.grad(fnp.sum)(x))
     assert same(np.full((2, 3), 1 / 6), fxflow.grad(fnp.mean)(x))
@@ -125,7 +125,7 @@ def test_vmap() -> None:
     assert same(X.argmax(2), fxflow.vmap(lambda r: fnp.argmax(r, 1))(X))
 
 
-def test_mistakes() -> None:
+def test_invalid_axes_masks_and_options_are_refused() -> None:
     with pytest.raises(ArgumentError, match="sum"):
         fnp.sum([1, 2])  # type: ignore[arg-type]
     with pytest.raises(AxisError, match=r"sum: axis 3 is out of range"):

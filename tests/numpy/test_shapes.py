@@ -80,6 +80,8 @@ def test_axes_of_length_one() -> None:
         (lambda: fnp.reshape([1, 2], 2), ArgumentError, "reshape: got a list"),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_invalid_axes_and_lists_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()

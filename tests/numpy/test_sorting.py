@@ -126,7 +126,7 @@ def test_gradient_and_vmap() -> None:
     assert same(np.array([[0, 2, 1], [1, 2, 0]]), got)
 
 
-def test_mistakes() -> None:
+def test_invalid_options_shapes_and_dtypes_are_refused() -> None:
     with pytest.raises(ArgumentError, match="kind"):
         fnp.sort(X, kind="quicksort")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="side"):

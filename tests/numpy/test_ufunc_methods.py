@@ -105,6 +105,8 @@ def test_nothing_to_reduce() -> None:
         ),
     ],
 )
-def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
+def test_methods_that_do_not_fit_a_function_are_refused(
+    call: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         call()

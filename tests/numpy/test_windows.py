@@ -28,7 +28,7 @@ def test_i0() -> None:
     check("i0", np.arange(4), tol=1e-5)
 
 
-def test_mistakes() -> None:
+def test_a_length_that_is_not_an_integer_is_refused() -> None:
     with pytest.raises(ArgumentError, match="integer"):
         fnp.hamming(3.5)  # type: ignore[arg-type]
 

@@ -34,7 +34,7 @@ def test_kinds_of_costs() -> None:
         assert len(set(hungarian_algorithm(np.full((3, 4), bad, "f"))[1].tolist())) == 3
 
 
-def test_errors() -> None:
+def test_costs_that_are_not_real_matrices_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"cost_matrix must be float\[n, m\], got f32"):
         hungarian_algorithm(np.zeros(3, "f"))
     with pytest.raises(DtypeError, match="must be real numbers, got c64"):

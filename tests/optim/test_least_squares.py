@@ -32,7 +32,7 @@ def test_nothing_to_solve() -> None:
     assert nnls(A, B[:, 0], 0).tolist() == [0] * 4
 
 
-def test_errors() -> None:
+def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"A must be float\[m, n\], got f32\[4\]"):
         nnls(A[0], B, 3)
     with pytest.raises(ShapeError, match=r"b must be float\[6\] or .*got f32\[2,3\]"):

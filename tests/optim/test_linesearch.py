@@ -94,7 +94,7 @@ def test_further_arguments_reach_the_loss() -> None:
     assert float(f(x + u, 3.0)) < float(value)
 
 
-def test_errors() -> None:
+def test_a_missing_gradient_and_invalid_options_are_refused() -> None:
     x = fnp.zeros(2)
     tx = optim.scale_by_zoom_linesearch(5)
     with pytest.raises(

@@ -30,7 +30,7 @@ M = np.arange(6, dtype=np.float32).reshape(2, 3)
         (lambda: optim.safe_root_mean_squares(np.zeros(0), 1.0), 1.0),
     ],
 )
-def test_values(call: Any, want: Any) -> None:
+def test_safe_norms_never_fall_below_their_minimum(call: Any, want: Any) -> None:
     out = call()
     np.testing.assert_allclose(out, want, rtol=1e-6)
     assert out.shape == np.shape(want)

@@ -70,7 +70,7 @@ def test_densities() -> None:
         assert noise.sample(KEY, (2,), "float16").dtype == "float16"
 
 
-def test_errors() -> None:
+def test_invalid_counts_functions_and_dtypes_are_refused() -> None:
     with pytest.raises(ArgumentError, match="num_samples must be at least 1, got 0"):
         make_perturbed_fun(squares, 0)
     with pytest.raises(ArgumentError, match="expected a function, got 3"):

@@ -24,7 +24,7 @@ def test_as_optax(name: str) -> None:
     np.testing.assert_allclose(traced(counts), want, rtol=1e-5, atol=1e-6)
 
 
-def test_errors() -> None:
+def test_invalid_steps_rates_and_boundaries_are_refused() -> None:
     with pytest.raises(ArgumentError, match="transition_steps must be positive, got 0"):
         optim.linear_schedule(0.0, 1.0, 0)
     with pytest.raises(ArgumentError, match="transition_begin must not be negative"):

@@ -88,7 +88,7 @@ def test_the_picture() -> None:
     assert len(lines.patches) == 3
 
 
-def test_errors() -> None:
+def test_invalid_functions_and_run_counts_are_refused() -> None:
     with pytest.raises(ArgumentError, match="expected a function, got 3"):
         profiler.report(3)
     with pytest.raises(ArgumentError, match="runs must be at least 1, got 0"):

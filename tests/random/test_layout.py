@@ -187,7 +187,7 @@ def test_wide_numbers():
     assert random.normal(KEY, SHAPE, out_sharding=on("x")).dtype == np.float32
 
 
-def test_mistakes():
+def test_invalid_out_shardings_keys_and_shapes_are_refused():
     with pytest.raises(PlacementError, match="at least 2 axes"):
         random.normal(KEY, (8,), out_sharding=on("x", "y"))
     with pytest.raises(PlacementError):

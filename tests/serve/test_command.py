@@ -57,7 +57,7 @@ def test_options_replace_the_file(tmp_path: Path) -> None:
         (["m:f", "--keys", "none"], "serve: none: No such file or directory\n"),
     ],
 )
-def test_mistakes(
+def test_invalid_arguments_exit_with_a_message(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 1

@@ -134,7 +134,9 @@ def test_a_file(tmp_path: Path) -> None:
         (rollout(speed=3), r"rollouts\.g\.speed: there is no such option"),
     ],
 )
-def test_mistakes(options: dict[str, Any], words: str) -> None:
+def test_invalid_options_are_refused_by_name(
+    options: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ServeError, match=words):
         server_config(options)
 

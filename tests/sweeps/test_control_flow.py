@@ -233,7 +233,7 @@ def test_values_rounds_and_effects(seed: int, depth: int) -> None:
 
 
 @pytest.mark.parametrize(("seed", "depth"), sample(CASES, 25, of="gradients"))
-def test_gradients(seed: int, depth: int) -> None:
+def test_gradients_agree_by_element_vmap_and_jit(seed: int, depth: int) -> None:
     f = Programs(seed, reverse=True, effects=False).program(depth)
     want = [fxflow.grad(f)(x) for x in XS]
     total = lambda xs: vmap(f)(xs).sum()

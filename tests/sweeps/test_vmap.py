@@ -183,7 +183,7 @@ def loss_of(call: Call) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("call", sample(SMOOTH, 12, of="vmap of grad"), ids=str)
-def test_gradients(call: Call) -> None:
+def test_gradients_agree_by_row_and_vmap(call: Call) -> None:
     """The gradients of the rows, by the two orders of `grad` and `vmap`."""
     positions = [
         i for i, o in enumerate(call.operands) if "f" in o.kinds and not o.dtype

@@ -147,7 +147,7 @@ def test_policies_compare_and_print():
     assert repr(make("a")) == "save_only_these_names('a')"
 
 
-def test_errors():
+def test_invalid_functions_policies_and_names_are_refused():
     with pytest.raises(ArgumentError, match="checkpoint takes a function"):
         checkpoint(3)
     with pytest.raises(ArgumentError, match="checkpoint: policy"):

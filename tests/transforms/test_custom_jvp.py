@@ -182,7 +182,7 @@ def wrong(result):
         ),
     ],
 )
-def test_errors(call, error, message):
+def test_rules_with_wrong_results_or_tangents_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -165,7 +165,7 @@ def wrong(fwd=None, bwd=None):
         ),
     ],
 )
-def test_errors(call, error, message):
+def test_passes_with_wrong_results_or_cotangents_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -191,7 +191,7 @@ def test_jacobians_with_aux():
         (lambda: grad(lambda x: x, has_aux=True)(1.0), TypeError, "pair"),
     ],
 )
-def test_errors(call, error, words):
+def test_invalid_functions_arguments_and_results_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
 

@@ -105,7 +105,7 @@ def test_compile_time_evaluation():
     assert float(fun(2.0)) == 12.0
 
 
-def test_errors():
+def test_values_that_are_not_functions_or_arrays_are_refused():
     with pytest.raises(TypeError, match="not an array"):
         make_graph(lambda x: x)("a")
     with pytest.raises(TypeError, match="takes a function"):

@@ -249,7 +249,7 @@ def test_references_inside():
         assert [float(t) for t in jet(f, (2.0,), ([1.0, 0.0],))[1]] == [12.0, 12.0]
 
 
-def test_mistakes():
+def test_series_and_functions_that_do_not_fit_are_refused():
     def f(x, y):
         return x * y
 

@@ -266,7 +266,7 @@ def test_the_tenth_trace_warns_by_itself():
         (lambda: jit(lambda n: list(range(n)))(3), TypeError, "Python integer"),
     ],
 )
-def test_errors(call, error, words):
+def test_invalid_functions_arguments_and_options_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
 

@@ -58,7 +58,7 @@ def test_what_is_captured():
     assert float(fxflow.jit(fxflow.grad(captures))(2.0, 3.0)) == 3.0
 
 
-def test_errors():
+def test_invalid_functions_and_derivatives_by_residuals_are_refused():
     with pytest.raises(TypeError, match="differentiated by residuals"):
         fxflow.grad(lambda s: rolled(X, s).sum())(2.0)
     with pytest.raises(ValueError, match=r"must be f32\[3\], got f32\[\]"):

@@ -354,7 +354,7 @@ def test_traces_once():
         (lambda: pmap(lambda x: x, devices=[])(X), ValueError, "devices is empty"),
     ],
 )
-def test_errors(call, error, words):
+def test_lengths_axes_and_devices_that_do_not_fit_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
 

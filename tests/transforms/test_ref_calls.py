@@ -89,7 +89,7 @@ def test_stages() -> None:
         compiled(fnp.zeros(3), 1.0)
 
 
-def test_mistakes() -> None:
+def test_returned_and_repeated_references_are_refused() -> None:
     r = new_ref(fnp.zeros(3))
     for f in (lambda r: r, lambda r: {"a": [r]}, lambda r: new_ref(1.0)):
         with pytest.raises(ArgumentError, match=r"returned a reference.*return its"):

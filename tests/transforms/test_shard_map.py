@@ -297,7 +297,7 @@ def test_what_differs_is_found():
         ),
     ],
 )
-def test_errors(call, error, words):
+def test_specs_and_shapes_that_do_not_fit_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
 

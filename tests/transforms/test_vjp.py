@@ -102,6 +102,6 @@ def test_linear_transpose_of_integers():
         (lambda: jvp(lambda x, y: x, (1.0, 2.0), (1.0,)), "differ in structure"),
     ],
 )
-def test_errors(call, words):
+def test_cotangents_and_tangents_that_do_not_fit_are_refused(call, words):
     with pytest.raises(TypeError, match=words):
         call()

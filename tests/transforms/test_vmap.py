@@ -328,7 +328,7 @@ def test_gradient_through_collectives():
         (lambda: vmap(3), TypeError, "takes a function"),
     ],
 )
-def test_errors(call, error, words):
+def test_axes_and_lengths_that_do_not_fit_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
 

@@ -46,7 +46,7 @@ def test_picture():
     assert {p.get_width() for p in axes.patches} == {2}
 
 
-def test_errors():
+def test_shapes_that_cannot_be_drawn_are_refused():
     with pytest.raises(ArgumentError, match="at most 2 axes"):
         sharding_text((2, 2, 2), NamedSharding(MESH, P("x")))
     with pytest.raises(ValueError, match="cannot be divided"):

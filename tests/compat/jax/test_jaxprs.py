@@ -94,7 +94,7 @@ def test_named_axes():
     assert [e.primitive.name for e in closed.eqns] == ["psum"]
 
 
-def test_types():
+def test_get_aval_gives_a_shaped_array():
     aval = core.get_aval(fnp.ones((2, 3)))
     assert isinstance(aval, core.ShapedArray) and isinstance(aval, core.AbstractValue)
     assert core.ShapedArray((2, 3), "float32") == aval

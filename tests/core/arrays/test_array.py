@@ -469,7 +469,7 @@ class Level(enum.IntEnum):
         (Wrapper(np.ones(2, np.float32)), "f32[2]"),
     ],
 )
-def test_types(value, text):
+def test_python_and_numpy_values_have_the_expected_types(value, text):
     assert str(typeof(value)) == text
     assert is_arraylike(value)
     array = as_array(value)

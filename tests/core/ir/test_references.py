@@ -86,7 +86,9 @@ def test_arrays_stay_as_they_are() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("jit", [False, True])
-def test_mistakes(index, value, error, message, jit) -> None:
+def test_writes_with_a_wrong_index_or_value_are_refused(
+    index, value, error, message, jit
+) -> None:
     r = fxflow.new_ref(fnp.arange(3.0))
     write = lambda q: q.__setitem__(index, value)
     with pytest.raises(error, match=message):

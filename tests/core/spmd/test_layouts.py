@@ -157,7 +157,7 @@ def operands():
 
 
 @pytest.mark.parametrize(("program", "expected"), CASES, ids=[c for c, _ in CASES])
-def test_types(program, expected, operands):
+def test_result_types_name_the_layout_of_the_array(program, expected, operands):
     try:
         out = eval(program, dict(operands))
     except ShardingTypeError as error:

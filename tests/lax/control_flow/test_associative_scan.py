@@ -52,7 +52,7 @@ def test_gradient_and_vmap():
     assert vmap(total)(np.stack([xs, xs])).tolist() == [9.0, 9.0]
 
 
-def test_errors():
+def test_elements_and_functions_of_another_shape_or_structure_are_refused():
     xs = np.ones((3, 2), np.float32)
     with pytest.raises(ArgumentError, match="fn must be a function"):
         lax.associative_scan(1, xs)

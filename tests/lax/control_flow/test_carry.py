@@ -41,7 +41,7 @@ def test_conversion():
     assert not out.weak_type
 
 
-def test_errors():
+def test_a_carry_that_changes_type_or_structure_is_refused():
     treedef = tree.structure({"a": 0, "b": 0})
     avals = [Aval((2,), F32), Aval((), F32)]
     carry.require_carry("f", treedef, avals, avals)

@@ -163,7 +163,9 @@ def test_disable_jit() -> None:
         ),
     ],
 )
-def test_errors(call: Any, error: type[Exception], message: str) -> None:
+def test_invalid_predicates_and_branches_that_differ_are_refused(
+    call: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

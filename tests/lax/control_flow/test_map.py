@@ -17,7 +17,7 @@ def square(x):
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 7, 10])
-def test_values(batch_size):
+def test_each_batch_size_gives_the_results_of_the_function(batch_size):
     assert lax.map(square, XS, batch_size=batch_size).tolist() == (XS**2).tolist()
 
 

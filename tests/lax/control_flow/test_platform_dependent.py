@@ -46,7 +46,7 @@ def test_captured_values_and_trees():
     assert out[0].tolist() == [0, 1, 2]
 
 
-def test_errors():
+def test_missing_and_differing_branches_are_refused():
     with pytest.raises(CompileError, match=r"no branch for the platform 'cpu', only"):
         lax.platform_dependent(1.0, tpu=fnp.sin)
     with pytest.raises(TypeError, match="needs a function"):

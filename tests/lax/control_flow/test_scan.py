@@ -32,7 +32,9 @@ def expected(carry: float, xs: Any) -> tuple[float, list[float]]:
 
 @pytest.mark.parametrize("unroll", [1, 2, 3, 5, 7, True, False])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_values(unroll: Any, reverse: bool) -> None:
+def test_every_unroll_and_direction_agrees_with_a_python_loop(
+    unroll: Any, reverse: bool
+) -> None:
     last, ys = lax.scan(add_up, 0.5, XS, reverse=reverse, unroll=unroll)
     want, want_ys = expected(0.5, XS[::-1] if reverse else XS)
     assert float(last) == want
@@ -273,6 +275,8 @@ def test_eager_loops_do_not_trace_again() -> None:
         ),
     ],
 )
-def test_errors(call: Any, error: type[Exception], message: str) -> None:
+def test_invalid_bodies_carries_and_lengths_are_refused(
+    call: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -246,7 +246,9 @@ def test_fori_gradient() -> None:
         ),
     ],
 )
-def test_errors(call: Any, error: type[Exception], message: str) -> None:
+def test_invalid_conditions_bodies_and_bounds_are_refused(
+    call: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

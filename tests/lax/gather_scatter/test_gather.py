@@ -144,7 +144,9 @@ def test_index_dtypes(index: str) -> None:
         ),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_indices_sizes_and_axes_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

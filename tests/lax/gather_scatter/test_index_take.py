@@ -11,7 +11,7 @@ from fxflow.errors import AxisError, DtypeError, ShapeError
 X = np.arange(60, dtype="f4").reshape(3, 4, 5)
 
 
-def test_values() -> None:
+def test_agrees_with_numpy_indexing() -> None:
     i, j = np.array([0, -1, 4]), np.array([2, 0, -4])
     got = lax.index_take(X, [i], [0])
     np.testing.assert_array_equal(got, np.take(X, i, 0, mode="wrap"))
@@ -23,7 +23,7 @@ def test_values() -> None:
     assert float(slope[1, 0, 0]) == 2 and float(slope.sum()) == 40
 
 
-def test_errors() -> None:
+def test_indices_and_axes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"an array \[n\] for each axis of \(0, 1\)"):
         lax.index_take(X, [np.arange(2)], (0, 1))
     with pytest.raises(DtypeError, match="must be integers"):

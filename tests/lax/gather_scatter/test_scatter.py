@@ -31,7 +31,9 @@ U = np.array([5, 6, 0.5, 7, 8], "f4")
         (lax.scatter_max, [1, 6, 3, 4], [8, 6, 3, 7]),
     ],
 )
-def test_values(function, dropped: list[float], clipped: list[float]) -> None:
+def test_out_of_bounds_updates_are_dropped_or_clipped(
+    function, dropped: list[float], clipped: list[float]
+) -> None:
     np.testing.assert_array_equal(function(X, AT, U, ELEMENTS), dropped)
     np.testing.assert_array_equal(function(X, AT, U, ELEMENTS, mode="clip"), clipped)
 
@@ -168,7 +170,9 @@ def test_wide_complex_sums_are_split_on_gpu() -> None:
         ),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_updates_indices_and_axes_that_do_not_fit_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

@@ -26,7 +26,7 @@ def squares(x: np.ndarray, **options: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
-def test_values(dtype: str) -> None:
+def test_the_function_applies_to_indexed_elements_only(dtype: str) -> None:
     x = np.array([2, 3, 4], dtype)
     if dtype == "f8":
         x = lax.full((3,), 0, "float64")

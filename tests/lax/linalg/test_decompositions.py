@@ -298,7 +298,9 @@ def test_derivative_of_perturbed_systems() -> None:
         ),
     ],
 )
-def test_errors(call, error: type[Exception], message: str) -> None:
+def test_operands_of_a_wrong_shape_or_dtype_are_refused(
+    call, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

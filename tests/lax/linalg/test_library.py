@@ -46,6 +46,8 @@ def test_names_of_routines() -> None:
         ((3, 3), "i4", True, DtypeError, r"takes floating point.* got i32\[3,3\]"),
     ],
 )
-def test_errors(shape, dtype, square, error: type[Exception], message: str) -> None:
+def test_operands_that_are_not_floating_matrices_are_refused(
+    shape, dtype, square, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         library.require_matrices("test", Aval(shape, np.dtype(dtype)), square=square)

@@ -46,7 +46,7 @@ def test_symmetric_product() -> None:
         np.testing.assert_allclose(slope, 2 * b.sum(1)[:, None].repeat(5, 1))
 
 
-def test_mistakes() -> None:
+def test_operands_of_a_wrong_shape_or_dtype_are_refused() -> None:
     x = fnp.ones((2, 2))
     with pytest.raises(ShapeError, match="vector"):
         linalg.cholesky_update(x, fnp.ones(3))

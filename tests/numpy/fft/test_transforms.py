@@ -41,7 +41,7 @@ def test_dtypes() -> None:
     assert fnp.fft.irfft(np.ones(3, np.int32)).dtype == np.float32
 
 
-def test_gradient() -> None:
+def test_gradients_of_real_transforms_agree_with_formulas() -> None:
     x = X[0, 0]
     g = fxflow.grad(lambda x: fnp.abs(fnp.fft.rfft(x))[1] ** 2)(x)
     w = np.exp(-2j * np.pi * np.arange(5) / 5)
@@ -53,7 +53,7 @@ def test_gradient() -> None:
     assert same(np.fft.fft2(Z), got, 1e-4)
 
 
-def test_mistakes() -> None:
+def test_invalid_dtypes_lengths_and_axes_are_refused() -> None:
     with pytest.raises(DtypeError, match="real"):
         fnp.fft.rfft(Z)
     with pytest.raises(ArgumentError, match="norm"):

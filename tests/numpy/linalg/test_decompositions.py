@@ -109,7 +109,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradients(name: str) -> None:
+def test_gradients_agree_with_finite_differences(name: str) -> None:
     x, function = CASES[name]
     want = numerical(lambda x: function(N, x), x)
     got = fxflow.grad(lambda x: function(L, x))(x)

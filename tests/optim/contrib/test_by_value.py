@@ -38,7 +38,7 @@ def test_plateaus_and_cooldown() -> None:
     assert scales == [1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25]
 
 
-def test_errors() -> None:
+def test_invalid_options_and_a_missing_value_are_refused() -> None:
     with pytest.raises(ArgumentError, match="factor must be between 0 and 1, got 2"):
         optim.contrib.reduce_on_plateau(2.0)
     with pytest.raises(ArgumentError, match="nor both be 0"):

@@ -59,7 +59,7 @@ def test_steps_by_hand() -> None:
     assert (half.mu.dtype, half.nu.dtype) == ("bfloat16", "float32")
 
 
-def test_errors() -> None:
+def test_a_missing_objective_or_parameters_are_refused() -> None:
     x = fnp.ones(2)
     tx = optim.contrib.sophia(0.1)
     with pytest.raises(ArgumentError, match=r"needs obj_fn: call update\(.*obj_fn="):

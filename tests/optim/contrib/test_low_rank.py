@@ -64,7 +64,7 @@ def test_dimension_numbers() -> None:
         low.init(params["w"])
 
 
-def test_errors() -> None:
+def test_ranks_and_gaps_that_are_not_positive_are_refused() -> None:
     with pytest.raises(ArgumentError, match="rank must be positive, got 0"):
         optim.contrib.galore(0.1, 0)
     with pytest.raises(ArgumentError, match="update_proj_gap must be positive, got -1"):

@@ -69,7 +69,7 @@ def test_axes_of_a_kernel() -> None:
         )
 
 
-def test_errors() -> None:
+def test_unknown_preconditioning_and_coefficients_are_refused() -> None:
     with pytest.raises(ArgumentError, match="preconditioning is one of frobenius, "):
         optim.contrib.scale_by_muon(preconditioning="none")
     with pytest.raises(ArgumentError, match="one of standard, dion, got 'other'"):

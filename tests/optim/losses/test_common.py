@@ -87,7 +87,7 @@ def test_a_divergence_where_prediction_and_target_are_zero() -> None:
             assert float(by_p[0]) == 0
 
 
-def test_errors() -> None:
+def test_shapes_dtypes_and_axes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(
         ShapeError, match=r"must have one shape, got f32\[3,4\] and f32"
     ):

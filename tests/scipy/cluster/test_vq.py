@@ -11,7 +11,7 @@ from fxflow.scipy.cluster.vq import vq
 RNG = np.random.default_rng(0)
 
 
-def test_values() -> None:
+def test_codes_and_distances_agree_with_scipy() -> None:
     for shape in ((20, 3), (20,)):
         x, codes = RNG.normal(size=shape), RNG.normal(size=(5, *shape[1:]))
         want = scipy.cluster.vq.vq(x, codes)

@@ -13,7 +13,7 @@ X = np.random.default_rng(0).normal(size=(3, 5, 4))
 
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
-def test_values(kind: int, norm: str | None) -> None:
+def test_transforms_agree_with_scipy(kind: int, norm: str | None) -> None:
     with fxflow.config.override(x64=True):
         for n, axis in [(None, -1), (7, 1), (2, 0), (3, -2)]:
             for name in ("dct", "idct"):
@@ -41,7 +41,7 @@ def test_linear() -> None:
     assert fft.dct(np.arange(4)).dtype == np.float32
 
 
-def test_mistakes() -> None:
+def test_invalid_types_lengths_and_axes_are_refused() -> None:
     for args in [(X, 5), (X, 2, 0), (X, 1, 1), (X, 2, None, -1, "wide")]:
         with pytest.raises(ArgumentError):
             fft.dct(*args)

@@ -16,7 +16,7 @@ POINTS = RNG.uniform(-0.5, 3.2, (30, 2))
 
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 @pytest.mark.parametrize("fill", [None, 7.0, np.nan])
-def test_values(method: str, fill: float | None) -> None:
+def test_interpolation_agrees_with_scipy(method: str, fill: float | None) -> None:
     with fxflow.config.override(x64=True):
         for values in (VALUES, VALUES[..., 0]):
             ours = RegularGridInterpolator(GRID, values, method, False, fill)
@@ -50,7 +50,7 @@ def test_derivatives_and_trees() -> None:
         assert float(total.values.sum()) == pytest.approx(1)
 
 
-def test_mistakes() -> None:
+def test_invalid_methods_grids_and_points_are_refused() -> None:
     with pytest.raises(ArgumentError):
         RegularGridInterpolator(GRID, VALUES, "cubic")
     with pytest.raises(ArgumentError, match="bounds_error"):

@@ -12,7 +12,7 @@ from fxflow.scipy import linalg
 @pytest.mark.parametrize(
     "name", ["dft", "helmert", "hilbert", "invhilbert", "pascal", "invpascal"]
 )
-def test_values(name: str) -> None:
+def test_matrices_agree_with_scipy(name: str) -> None:
     with fxflow.config.override(x64=True):
         for n in (1, 2, 3, 6, 11):
             ours, theirs = getattr(linalg, name)(n), getattr(want, name)(n)
@@ -32,7 +32,7 @@ def test_kinds() -> None:
     assert linalg.dft(0).shape == linalg.hilbert(0).shape == (0, 0)
 
 
-def test_mistakes() -> None:
+def test_invalid_sizes_kinds_and_dtypes_are_refused() -> None:
     for call in [
         lambda: linalg.hadamard(3),
         lambda: linalg.pascal(3, "left"),

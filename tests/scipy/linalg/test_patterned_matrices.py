@@ -41,7 +41,7 @@ def test_of_two_arguments() -> None:
     assert same(want.leslie(A[:3], A[3:5]), linalg.leslie(A[:3], A[3:5]))
 
 
-def test_mistakes() -> None:
+def test_invalid_shapes_and_modes_are_refused() -> None:
     with pytest.raises(ShapeError):
         linalg.companion(A[:1])
     with pytest.raises(ShapeError):

@@ -16,7 +16,7 @@ NAMES = {"constant": "grid-constant", "wrap": "grid-wrap"}
 
 @pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
 @pytest.mark.parametrize("order", [0, 1])
-def test_values(mode: str, order: int) -> None:
+def test_map_coordinates_agrees_with_scipy(mode: str, order: int) -> None:
     with fxflow.config.override(x64=True):
         theirs = NAMES.get(mode, mode)
         want = scipy.ndimage.map_coordinates(X, WHERE, order=order, mode=theirs, cval=3)

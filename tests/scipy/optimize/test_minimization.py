@@ -82,7 +82,7 @@ def test_ends() -> None:
     assert np.linalg.norm(loose.jac) < 10
 
 
-def test_mistakes() -> None:
+def test_invalid_methods_options_and_shapes_are_refused() -> None:
     for options in [{"method": "CG"}, {"method": "BFGS", "options": {"foo": 1}}]:
         with pytest.raises(ArgumentError):
             minimize(rosenbrock, np.ones(2), **options)

@@ -100,7 +100,7 @@ def test_derivatives_and_batches() -> None:
             )
 
 
-def test_mistakes() -> None:
+def test_shapes_and_options_that_do_not_fit_are_refused() -> None:
     x, y = fnp.ones((2, 3)), fnp.ones((3, 2))
     with pytest.raises(ShapeError, match="number of axes"):
         signal.convolve(x, fnp.ones(3))

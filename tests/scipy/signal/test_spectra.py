@@ -115,7 +115,7 @@ def test_the_rest() -> None:
     assert signal.welch(np.arange(300), nperseg=64)[1].dtype == np.float32
 
 
-def test_mistakes() -> None:
+def test_invalid_windows_lengths_and_options_are_refused() -> None:
     for wrong in (
         {"window": "house"},
         {"nperseg": 0},

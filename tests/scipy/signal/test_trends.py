@@ -12,7 +12,7 @@ X = np.random.default_rng(0).normal(size=(4, 9, 3)) + 5
 
 
 @pytest.mark.parametrize("kind", ["linear", "l", "constant", "c"])
-def test_values(kind: str) -> None:
+def test_detrend_agrees_with_scipy(kind: str) -> None:
     with fxflow.config.override(x64=True):
         for axis in (0, 1, -1):
             for bp in (0, 2, [1, 2], np.array([3])):
@@ -39,7 +39,7 @@ def test_dtypes_and_transforms() -> None:
         np.testing.assert_allclose(each, detrend(X), 1e-9, 1e-10)
 
 
-def test_mistakes() -> None:
+def test_invalid_types_breakpoints_and_axes_are_refused() -> None:
     with pytest.raises(ArgumentError, match="type"):
         detrend(X, type="square")
     with pytest.raises(ArgumentError, match="bp"):

@@ -24,7 +24,7 @@ SHAPED: list[Any] = [
 
 
 @pytest.mark.parametrize("window", [*windows._PLAIN, *windows._ALSO, *SHAPED])
-def test_values(window: Any) -> None:
+def test_windows_agree_with_scipy(window: Any) -> None:
     if windows._ALSO.get(window) in ("kaiser", "gaussian"):
         window = (window, 2.0)
     for n in (1, 2, 3, 8, 33):
@@ -36,6 +36,6 @@ def test_values(window: Any) -> None:
 @pytest.mark.parametrize(
     "window", ["house", "kaiser", ("hann", 3), ("gaussian", 1, 2), ()]
 )
-def test_mistakes(window: Any) -> None:
+def test_unknown_windows_and_parameters_are_refused(window: Any) -> None:
     with pytest.raises((ArgumentError, ValueError)):
         windows.window_of("f", window, 4)

@@ -73,7 +73,7 @@ def test_pytrees_and_bounds() -> None:
     assert int(info) == -1
 
 
-def test_mistakes() -> None:
+def test_invalid_operators_shapes_and_methods_are_refused() -> None:
     with pytest.raises(ArgumentError, match="function"):
         linalg.cg({"a": 1}, B)
     with pytest.raises(ShapeError):

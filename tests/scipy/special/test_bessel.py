@@ -26,7 +26,7 @@ def test_one_argument(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["i0", "i0e", "i1", "i1e"])
-def test_edges(name: str) -> None:
+def test_limits_agree_with_scipy(name: str) -> None:
     suite.edges(name)
 
 

@@ -36,7 +36,7 @@ def test_two_arguments(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["expit", "logit", "entr"])
-def test_edges(name: str) -> None:
+def test_limits_agree_with_scipy(name: str) -> None:
     suite.edges(name)
 
 

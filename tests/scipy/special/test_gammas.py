@@ -42,7 +42,7 @@ def test_two_arguments(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gammasgn"])
-def test_edges(name: str) -> None:
+def test_limits_agree_with_scipy(name: str) -> None:
     suite.edges(name)
 
 

@@ -41,7 +41,7 @@ def of_two_and_one(count: int) -> Any:
 
 
 @pytest.mark.parametrize("of_two", [False, True])
-def test_values(of_two: bool) -> None:
+def test_agrees_with_scipy_on_drawn_parameters(of_two: bool) -> None:
     ours, theirs = (hyp2f1, want.hyp2f1) if of_two else (hyp1f1, want.hyp1f1)
     drawn = (of_two_and_one if of_two else of_one_and_one)(300)
     expected = theirs(*drawn)

@@ -29,7 +29,7 @@ def test_one_argument(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["erf", "erfc", "ndtr", "log_ndtr", "ndtri"])
-def test_edges(name: str) -> None:
+def test_limits_agree_with_scipy(name: str) -> None:
     suite.edges(name)
 
 

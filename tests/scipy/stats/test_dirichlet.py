@@ -25,7 +25,7 @@ def test_dirichlet() -> None:
         np.testing.assert_allclose(slope, want, 1e-9)
 
 
-def test_edges() -> None:
+def test_points_outside_the_simplex_and_on_its_border() -> None:
     assert dirichlet.logpdf(np.array([0.2, 0.3, 0.6]), ALPHA) == -np.inf
     assert dirichlet.pdf(np.array([-0.2, 0.6, 0.6]), ALPHA) == 0
     assert np.isfinite(dirichlet.logpdf(np.array([0.0, 0.4, 0.6]), ALPHA))

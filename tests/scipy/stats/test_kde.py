@@ -62,7 +62,7 @@ def test_a_pytree_to_draw_from() -> None:
     assert np.isfinite(slope).all()
 
 
-def test_mistakes() -> None:
+def test_invalid_data_bandwidths_and_weights_are_refused() -> None:
     with pytest.raises(ArgumentError):
         gaussian_kde(np.zeros(1))
     with pytest.raises(ArgumentError):

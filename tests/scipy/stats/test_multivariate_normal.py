@@ -16,7 +16,7 @@ X = RNG.normal(size=(5, 3))
 ORACLE = scipy.stats.multivariate_normal
 
 
-def test_values() -> None:
+def test_densities_agree_with_scipy() -> None:
     with fxflow.config.override(x64=True):
         for x in (X, X[0]):
             for cov in (COV, np.diag(COV).copy(), np.float64(2.5)):

@@ -46,7 +46,7 @@ def test_a_run_that_ends_early(tmp_path: Path) -> None:
         profiler.stop_trace()
 
 
-def test_errors(tmp_path: Path) -> None:
+def test_invalid_steps_and_starts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="steps must be at least 1, got 0"):
         train.logs.profile(tmp_path, steps=0)
     with pytest.raises(ArgumentError, match="start must be at least 0, got -1"):

@@ -70,7 +70,7 @@ def test_a_convolution():
     assert contracted(convolution(rhs_dilation=(2, 1)), x, w) == 1
 
 
-def test_gradients():
+def test_gradients_contract_all_but_the_zeros_of_a_stride():
     x, w = values(2, 9, 9, 24), values(3, 3, 24, 32)
     f = convolution((2, 2))
 

@@ -85,7 +85,7 @@ def test_golden():
     ]
 
 
-def test_gradient():
+def test_products_of_the_gradient_move_out_of_the_loop():
     graph, new = both(fxflow.grad(loss, argnums=(0, 1, 2, 3)), W, U, H0, XS)
     assert products(graph) == (6, 0)
     # Left: h @ u, and its cotangent through u. Outside: x @ w, three gradients.

@@ -52,7 +52,7 @@ def test_a_product_in_a_loop():
     assert calls(recurrent, *args, passes="join_scatters,split_loops") == 0
 
 
-def test_gradients():
+def test_gradients_of_a_packed_loop_are_the_same():
     def loss(w, x):
         last, sums = recurrent(w, x)
         return fnp.sum(last**2) + fnp.sum(sums)

@@ -65,7 +65,7 @@ def test_golden():
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_gradients(reverse):
+def test_the_gradient_of_a_loop_saves_one_array_fewer(reverse):
     f = fxflow.grad(functools.partial(loss, reverse=reverse), (0, 1))
     (before, _), (after, _) = both(f, W, XS)
     assert len(after.outputs) == len(before.outputs) - 1

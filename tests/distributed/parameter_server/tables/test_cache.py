@@ -98,7 +98,7 @@ def test_what_comes_is_asked_for_once_and_early_enough() -> None:
     assert cache.announce(np.array([8]), clock=1, at=2).tolist() == [8]
 
 
-def test_errors() -> None:
+def test_negative_capacity_and_rows_of_another_shape_are_refused() -> None:
     with pytest.raises(ArgumentError, match="got -1 and 5"):
         new(-1, 5)
     with pytest.raises(ArgumentError, match="got 1 and 0"):

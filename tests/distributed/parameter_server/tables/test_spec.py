@@ -34,6 +34,6 @@ def test_a_description_goes_through_json() -> None:
         ({"rows_in_memory": 9}, ArgumentError, "needs a folder"),
     ],
 )
-def test_errors(options, error, message) -> None:
+def test_invalid_options_of_a_table_are_refused(options, error, message) -> None:
     with pytest.raises(error, match=message):
         TableSpec(**{"name": "t", "shape": 3, **options})

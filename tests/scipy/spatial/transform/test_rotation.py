@@ -155,7 +155,7 @@ def test_transforms() -> None:
         assert not size(np.eye(4)[3]).any()
 
 
-def test_mistakes() -> None:
+def test_invalid_shapes_sequences_and_operands_are_refused() -> None:
     for wrong in (fnp.ones(3), fnp.ones((2, 2, 4)), fnp.ones(())):
         with pytest.raises(ShapeError, match="from_quat"):
             Rotation.from_quat(wrong)

@@ -15,7 +15,7 @@ TIMES = np.array([0.0, 1.0, 1.5, 4.0])
 AT = np.array([0.0, 0.3, 1.0, 1.2, 3.9, 4.0])
 
 
-def test_values() -> None:
+def test_interpolated_rotations_agree_with_scipy() -> None:
     theirs = want.Slerp(TIMES, want.Rotation.from_quat(Q))
     with fxflow.config.override(x64=True):
         for make in (Slerp, Slerp.init):
@@ -36,7 +36,7 @@ def test_values() -> None:
         np.testing.assert_allclose(speed, change, 1e-7, 1e-8)
 
 
-def test_mistakes() -> None:
+def test_times_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match="time for each"):
         Slerp(fnp.ones(2), Rotation.identity(3))
     with pytest.raises(ShapeError, match="at least two"):
