@@ -195,7 +195,7 @@ def test_an_exchange_is_made_once_and_memory_is_bounded(shared: RedisServer) -> 
             found = await store.exchange(Exchange(99, {}, ("9",)), {})
             assert found == {"9": LossTotals.start(2)}
         await store._client.set(f"{prefix}record:r", "{}")
-        with pytest.raises(ValueError, match="no record of a prediction"):
+        with pytest.raises(ValueError, match="not a prediction record"):
             await store.fetch("r")
         await store.close()
 
