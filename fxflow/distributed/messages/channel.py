@@ -157,7 +157,7 @@ class Channel:
             pause = _STALLED
 
     def readable(self, seconds: float) -> bool:
-        """Returns whether something has come, waiting at most so long.
+        """Returns whether there is something to read, waiting at most `seconds`.
 
         Raises:
           EOFError: this end is closed.

@@ -41,7 +41,7 @@ from fxflow.errors import MessageError
 #: Version of the format. Peers of another one are refused by name, not misread.
 VERSION = 3
 
-#: What messages there are. Their numbers are their places: only ever append.
+#: The kinds of messages. A kind's number is its place: only append.
 KINDS = (
     "hello",
     "welcome",
@@ -187,18 +187,17 @@ def encode(
     """Returns a message as frames.
 
     Args:
-      message: what to send. The frames refer to its large arrays: nobody may write to
-        them until they are sent.
-      limits: what the receiver takes.
+      message: what to send. The frames refer to its large arrays, which must not change
+        until they are sent.
+      limits: those of the receiver.
       chunk: bytes of a frame of elements, at most.
 
     Returns:
       Frame 0 and those of the elements.
 
     Raises:
-      MessageError: it has no such kind, a number that is negative or too large, fields
-        that JSON cannot say, arrays of dtypes that XLA does not have; or it is larger
-        than the limits.
+      MessageError: its kind is unknown, a number is negative or too large, JSON cannot
+        hold its fields, XLA lacks the dtype of an array, or it is too large.
     """
     if message.kind not in _NUMBERS:
         raise MessageError("kind", f"there is no message {message.kind!r}: {_kinds()}")
@@ -295,7 +294,7 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
       of 64 bytes, so that the CPU's runtime can take it without another copy.
 
     Raises:
-      MessageError: the frames are no message of this version, or a larger one.
+      MessageError: the frames are not a message of this version, or it is too large.
     """
     if not frames:
         raise MessageError("mark", "a message has at least one frame; got none")
@@ -480,7 +479,9 @@ def _parse(data: bytes) -> tuple[dict[str, Any] | list[Any], list[Any]]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, MessageError):
             raise
-        raise MessageError("text", f"the text is no JSON of ours: {error}") from None
+        raise MessageError(
+            "text", f"the text is not JSON of a message: {error}"
+        ) from None
     if not (
         type(value) is list
         and len(value) == 2
@@ -619,7 +620,7 @@ def _plan(described: list[Any], limits: Limits) -> list[_Part]:
 
 
 def _count(shape: Any) -> int | None:
-    """Returns how many elements an array of a shape has; None if it is no shape."""
+    """Returns the number of elements of a shape; None if it is not a shape."""
     if type(shape) is not list or len(shape) > _MOST_AXES:
         return None
     count, bound = 1, 1

@@ -1,8 +1,8 @@
-"""Keys of the CURVE handshake: who may speak with the servers of a run.
+"""Keys of the CURVE handshake, which admits processes to the servers of a run.
 
-One pair for all servers and one for all that dial them, made by whoever starts the
-run. Who has the servers' public key and the clients' pair is let in, nobody else, and
-what is said is encrypted. The texts are in Z85, ZeroMQ's form of 32 bytes in 40
+The servers share one pair and the processes that dial them another; the launcher makes
+both. A process is admitted if it has the servers' public key and the clients' pair, and
+messages are encrypted. The texts are in Z85, ZeroMQ's form of 32 bytes in 40
 characters.
 """
 
@@ -32,8 +32,8 @@ class Keys:
     """The keys of a run, 40 characters each.
 
     Attributes:
-      server_public: which servers are the right ones.
-      client_public: who may dial them.
+      server_public: by which clients recognize the servers.
+      client_public: by which servers recognize clients.
       client_secret: proves that.
       server_secret: lets a process be a server; empty for one that only dials.
     """
@@ -56,7 +56,7 @@ class Keys:
                 )
 
     def for_clients(self) -> Keys:
-        """Returns the keys of a process that is no server."""
+        """Returns the keys of a process that is not a server."""
         return Keys(self.server_public, self.client_public, self.client_secret)
 
     def to_text(self) -> str:
@@ -138,7 +138,7 @@ def keys_of(environment: Mapping[str, str] | None = None) -> Keys | None:
       The keys, or None if there are none.
 
     Raises:
-      DistributedError: what is there is no set of keys.
+      DistributedError: it is not a set of keys.
     """
     variables = os.environ if environment is None else environment
     if text := variables.get(VARIABLE):

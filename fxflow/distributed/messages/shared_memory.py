@@ -2,17 +2,17 @@
 
 A sender copies arrays into a `Block` and names its place in a small message; the
 receiver uses them where they lie, and clears the block's flag when the last array that
-refers to it is gone. Nothing is written to a block while its flag is set, so no flag
-that stays set (a killed receiver's) can do more harm than to waste the block.
+refers to it is freed. Nothing is written to a block while its flag is set, so a flag
+that stays set (a killed receiver's) only wastes the block.
 
-Blocks are files without a name (memfd): who may look into a process may open its files
-under ``/proc``, others may not, and when both processes are gone, however they went, so
-are the files. Nothing here trusts a peer's numbers: a file is used if it is such a
-block of this user, of a fixed size, with the secret that the message names.
+Blocks are anonymous files (memfd). Only processes that may inspect another may open its
+files under ``/proc``, and the files end with both processes. Nothing here trusts a
+peer's numbers: a file is used if it is such a block of this user, of a fixed size, with
+the secret that the message names.
 
 An end may send by memory once the peer has *proved* that it can read: each has a
 `Block` of no bytes, its door, and tells the other's secret. Where anything fails,
-on other machines, in other containers or without memory, messages go on by the socket.
+on other machines, in other containers or without memory, messages use the socket.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ import numpy as np
 
 from fxflow.errors import MessageError
 
-#: From this size on the arrays of a message go by memory; see
+#: Arrays of a message with at least this many bytes go by memory; see
 #: `benchmarks/parameter_server/transport.py`.
 LEAST = 64 << 10
-#: What begins the frames of this module.
+#: Begins the frames of this module.
 MARK = b"fxpm"
 
 #: Blocks and bytes for one peer; what does not fit goes by the socket.
 _MOST_BLOCKS = 4
 _MOST_BYTES = 1 << 30
-#: A block that was not used for so long is given back, in seconds.
+#: Seconds after which an unused block is freed.
 _IDLE = 10.0
-#: What is read for so long, in seconds, is left to its reader.
+#: Seconds after which a block that is still read is left to its reader.
 _KEPT = 60.0
-#: A peer that does not answer for so long shares no memory; of so many it is known.
+#: Seconds after which a peer that does not answer shares no memory; peers remembered.
 _MEET, _MOST_MET = 10.0, 4096
 #: Where XLA takes arrays without a copy: at multiples of this (`buffers.ALIGNMENT`).
 _ALIGNMENT = 64
@@ -87,8 +87,8 @@ class Block:
 
     Attributes:
       file: number by which other processes find it.
-      secret: what only who has read it knows.
-      used: when something was written last, by `time.monotonic`.
+      secret: known only to processes that have read it.
+      used: when it was last written to, by `time.monotonic`.
     """
 
     capacity: int
@@ -103,7 +103,7 @@ class Block:
         try:
             # Now: a page that is missing later would end the process.
             os.posix_fallocate(self.file, 0, _BEGIN + capacity)
-            # So that no reader finds its end before the place it was told.
+            # So that no reader finds its end before the place that a message names.
             fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, _SEALS)
             self._map = mmap.mmap(self.file, _BEGIN + capacity)
         except OSError:
@@ -114,12 +114,12 @@ class Block:
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody reads it, or is to."""
+        """Whether no process reads it, or has yet to."""
         return self._map[_FLAG] == _FREE
 
     @property
     def is_unread(self) -> bool:
-        """Whether its reader has not seen yet what was written."""
+        """Whether its reader has not yet seen what was written."""
         return self._map[_FLAG] == _WRITTEN
 
     def write(self, pieces: Sequence[Bytes]) -> list[tuple[int, int]]:
@@ -139,7 +139,7 @@ class Block:
 
     def free(self) -> None:
         """Clears the flag of what was not sent."""
-        if self.file >= 0:  # the peer may be gone, and its blocks with it
+        if self.file >= 0:  # the peer may have ended, and its blocks with it
             self._map[_FLAG] = _FREE
 
     def close(self) -> None:
@@ -199,7 +199,7 @@ class _Window:
         return False
 
     def read(self, places: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """Returns pieces, read-only; the flag is cleared when all of them are gone."""
+        """Returns pieces, read-only; the flag is cleared when all of them are freed."""
         whole: Bytes = np.frombuffer(self._map, np.uint8)
         # Its views refer to it, theirs and the device's arrays do: it goes last.
         key = object()
@@ -257,7 +257,7 @@ class SharedMemory:
         self._windows: dict[bytes, _Window] = {}
 
     def close(self) -> None:
-        """Gives back what nobody reads, and the rest when nobody does any more."""
+        """Frees blocks that no process reads, and the others when their readers end."""
         self._forget_peer()
         self._door.close()
 
@@ -317,7 +317,7 @@ class SharedMemory:
         except (OSError, ValueError):
             return None
         if door.capacity:
-            # Not a door: nobody shall hear the secret of a block from this process.
+            # Not a door: this process must not reveal the secret of a block.
             return None
         self._of_peer, self._peer = door, said
         return self.hello()
@@ -325,7 +325,7 @@ class SharedMemory:
     # -- arrays ------------------------------------------------------------------------
 
     def place(self, frames: Sequence[bytes | memoryview]) -> tuple[Block, bytes] | None:
-        """Copies frames into memory that nobody reads.
+        """Copies frames into memory that no process reads.
 
         Returns:
           The block, and the frame that says where they are; None: there is no memory.
@@ -339,7 +339,7 @@ class SharedMemory:
         return block, b"".join(parts)
 
     def _block(self, size: int) -> Block | None:
-        """Returns a block with room for so many bytes, if there may be one."""
+        """Returns a block with room for `size` bytes, if there may be one."""
         free = [block for block in self._blocks if block.is_free]
         most = max(8 * size, _BEGIN)
         fitting = [block for block in free if size <= block.capacity <= most]
@@ -401,7 +401,7 @@ class SharedMemory:
                 del self._windows[secret]
 
     def sweep(self) -> bool:
-        """Gives back what was idle for long, or is read for very long.
+        """Frees blocks that were idle for long, or are read for very long.
 
         Returns:
           Whether the peer is there still, if it was ever met.
@@ -432,7 +432,7 @@ class Memories:
 
     def __init__(self, put: Callable[[bytes, bytes], object]) -> None:
         self._put = put
-        #: None of those who share none.
+        #: None for peers that share none.
         self._of: dict[bytes, SharedMemory | None] = {}
 
     def ask(self, peer: bytes) -> SharedMemory | None:
@@ -459,7 +459,7 @@ class Memories:
         """Takes a hello, and answers it.
 
         Raises:
-          MessageError: it is none.
+          MessageError: it is not one.
         """
         said = _said(frame)
         memory = self._of.get(peer)
@@ -481,7 +481,7 @@ class Memories:
         return memory.find(frame)
 
     def sweep(self) -> None:
-        """Gives back what peers have left, or have not used for long."""
+        """Frees blocks that peers have left, or have not used for long."""
         for peer, memory in list(self._of.items()):
             if memory is None:
                 continue
@@ -492,7 +492,7 @@ class Memories:
                 self._of[peer] = None
 
     def drop(self, peer: bytes) -> None:
-        """Forgets a peer that is gone."""
+        """Forgets a peer that has ended."""
         memory = self._of.pop(peer, None)
         if memory is not None:
             memory.close()
@@ -512,7 +512,7 @@ class Memories:
     def _begin(self, peer: bytes) -> SharedMemory | None:
         self.drop(peer)
         if len(self._of) >= _MOST_MET:
-            # Those who share none may be asked again.
+            # Peers that share none may be asked again.
             self._of = {p: m for p, m in self._of.items() if m is not None}
         memory = None
         if available() and len(self._of) < _MOST_MET:
@@ -534,7 +534,7 @@ def is_place(frame: Any) -> bool:
 
 def _said(frame: Any) -> Hello:
     if len(frame) != _HELLO.size or not is_hello(frame):
-        raise MessageError("memory", f"{len(frame)} bytes are no hello")
+        raise MessageError("memory", f"{len(frame)} bytes are not a hello")
     _, _, boot, process, door, proof = _HELLO.unpack(frame)
     return Hello(boot, process, door, proof)
 

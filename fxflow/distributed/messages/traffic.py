@@ -1,4 +1,4 @@
-"""What goes through an end of a connection: counts, and what is not out yet."""
+"""Traffic of one end of a connection: counts, and bytes that are not sent yet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Traffic:
-    """What went through an end; may be read from any thread.
+    """Counts of what passed an end; may be read from any thread.
 
     Attributes:
       sent: messages by kind.
@@ -44,12 +44,12 @@ class Waiting:
         return bool(self._sent)
 
     def add(self, tracker: Any, size: int) -> None:
-        """Notes so many bytes, which are out when ZeroMQ's tracker says so."""
+        """Notes `size` bytes, which are sent when ZeroMQ's tracker says so."""
         self._sent.append((tracker, size))
         self._size += size
 
     def size(self) -> int:
-        """Returns how many are not out yet."""
+        """Returns how many are not sent yet."""
         while self._sent and self._sent[0][0].done:
             self._size -= self._sent.popleft()[1]
         return self._size

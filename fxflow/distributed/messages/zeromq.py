@@ -4,10 +4,9 @@ A `Hub` belongs to one thread, and so does all that it makes: `Listener` (a serv
 end, many peers) and `Dialer` (one end of a connection that restores itself). Other
 threads may call `Hub.wake`, nothing else.
 
-Nothing here waits for a peer. Sending to one that does not read, or is gone, fails at
-once and is counted; what arrives and is no message is dropped and counted; strangers do
-not get as far as that. What must not be lost is sent again by those who know what it
-was (`ledger`).
+Nothing here waits for a peer. Sending to a peer that does not read, or has ended, fails
+at once and is counted; bytes that are not a message are dropped and counted; strangers
+are not even read. The callers send again what must not be lost (`ledger`).
 
 A connection that other machines could make needs keys (`keys`): without them only the
 loopback, ``ipc://`` and ``inproc://`` are used.
@@ -52,22 +51,22 @@ _MOST_UNREAD = 64
 _MOST_WAITING = 1 << 30
 #: Bytes of a frame; a longer one ends its connection before memory is taken for it.
 _MOST_FRAME = 4 << 20
-#: From this size on a frame is sent without a copy, which costs 20 µs to keep track of.
+#: Bytes from which a frame is sent without a copy, which costs 20 µs to keep track of.
 _UNCOPIED = 64 << 10
-#: How often it is asked whether a silent machine is there, and how often in vain until
-#: its connections are given up: seconds, and times. The systems ask and answer, so a
-#: long computation does no harm. ZeroMQ's own heartbeats end the process with an
-#: assertion if a peer goes whose messages wait to be read (libzmq 4.3.5, its #4767).
+#: Seconds between probes of a silent machine, and probes without an answer after which
+#: its connections are given up. The kernels ask and answer, so a long computation does
+#: no harm. ZeroMQ's own heartbeats end the process with an assertion if a peer ends
+#: whose messages wait to be read (libzmq 4.3.5, its #4767).
 _ASK, _ASKS = 5, 3
 #: Seconds for a handshake, and between attempts to connect (first and longest).
 _HANDSHAKE = 10.0
 _RETRY, _LONGEST_RETRY = 0.02, 1.0
-#: How often memory that is shared with peers is looked after, in seconds.
+#: Seconds between two inspections of the memory that is shared with peers.
 _SWEEP = 1.0
 #: Messages that one call of `receive` returns, so that the others get their turn.
 _MOST_AT_ONCE = 64
 
-_NOBODY = "nobody answers there yet"
+_NOBODY = "no process answers there yet"
 # ZMQ_DONTWAIT, _SNDMORE, _EVENTS, _POLLIN of zmq.h: pyzmq's enumerations are slow.
 _NOBLOCK, _SNDMORE, _EVENTS, _POLLIN = 1, 2, 15, 1
 _ZAP = "inproc://zeromq.zap.01"  # RFC 27 of ZeroMQ
@@ -238,7 +237,7 @@ class _End:
         receive = self._socket.recv
         try:
             frames = [receive(_NOBLOCK, copy=False)]
-        except self._zmq.Again:  # its peer has gone just now
+        except self._zmq.Again:  # its peer has just ended
             return None
         while frames[-1].more:
             frames.append(receive(_NOBLOCK, copy=False))
@@ -287,9 +286,9 @@ class Listener(_End):
         self._known = 0
         self._file: tuple[str, int] | None = None
         set_option = self._socket.setsockopt
-        # Sending to a peer that is gone or does not read is an error, not a silence.
+        # Sending to a peer that has ended or does not read is an error, not a silence.
         set_option(module.ROUTER_MANDATORY, 1)
-        # Who comes back before its old connection has been given up takes its place.
+        # A peer that comes back replaces its old connection, if that is still open.
         set_option(module.ROUTER_HANDOVER, 1)
         if not self._local:
             # A domain makes ZeroMQ ask `Hub._admit`, and refuse its own old protocols.
@@ -321,7 +320,7 @@ class Listener(_End):
         """Sends a message, if the peer is there and reads; never waits.
 
         Args:
-          peer: as `receive` told it.
+          peer: as `receive` returned it.
           message: its large arrays must stay as they are until they are sent.
 
         Returns:
@@ -342,7 +341,7 @@ class Listener(_End):
         return sent
 
     def receive(self, most: int = _MOST_AT_ONCE) -> list[tuple[bytes, Message]]:
-        """Returns what has come, and from whom; never waits.
+        """Returns the messages that arrived, and their peers; never waits.
 
         Args:
           most: how many messages; what is left makes the next `Hub.wait` return at
@@ -371,7 +370,7 @@ class Listener(_End):
         if self._file is not None:
             path, made = self._file
             with contextlib.suppress(OSError):
-                if os.stat(path).st_ino == made:  # and not that of who came after
+                if os.stat(path).st_ino == made:  # not that of a later listener
                     os.unlink(path)
 
     def _note(self) -> None:
@@ -382,8 +381,8 @@ class Listener(_End):
             elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._known += 1
             elif event == zmq.EVENT_DISCONNECTED and number in self._strangers:
-                # Of two handshakes at once it is not told which one succeeded: then
-                # the first connection to end counts.
+                # ZeroMQ does not say which of two simultaneous handshakes succeeded:
+                # then the first connection to end counts.
                 self._strangers.remove(number)
                 self.traffic.dropped["stranger"] += 1
             if self._known >= len(self._strangers):
@@ -452,7 +451,7 @@ class Dialer(_End):
         return self._send(b"", message, self._waiting)
 
     def receive(self, most: int = _MOST_AT_ONCE) -> list[Message]:
-        """Returns what has come; never waits.
+        """Returns the messages that arrived; never waits.
 
         Args:
           most: how many messages; what is left makes the next `Hub.wait` return at
@@ -497,7 +496,7 @@ class Dialer(_End):
                 )
             elif event != zmq.EVENT_DISCONNECTED or self.problem == _NOBODY:
                 self.problem = (
-                    "it ends the handshake: the keys are another run's, or it is no "
+                    "it ends the handshake: the keys are another run's, or it is not a "
                     "parameter server"
                 )
 
@@ -511,7 +510,7 @@ class Hub:
     Everything but `wake` belongs to the thread that uses it.
 
     Args:
-      keys: those of the run; None: no other machine is spoken with.
+      keys: of the run; None: only peers on this machine.
       limits: how large a message may be.
       io_threads: of ZeroMQ.
 
@@ -562,7 +561,7 @@ class Hub:
           address: see `endpoint`.
 
         Raises:
-          DistributedError: that address needs keys, is taken, or is none of this
+          DistributedError: that address needs keys, is taken, or is not one of this
             machine's.
         """
         checked = endpoint(address, bind=True, keys=self._keys)
@@ -596,8 +595,8 @@ class Hub:
     def wait(self, seconds: float) -> list[Listener | Dialer]:
         """Waits until an end has something to read, `wake` is called, or time is up.
 
-        Strangers are met here and nowhere else: a server that does not call it lets
-        nobody in.
+        Strangers are admitted here alone: a server that does not call it admits no
+        peer.
 
         Args:
           seconds: for how long; 0 looks only.
@@ -685,7 +684,7 @@ class Hub:
         if self._monitors.pop(end._monitor, None) is not None:
             self._poller.unregister(end._monitor)
 
-    # -- who is let in -----------------------------------------------------------------
+    # -- admission ---------------------------------------------------------------------
 
     def _open_zap(self) -> None:
         if self._zap is None and self._context is not None:
@@ -695,7 +694,7 @@ class Hub:
             self._poller.register(self._zap, self._zmq.POLLIN)
 
     def _admit(self) -> None:
-        """Answers ZeroMQ's question whether a peer may come in."""
+        """Answers ZeroMQ's question whether to admit a peer."""
         while True:
             try:
                 asked = self._zap.recv_multipart(self._zmq.NOBLOCK)

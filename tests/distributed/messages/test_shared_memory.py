@@ -232,7 +232,7 @@ def test_places_that_are_none(ends: Any) -> None:
         two.find(frame[:-1])
     with pytest.raises(MessageError, match="has shown none"):
         Memories(lambda *_: None).find(b"w", frame)
-    with pytest.raises(MessageError, match="no hello"):
+    with pytest.raises(MessageError, match="not a hello"):
         Memories(lambda *_: None).meet(b"w", b"fxpm\1")
 
 

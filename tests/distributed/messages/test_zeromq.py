@@ -378,7 +378,7 @@ def test_nobody_is_there(hubs: Callable[..., Hub]) -> None:
     assert dialer.send(Message("ping"))
     assert client.wait(0.05) == []
     assert not dialer.connected
-    assert dialer.problem == "nobody answers there yet"
+    assert dialer.problem == "no process answers there yet"
 
 
 def test_a_peer_that_does_not_read(

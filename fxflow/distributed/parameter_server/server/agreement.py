@@ -1,13 +1,14 @@
-"""One server's part in deciding who serves what: whom it hears, what it proposes.
+"""One server's part in agreeing on the view: which servers it hears, what it proposes.
 
-Every server hears the heartbeats of the others. One that is silent, or has come again
-as another process, is to leave the view; workers that come or go, too, for they vote.
-The lowest-numbered server that is heard proposes, and says who is to hold which shard
-when servers join or leave (`views.replanned`); who serves a shard proposes whoever has
-caught up with it. `paxos` decides; here is what one end says and hears of it.
+Every server hears the heartbeats of the others. One that is silent, or was restarted as
+another process, is to leave the view; so are workers that join or leave, for they vote.
+The lowest-numbered server that is heard proposes, and plans which servers are to hold
+which shard when servers join or leave (`views.replanned`); the server of a shard
+proposes those that have caught up with it. `paxos` decides; here is what one end says
+and hears of it.
 
 Voters that die at one moment may leave no majority. Then the servers meet anew, as at
-the beginning, if each of them is the process that the view knows or has come again with
+the beginning, if each of them is the process that the view knows or was restarted with
 its log. Only a server that was in the view can have proposed the next one, which it
 writes down before it serves anything in it. So among them they know the last view that
 counts, whatever the lost voters had accepted.
@@ -175,7 +176,7 @@ class Agreement:
     def _is_over(self, there: Mapping[int, int]) -> bool:
         """Returns whether all servers are there, and none as the view knows it.
 
-        So it is at first, and when all were started again: nobody is left who could
+        So it is at first, and when all were restarted: no process is left that could
         propose what follows the view, or has.
         """
         return all(there.get(s, w) != w for s, w in self._incarnations().items())
@@ -197,7 +198,7 @@ class Agreement:
     def _strangers(self, there: Mapping[int, int]) -> list[int]:
         """Returns servers of the view that do not know which view they were last in.
 
-        That is who is not heard, or has come again as another process without its log.
+        Those are not heard, or were restarted as another process without its log.
         """
         known = {s for s, heard in self._heard.items() if heard.kept}
         known |= {self._number} if self._kept else set()
@@ -300,7 +301,7 @@ class Agreement:
         return {s for s, t in self._missed.items() if now - t > self._gone_after}
 
     def _sizes(self, own: Mapping[int, float]) -> dict[int, float]:
-        """Returns the bytes of each shard, as who serves it said last."""
+        """Returns the bytes of each shard, as its server said last."""
         found = {n: x for heard in self._heard.values() for n, x in heard.sizes.items()}
         return {**found, **own}
 

@@ -29,8 +29,8 @@ def enlist(
 ) -> tuple[int, View]:
     """Asks the servers of a run to take one more in, until they have agreed on it.
 
-    One that was in the run before, and has kept the view, asks nobody: all others may
-    have left.
+    A server that was in the run before, and has kept the view, asks no other: all of
+    them may have left.
 
     Args:
       servers: addresses of some that run, in any order.
@@ -43,8 +43,8 @@ def enlist(
       The new server's number, and the view that has it.
 
     Raises:
-      DistributedError: there is no shard for it, the servers are those of two runs,
-        nobody answers in time, or those who answer do not agree on it.
+      DistributedError: there is no shard for it, the servers are those of two runs, no
+        server answers in time, or those that answer do not agree on it.
     """
     kept = kept_view(folder)
     if kept is not None and address in kept.addresses:
@@ -64,9 +64,9 @@ def enlist(
 
 
 class _Request:
-    """What is asked of servers: of those that were named, and those they name.
+    """A request to the servers that were named, and to those that they name.
 
-    Whoever decides may be none of those that were named.
+    Those that decide may not be among the ones that were named.
     """
 
     def __init__(self, hub: Hub, address: str, servers: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class _Request:
             dialer.send(Message.of(messages.Enlist(self._address)))
 
     def receive(self) -> tuple[int, View] | None:
-        """Returns the number and the view, if they have come."""
+        """Returns the number and the view, once a server has answered with them."""
         for dialer in list(self._dialers.values()):
             for message in dialer.receive():
                 said = message.fields

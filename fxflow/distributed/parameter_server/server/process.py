@@ -180,7 +180,7 @@ class Server:
     def _resumed(self, view: View, folder: Path | None) -> tuple[View, bool]:
         """Returns the view to begin with, and whether it was in one before.
 
-        Of a run that goes on it is the one that it was left in.
+        If a run goes on, it is the view that the server was last in.
 
         Raises:
           DistributedError: the folder is of another run.
@@ -220,7 +220,7 @@ class Server:
         Raises:
           DistributedError: something that was acknowledged, or may be, cannot be
             applied here. Where others have copies, one of them serves from now on;
-            else all workers are told.
+            else all workers get an error.
         """
         try:
             while not self._end.is_set():
@@ -255,7 +255,7 @@ class Server:
         self._hub.wake()
 
     def _is_through(self, now: float) -> bool:
-        """Returns whether it was told to leave, and waits for nothing any more."""
+        """Returns whether it is to leave, and waits for nothing any more."""
         if self._leaves_at is None:
             return False
         if self._replicas.has_left or not self._replicas.has_heirs:
@@ -270,7 +270,7 @@ class Server:
         self._hub.close()
 
     def _given_up(self, error: EntryError) -> str:
-        """Tells workers why nobody will answer them; returns what people are told."""
+        """Tells workers why no server will answer them; returns the text for people."""
         text = self._named(str(error), error.worker)
         why = f"server {self.number} ends, for it cannot apply {text}"
         if not self._replicas.alone:
@@ -285,7 +285,7 @@ class Server:
         return why
 
     def handle(self, peer: bytes, message: Message) -> None:
-        """Answers one message; what is wrong with it is told its sender.
+        """Answers one message, with an error if something is wrong with it.
 
         Raises:
           EntryError: what it asks for was begun and cannot be ended.
@@ -382,13 +382,13 @@ class Server:
             self._end_cut(number)
         for number, peer in self._cuts.makers():
             if not self.listener.send(peer, self._replicas.view_message()):
-                self._end_cut(number)  # who made it is gone
+                self._end_cut(number)  # its maker has ended
         late = [reader for reader in self._readers if reader.end <= now]
         if late:
             self._readers = [reader for reader in self._readers if reader.end > now]
         for reader in late:
             shard = self.shards[reader.shard]
-            names = [f"{name}, which has not come yet" for name in shard.awaited]
+            names = [f"{name}, which has not joined yet" for name in shard.awaited]
             names += map(self._name, shard.late(reader.worker, reader.clock))
             why = f"waits for {', '.join(names) or 'a push of its own'}"
             failure = messages.Failure(
@@ -402,7 +402,7 @@ class Server:
         return f"{name or f'worker {worker}'}{ago}"
 
     def _changed(self, before: View) -> None:
-        """Forgets who waits for shards that are served elsewhere now."""
+        """Forgets readers of shards that are served elsewhere now."""
         self._readers = [r for r in self._readers if self._replicas.serves(r.shard)]
         for number in self.view.served_by(self.number):
             if before.primary(number) != self.number:
@@ -462,7 +462,7 @@ class Server:
         return self.shards[number]
 
     def _commit(self, number: int, entry: Message) -> str:
-        """Enters an entry that is due, and answers who waited for it."""
+        """Enters an entry that is due, and answers the readers that waited for it."""
         dropped = self._enter(number, entry)
         self._answer_readers(number)
         self._take_cut(number)
@@ -539,7 +539,7 @@ class Server:
         self._reply(peer, message, welcome)
 
     def _require_same_run(self, asked: messages.Hello) -> None:
-        """Checks that who says hello counts the shards as the servers do.
+        """Checks that the sender of a hello counts the shards as the servers do.
 
         Raises:
           DistributedError: it does not.
@@ -610,8 +610,8 @@ class Server:
     def _brought(self, number: int, worker: int) -> tuple[int, bool]:
         """Returns how much a shard has of a snapshot, and whether another brings more.
 
-        All workers have the same snapshot, but one is enough to bring it: the first,
-        and when that is gone another one.
+        All workers have the same snapshot, but one is enough to bring it: the first, or
+        another one if that has ended.
         """
         lacking, bringer = self.shards[number].lacking, self._bringers.get(number)
         other = bringer != worker and bringer in self._workers
@@ -639,7 +639,7 @@ class Server:
         self._reply(peer, message, joined)
 
     def _replace(self, worker: int) -> None:
-        """Lets go of the process that had a worker's place before it, if it is gone."""
+        """Lets go of the process that had a worker's place before, if it has ended."""
         name = self._workers.get(worker, _NOBODY).name
         for other, known in list(self._workers.items()):
             same = other != worker and name and known.name == name
@@ -719,7 +719,7 @@ class Server:
         self._take_cut(number)
 
     def _take_cut(self, number: int) -> None:
-        """Answers who waits for a snapshot, if the shard is where it is to be."""
+        """Answers the maker of a snapshot, once the shard is where it is to be."""
         shard = self.shards[number]
         waits = self._cuts.taken(number, shard)
         if waits is None:

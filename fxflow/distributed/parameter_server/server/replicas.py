@@ -29,9 +29,9 @@ from fxflow.errors import DistributedError
 
 #: Heartbeats in the time after which a server is taken for lost.
 _BEATS = 5
-#: A follower that does not answer for so long, in seconds, is asked where it is.
+#: Seconds after which a follower that does not answer is asked where it is.
 _ASK_AGAIN = 1.0
-#: Messages of a view that this server does not know yet wait for it; so many.
+#: How many messages of a view that this server does not know yet wait for it.
 _MOST_EARLY = 4096
 #: Who wants to join asks again more often than this, in seconds.
 _ASKS_TO_JOIN = 2.0
@@ -79,7 +79,7 @@ class Replicas:
         self._store, self._changed = store, changed
         self.view = view
         self._alone = not view.members
-        #: Of the shards that are served here.
+        #: The copies of the shards that are served here.
         self._copies: dict[int, Copies] = {}
         self._outbox: dict[int, collections.deque[tuple[int, bytes, Message]]] = {}
         self._dialers: dict[int, Dialer] = {}
@@ -217,7 +217,8 @@ class Replicas:
         Raises:
           EntryError: it cannot be applied here, or not be written down while others
             have it: this server must not go on.
-          DistributedError: it cannot be written down, and nobody has it: it is none.
+          DistributedError: it cannot be written down, and no server has it: it is not
+            an entry.
         """
         entry = self._sent(number, entry)
         if self._alone:
@@ -277,7 +278,7 @@ class Replicas:
         if not early or isinstance(message.fields, messages.ViewIs):
             return False
         if isinstance(message.fields, messages.Heartbeat):
-            # Who told the worker may have died before it told anybody else.
+            # The server that told the worker may have died before it told another.
             self.tell_view(peer, message)
         if len(self._early) < _MOST_EARLY:
             self._early.append((peer, message))
@@ -303,7 +304,7 @@ class Replicas:
         """Takes a message of another server, or a vote of a worker.
 
         Raises:
-          ValueError: it is none that a server takes.
+          ValueError: a server does not take it.
         """
         if self._alone:
             raise ValueError(f"a message {message.kind!r} among servers")
@@ -413,7 +414,7 @@ class Replicas:
     # -- now and then ------------------------------------------------------------------
 
     def look_after(self, workers: dict[int, bytes], now: float) -> None:
-        """Asks who does not answer, and proposes another view if there is reason to.
+        """Asks followers that do not answer, and proposes another view if needed.
 
         Args:
           workers: those that are heard, and where.
@@ -449,7 +450,7 @@ class Replicas:
                 print(text, file=sys.stderr, flush=True)
 
     def _catch_up(self, now: float) -> dict[int, int]:
-        """Sees to the copies; returns who has caught up, by shard."""
+        """Sees to the copies; returns the servers that have caught up, by shard."""
         there, view, ready = self._agreement.there(now), self.view, {}
         for number, copies in self._copies.items():
             coming = [
@@ -459,7 +460,7 @@ class Replicas:
                 and server in there
                 and view.incarnation(server) == there[server]
             ]
-            new = copies.follow(coming)  # first: who is gone is asked nothing any more
+            new = copies.follow(coming)  # first: lost servers are asked nothing
             for server in {*new, *copies.silent(now, _ASK_AGAIN)}:
                 self._probe(number, server)
             for server in copies.ready():
@@ -587,7 +588,7 @@ class Replicas:
 
     def _other(self, server: int) -> int:
         if server == self._number or not 0 <= server < len(self.view.addresses):
-            raise ValueError(f"server {server} is none of the others")
+            raise ValueError(f"server {server} is not one of the others")
         return server
 
     def _dialer(self, server: int) -> Dialer:

@@ -54,7 +54,7 @@ class Copies:
         #: Who counts and is not in the view yet → how many entries were acknowledged
         #: before it counted.
         self._joining: dict[int, int] = {}
-        #: How many may have been acknowledged, by whoever served before too.
+        #: How many may have been acknowledged, by earlier primaries too.
         self._told = position.entries
 
     @property
@@ -80,10 +80,10 @@ class Copies:
         self._follow(self._counting)
 
     def follow(self, servers: Iterable[int]) -> list[int]:
-        """Sets who follows besides those that count.
+        """Sets the servers that follow besides those that count.
 
         Returns:
-          Who is new, and must be asked where it is.
+          The new ones, which must be asked where they are.
         """
         self._follow([*self._counting, *servers])
         known = self._followers.items()
@@ -156,7 +156,7 @@ class Copies:
         return [entry for position, entry in self._kept if position.entries > index]
 
     def silent(self, now: float, seconds: float) -> list[int]:
-        """Returns who has not answered for so long, and expects nothing of them."""
+        """Returns followers silent for `seconds`, and expects nothing of them."""
         late = [s for s, f in self._followers.items() if 0 < f.asked < now - seconds]
         for server in late:
             self._followers[server].asked = 0.0

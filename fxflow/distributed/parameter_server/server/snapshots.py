@@ -21,8 +21,7 @@ from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 
-#: Seconds for which pushes are held at most: for a snapshot, and for somebody who only
-#: looks on.
+#: Seconds for which pushes are held at most: for a snapshot, and for an evaluator.
 _HELD, _GLANCE = 10.0, 2.0
 #: Seconds for which rows of a cut are kept to be read.
 _KEPT = 60.0
@@ -122,7 +121,7 @@ class Cuts:
         return True
 
     def taken(self, number: int, shard: Shard) -> tuple[bytes, Message] | None:
-        """Returns who waits for a cut, if the shard is there now."""
+        """Returns the request that waits for a cut, if the shard is there now."""
         cut = self._cuts.get(number)
         if cut is None or cut.upto is None:
             return None
@@ -138,7 +137,7 @@ class Cuts:
         return [] if cut is None else cut.held
 
     def late(self, now: float) -> list[int]:
-        """Returns shards whose cut is to be given up, and forgets rows nobody reads."""
+        """Returns shards whose cut is to be given up, and forgets unread rows."""
         self._rows = {k: rows for k, rows in self._rows.items() if rows.until > now}
         return [number for number, cut in self._cuts.items() if cut.until <= now]
 
@@ -163,7 +162,7 @@ class Cuts:
         """Returns a part of the rows of a cut; the same once more if it is asked again.
 
         Raises:
-          LostCutError: nobody read for too long, or the cut was made elsewhere.
+          LostCutError: it was not read for too long, or the cut was made elsewhere.
         """
         number, _, name, part, _ = asked
         rows = self._rows.get((number, name))
@@ -171,7 +170,7 @@ class Cuts:
         if rows is None or not here or part not in (rows.part, rows.part + 1):
             raise LostCutError(
                 f"the rows of table {name!r} in the snapshot were not read for "
-                f"{_KEPT:g} s, somebody made another one, or another server serves the "
+                f"{_KEPT:g} s, another one was begun, or another server serves the "
                 "shard now: make another one"
             )
         for (other, _), waiting in self._rows.items():

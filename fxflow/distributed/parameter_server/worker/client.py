@@ -1,9 +1,9 @@
-"""What a worker says to the servers, from a thread of its own.
+"""The worker's client: runs the protocol on a background thread.
 
-The thread keeps one conversation for each shard: it finds out who serves it, offers the
-model or checks that it is the run's, joins, sends what is pushed, and sends it again to
-whoever serves next until it is acknowledged. The caller hands over pushes and waits for
-what it reads.
+The thread keeps one conversation for each shard: it finds the server, offers the model
+or checks that it is the run's, joins, sends pushes, and sends them again to the next
+server until they are acknowledged. The caller hands over pushes and waits for what it
+reads.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ HostArray = np.ndarray[Any, Any]
 #: seconds.
 _BEAT = 0.5
 _AGAIN = 5.0
-#: How long a run may take to begin before people are told why, in seconds.
+#: Seconds after which a run that has not begun says why.
 _SAYS = 5.0
-#: How long who leaves waits until it need not vote, in seconds.
+#: Seconds for which a worker that leaves waits until its vote is not needed.
 _GOODBYE = 2.0
 
 
@@ -53,8 +53,8 @@ class _Shard:
     """The conversation about one shard.
 
     Attributes:
-      round: grows with each phase: an answer to an earlier one may come late, and is of
-        a server that has gone on.
+      round: grows with each phase: an answer to an earlier one may come late, from a
+        server that has moved on.
       acked: the last number that was acknowledged when this phase began.
       parts: of a snapshot's rows that the shard has.
     """
@@ -95,16 +95,16 @@ class Client:
       deadline: seconds after which a wait fails.
       workers: names of those with whom rounds begin, this one among them; empty: each
         begins when it comes.
-      joins: whether it trains; else it only asks, and servers count it nowhere: nobody
-        waits for it, it has no vote, and its death is not noticed.
+      joins: whether it trains; else it only asks, and servers count it nowhere: no
+        worker waits for it, it has no vote, and its death is not noticed.
       limits: of a message.
 
     Raises:
-      DistributedError: an address is none, or needs keys.
+      DistributedError: an address is not valid, or needs keys.
 
     Attributes:
       number: by which servers know this worker; another process has another.
-      tracing: what it did when, while somebody traces the run.
+      tracing: what it did when, while the run is traced.
     """
 
     name: str
@@ -278,7 +278,7 @@ class Client:
         arrays: Mapping[int, Mapping[str, HostArray]] | None = None,
         models: Sequence[Model] | None = None,
     ) -> dict[int, Message]:
-        """Asks whoever serves some shards, all at once, and waits for their answers.
+        """Asks the servers of some shards, all at once, and waits for their answers.
 
         Args:
           asked: questions of one type in `messages`, by shard; `request` is set.
@@ -328,7 +328,7 @@ class Client:
     def _answer(
         self, question: Question, deadline: Deadline, model: Model | None = None
     ) -> Message:
-        """Waits for the answer, asking again whoever serves meanwhile."""
+        """Waits for the answer, asking again the server of the time."""
         try:
             while True:
                 try:

@@ -55,14 +55,14 @@ class Ticket:
         return sorted(self._missing)
 
     def is_late(self, seconds: float) -> bool:
-        """Waits for so long; returns whether there is still no result."""
+        """Waits for at most `seconds`; returns whether there is still no result."""
         return not self._done.wait(min(seconds, self.deadline.left))
 
     def result(self, who: Any) -> list[Pulled]:
         """Waits for all shards.
 
         Args:
-          who: names who is late, from the shards that miss.
+          who: names the servers that are late, from the shards that miss.
 
         Raises:
           DistributedError: they did not answer in time, or the run has failed.

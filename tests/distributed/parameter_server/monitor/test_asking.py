@@ -26,7 +26,7 @@ def test_who_does_not_answer_is_named_and_the_others_told() -> None:
     local.close()
     for answers in (first, again):
         assert [answer.problem for answer in answers[:2]] == ["", ""]
-        assert "nobody answers there" in answers[2].problem
+        assert "no process answers there" in answers[2].problem
         assert answers[2].message is None
     for number, answer in enumerate(again[:2]):
         assert answer.message is not None

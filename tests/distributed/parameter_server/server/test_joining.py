@@ -167,7 +167,7 @@ def test_who_asks_in_vain_is_told_why(tmp_path: Path) -> None:
             enlist([here], here, deadline=0.5)
         with pytest.raises(DistributedError, match="goes beyond this machine"):
             enlist([here], "10.1.2.3:7000", deadline=5.0)
-        with pytest.raises(DistributedError, match="nobody answers there yet"):
+        with pytest.raises(DistributedError, match="no process answers there yet"):
             enlist([f"ipc://{tmp_path}/nobody"], here, deadline=0.5)
 
 

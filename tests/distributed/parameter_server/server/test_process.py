@@ -146,7 +146,7 @@ def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
     server._look_after(time.monotonic())
     peer, error = wire.told("error")
-    assert (peer, error.fields.why) == (b"1", "waits for w3, which has not come yet")
+    assert (peer, error.fields.why) == (b"1", "waits for w3, which has not joined yet")
     wire.kinds()
     # Who has come once is not waited for again; one more may come.
     server.handle(b"1", Message.of(messages.Leave(), 1))

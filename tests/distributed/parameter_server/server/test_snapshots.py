@@ -83,7 +83,7 @@ def test_rows_are_read_part_by_part_and_again() -> None:
     assert sizes == [32, 8, 0]
     with pytest.raises(DistributedError, match="rows of table 't'"):
         cuts.rows(messages.ReadRows(0, 5, "t", 7), 50.0)
-    with pytest.raises(LostCutError, match="somebody made another one"):
+    with pytest.raises(LostCutError, match="another one was begun"):
         cuts.rows(messages.ReadRows(0, 6, "t", 2), 50.0)
     cuts.late(100.0)  # 'u' was kept while 't' was read
     assert len(cuts.rows(messages.ReadRows(0, 5, "u", 0), 100.0)) == 32

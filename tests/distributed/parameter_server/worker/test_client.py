@@ -267,11 +267,11 @@ def test_who_waits_long_says_for_whom(
     monkeypatch.setattr(clients, "_SAYS", 0.3)
     worker = client(first_view(["127.0.0.1:1"]), name="worker 7", deadline=1.0)
     ticket = worker.begin(model(), [[ZEROS]])
-    late = r"from server 0 at 127.0.0.1:1 \(nobody answers there yet\) did not come"
+    late = r"from server 0 at 127.0.0.1:1 \(no process answers there yet\) did not come"
     with pytest.raises(DistributedError, match=late):
         worker.wait(ticket, says=True)
     said = capfd.readouterr().err
-    assert "worker 7 waits for server 0 at 127.0.0.1:1 (nobody answers" in said
+    assert "worker 7 waits for server 0 at 127.0.0.1:1 (no process answers" in said
     worker.close()
 
 
