@@ -139,3 +139,19 @@ def test_bfloat16_with_float32_parameters() -> None:
     w, _ = fitted(loss, fnp.zeros(3), 0.1, 150)
     assert w.dtype == fnp.float32
     np.testing.assert_allclose(w, W, atol=0.05)
+
+
+def test_private_gradients() -> None:
+    tx = optim.contrib.differentially_private_aggregate(1.0, 0.0, random.key(0))
+    one = lambda w, x, y: (x @ w - y) ** 2
+    grads = fxflow.vmap(fxflow.grad(one), (None, 0, 0))(fnp.zeros(3), X, Y)
+    got, _ = tx.update(grads, tx.init(fnp.zeros(3)))
+    sizes = np.linalg.norm(grads, axis=1, keepdims=True)
+    np.testing.assert_allclose(got, (grads / np.maximum(sizes, 1)).mean(0), 1e-4, 1e-6)
+
+
+def test_causal_attention_does_not_look_ahead() -> None:
+    q, k, v = random.normal(random.key(0), (3, 1, 6, 2, 4))
+    attend = fxflow.jit(lambda v: nn.dot_product_attention(q, k, v, is_causal=True))
+    changed = attend(v.at[:, 3:].set(9.0)) != attend(v)
+    assert not changed[:, :3].any() and changed[:, 3:].any()
