@@ -31,7 +31,7 @@ CLASSES = 12
 
 
 class Layers:
-    """The weights of a net by name, while a function of it goes through its layers.
+    """The weights of a net by name, while a function applies its layers.
 
     The first pass, `training=None`, makes them; later ones use them. So a net is
     written once, as the function that computes it.
@@ -91,7 +91,7 @@ class Layers:
 def bottleneck(
     net: Layers, x: fxflow.Array, width: int, stride: int = 1
 ) -> fxflow.Array:
-    """ResNet-50's block: narrow, convolve, widen, and add what came in."""
+    """ResNet-50's block: narrow, convolve, widen, and add the input."""
     y = net.conv(x, width)
     y = net.conv(y, width, (3, 3), stride)
     y = net.conv(y, 4 * width, relu=False)
@@ -163,7 +163,7 @@ NETS: dict[str, Callable[[Layers, fxflow.Array], fxflow.Array]] = {
 
 
 class State(NamedTuple):
-    """All that a step reads and renews."""
+    """Everything that a step reads and updates."""
 
     params: Any
     moments: Any
@@ -194,7 +194,7 @@ def scaled(images: Any) -> Any:
 
 
 def flipped(image: Any, rng: np.random.Generator) -> Any:
-    """The pixels and label, the image sometimes as in a mirror."""
+    """The pixels and label, the image sometimes mirrored."""
     pixels, label = image
     return (pixels[:, ::-1] if rng.random() < 0.5 else pixels), label
 
@@ -207,7 +207,7 @@ def train(
     log: Any = None,
     part: int | None = None,
 ) -> float:
-    """Trains a net and gives its accuracy on patches of the lower thirds.
+    """Trains a net and returns its accuracy on patches of the lower thirds.
 
     Args:
         model: one of `NETS`.

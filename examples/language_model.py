@@ -24,11 +24,11 @@ import fxflow.numpy as fnp
 from fxflow import nn, random, train, tree
 
 UNKNOWN = "<unknown>"
-HELD_OUT = 20  # of each text the last such part is for testing
+HELD_OUT = 20  # the last 1/20 of each text is for testing
 
 
 class Settings(NamedTuple):
-    """What a run depends on.
+    """The settings of a run.
 
     Attributes:
       loss: `full` or `sampled`.
@@ -66,7 +66,7 @@ class State(NamedTuple):
 
 
 class Result(NamedTuple):
-    """How a run went: perplexity on the texts held out, words a second, ms a step."""
+    """The result of a run: perplexity on held-out texts, words a second, ms a step."""
 
     perplexity: float
     pace: float
@@ -77,7 +77,7 @@ class Result(NamedTuple):
 
 
 def init(key: fxflow.Array, settings: Settings) -> State:
-    """First weights, and an empty memory."""
+    """Initial weights, and an empty state."""
     keys = random.split(key, 3)
     size, units = settings.vocabulary, settings.units
     softmax = nn.linear_init(keys[2], units, size)
@@ -93,7 +93,7 @@ def init(key: fxflow.Array, settings: Settings) -> State:
 def outputs(
     lstm: Any, carry: Any, inputs: Any, key: Any, rate: float
 ) -> tuple[Any, fxflow.Array]:
-    """What the LSTM makes of vectors f32[time, batch, units]; no key: no dropout."""
+    """The LSTM's outputs for vectors f32[time, batch, units]; no key: no dropout."""
     keys = random.split(key) if key is not None else (None, None)
     quiet = key is None
     inputs = nn.dropout(keys[0], inputs, rate, deterministic=quiet)
@@ -103,7 +103,7 @@ def outputs(
 
 
 def full_loss(softmax: Any, ys: Any, labels: Any) -> Any:
-    """Cross entropies f32[n] of the whole softmax."""
+    """Cross entropies f32[n] of the full softmax."""
     log_p = nn.log_softmax(ys @ softmax["w"].T + softmax["b"])
     return -fnp.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
 
@@ -133,7 +133,7 @@ def make_step(settings: Settings) -> Callable[..., Any]:
             )
             rows = fnp.concatenate([labels, drawn.ids])
             softmax = {name: weight[rows] for name, weight in softmax.items()}
-            # Where they are among the rows.
+            # Their positions among the rows.
             here = drawn._replace(ids=count + fnp.arange(settings.drawn))
             places = fnp.arange(count)[:, None]
         taken = {
@@ -190,7 +190,7 @@ def coded(
 def batches(
     words: np.ndarray, batch: int, length: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields words i32[length, batch] and those that follow; columns go on."""
+    """Yields words i32[length, batch] and the next ones; columns continue."""
     rows = (len(words) - 1) // batch
     now = words[: rows * batch].reshape(batch, rows).T
     after = words[1 : rows * batch + 1].reshape(batch, rows).T
@@ -202,7 +202,7 @@ def batches(
 
 
 def perplexity(params: Any, words: np.ndarray, settings: Settings) -> float:
-    """The perplexity of a text under the whole softmax."""
+    """The perplexity of a text under the full softmax."""
 
     @fxflow.jit
     def losses(carry: Any, words: Any, labels: Any) -> Any:
@@ -253,7 +253,7 @@ def fit(
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Result]:
-    """Runs the example and gives the results by loss."""
+    """Runs the example and returns the results by loss."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--logs", metavar="FOLDER", help="event files for TensorBoard")
     parser.add_argument("--loss", choices=["full", "sampled", "both"], default="both")

@@ -143,7 +143,7 @@ MODELS = {
 
 
 class State(NamedTuple):
-    """All that a training step reads and renews."""
+    """Everything that a training step reads and updates."""
 
     params: Params
     optimizer: Any
@@ -176,7 +176,7 @@ def loss_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]
 
 
 def correct_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]:
-    """How many images of a batch are recognised."""
+    """The number of images in a batch that are recognised."""
 
     def correct(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
         return fnp.sum(fnp.argmax(model.apply(params, scale(images)), -1) == labels)
@@ -207,7 +207,7 @@ def make_step(model: Model, optimizer: Any) -> Step:
 def batches(
     key: fxflow.Array, images: np.ndarray, labels: np.ndarray, size: int, shift: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields the data in an order drawn with `key`, without the last, short batch.
+    """Yields the data in a random order, without the last, short batch.
 
     Each image is moved by up to `shift` pixels each way, which `key` draws as well.
     """
@@ -225,7 +225,7 @@ def batches(
 def accuracy(
     step: Step, params: Params, images: np.ndarray, labels: np.ndarray
 ) -> float:
-    """The share of images whose largest logit is their label's."""
+    """The fraction of images whose largest logit is their label's."""
     size = min(1000, len(labels))
     counts = [
         int(step.correct(params, images[i : i + size], labels[i : i + size]))
@@ -235,7 +235,7 @@ def accuracy(
 
 
 class Curve(NamedTuple):
-    """What a run went through: a loss each step, an accuracy each epoch.
+    """The history of a run: a loss for each step, an accuracy for each epoch.
 
     A run that was stopped has its last accuracy where it stopped.
     """
@@ -245,7 +245,7 @@ class Curve(NamedTuple):
 
 
 class Stop:
-    """Ctrl-C while this is entered asks to stop after the step; a second one stops now.
+    """Within this, Ctrl-C asks to stop after the step; a second one stops at once.
 
     A step writes into the memory of the old state, so the end of a step is where
     something whole can be kept.
@@ -258,7 +258,7 @@ class Stop:
         return self
 
     def ask(self, *_: Any) -> None:
-        """Remembers the wish."""
+        """Records the request."""
         self.asked = True
         signal.signal(signal.SIGINT, self.before)
 
@@ -306,7 +306,7 @@ def fit(
         print("Compiling the training step (seconds; the cache has it next time).")
     started = time.perf_counter()
     state = step.init(init_key)
-    # One step beside the run, so that the bar shows training and not compiling.
+    # An extra step, so that the bar shows training and not compiling.
     warm = fnp.zeros((batch_size, 28, 28), fnp.uint8), fnp.zeros(batch_size, fnp.uint8)
     fxflow.block_until_ready(step.train(state, *warm))
     state = step.init(init_key)
@@ -331,8 +331,8 @@ def fit(
                 losses.append(loss)
                 if log and len(losses) % 20 == 0:
                     log(epoch * steps + len(losses), {"train/loss": loss})
-                # A loss of ten steps ago is there: the bar tells what has been
-                # computed, and no step waits for it.
+                # The loss of ten steps ago is ready: the bar shows it without
+                # making a step wait.
                 if len(losses) > 10:
                     told["loss"] = f"{float(losses[-11]):.3f}"
                     bar.set_postfix(told, refresh=False)
@@ -372,7 +372,7 @@ def options(description: str, model: str = "cnn") -> argparse.ArgumentParser:
 def train(
     given: argparse.Namespace, data: Mnist, **settings: Any
 ) -> tuple[Params, Curve]:
-    """Trains as the options say and prints the test accuracy."""
+    """Trains according to the options and prints the test accuracy."""
     model = MODELS[given.model]
     params, curve = fit(
         model,
@@ -392,7 +392,7 @@ def train(
 def log_run(
     log: training.logs.Logger, name: str, settings: dict[str, Any], data: Mnist
 ) -> None:
-    """Logs what there is to see before training: images, the graph, the settings."""
+    """Logs images, the graph and the settings before training."""
     logs, model = training.logs, MODELS[name]
     params = model.init(random.key(0))
     log(
@@ -419,7 +419,7 @@ def log_results(
     shares: np.ndarray,
     data: Mnist,
 ) -> None:
-    """Logs what came of a run: mistakes, a curve, points, the settings with results."""
+    """Logs the results: mistakes, a curve, points, the settings with results."""
     logs, metrics = training.logs, training.metrics
     labels = data.test_labels
     matrix = metrics.confusion(shares.argmax(-1), labels.astype(int), 10).matrix
@@ -443,7 +443,7 @@ def log_results(
 
 
 def profile_step(model: Model, data: Mnist, folder: str) -> None:
-    """Records a profile of a few steps for TensorBoard, and says where time goes."""
+    """Profiles a few steps for TensorBoard, and prints where the time goes."""
     loss, size = loss_of(model), model.batch_size
     gradient = fxflow.jit(fxflow.value_and_grad(loss))
     given = (
@@ -460,7 +460,7 @@ def profile_step(model: Model, data: Mnist, folder: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the test accuracy."""
+    """Runs the example and returns the test accuracy."""
     parser = options("Train on the complete MNIST. Ctrl-C stops and keeps the picture.")
     parser.add_argument("--plot", metavar="PATH", default="mnist.png")
     parser.add_argument("--logdir", metavar="FOLDER", help="of logs for TensorBoard")

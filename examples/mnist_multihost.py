@@ -29,7 +29,7 @@ def make_step(model: Model, optimizer: Any, devices: int) -> Step:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the test accuracy."""
+    """Runs the example and returns the test accuracy."""
     parser = options("Train on MNIST in several processes.", model="mlp")
     parser.add_argument("--devices", type=int, default=2, help="of each process")
     given = parser.parse_args(arguments)

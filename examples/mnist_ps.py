@@ -36,7 +36,7 @@ UPDATE_EACH = ("ssp", "asynchronous")
 
 
 def work(given: Any) -> float:
-    """Trains on this worker's share of the images, and gives the test accuracy."""
+    """Trains on this worker's share of the images, and returns the test accuracy."""
     model, data = MODELS[given.model], load_mnist()
     cluster = ps.cluster_of(None)
     index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
@@ -75,7 +75,7 @@ def work(given: Any) -> float:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the test accuracy."""
+    """Runs the example and returns the test accuracy."""
     parser = options("Train on MNIST with a parameter server.", model="mlp")
     parser.add_argument("--exchange", choices=["f32", "bf16", "int8"], default="f32")
     parser.add_argument("--consistency", choices=CONSISTENCIES, default="asynchronous")

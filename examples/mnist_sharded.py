@@ -26,7 +26,9 @@ def own_part(array: np.ndarray) -> np.ndarray:
     """The part of a batch that this process gives to its devices."""
     count = fxflow.process_count()
     if len(array) % count:
-        raise SystemExit(f"{len(array)} images cannot be cut for {count} processes")
+        raise SystemExit(
+            f"{len(array)} images cannot be divided among {count} processes"
+        )
     size = len(array) // count
     return array[fxflow.process_index() * size :][:size]
 
@@ -58,12 +60,12 @@ def make_step(model: Model, optimizer: Any, exchange: str = "f32") -> Step:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the test accuracy."""
+    """Runs the example and returns the test accuracy."""
     parser = options("Train on MNIST with a sharded optimizer.", model="mlp")
     parser.add_argument("--devices", type=int, default=4, help="of each process")
     parser.add_argument("--exchange", choices=["f32", "bf16", "int8"], default="f32")
     given = parser.parse_args(arguments)
-    # A CPU counts as this many devices. Before the first use.
+    # Without accelerators, the CPU counts as this many devices. Set before first use.
     fxflow.config.num_cpu_devices = given.devices
     if "FXFLOW_NUM_PROCESSES" in os.environ:  # started by `fxflow launch`
         fxflow.distributed.initialize()

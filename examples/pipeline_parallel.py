@@ -21,7 +21,7 @@ Params = dict[str, fxflow.Array]
 
 
 def init(key: fxflow.Array, layers: int, width: int) -> Params:
-    """Parameters of `layers` layers in one array each, the layer in front."""
+    """Parameters of `layers` layers, stacked along the first axis."""
     he = nn.initializers.he_normal(in_axis=1, out_axis=2, batch_axis=0)
     return {"w": he(key, (layers, width, width)), "b": fnp.zeros((layers, width))}
 
@@ -51,7 +51,7 @@ def pipeline(params: Params, x: fxflow.Array, mesh: fxflow.Mesh, parts: int) -> 
     stages = mesh.shape["stage"]
 
     def stage(own: Params, micro: fxflow.Array) -> fxflow.Array:
-        """What one device does. `micro: f32[parts, n / parts, width]`."""
+        """The work of one device. `micro: f32[parts, n / parts, width]`."""
         own = fxflow.tree.map(lambda p: p[0], own)
         place = lax.axis_index("stage")
 
@@ -79,7 +79,7 @@ def pipeline(params: Params, x: fxflow.Array, mesh: fxflow.Mesh, parts: int) -> 
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the largest difference of a gradient."""
+    """Runs the example and returns the largest difference of a gradient."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", type=int, default=4)
     parser.add_argument("--microbatches", type=int, default=8)
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> float:
 
 
 def run(devices: int, parts: int, steps: int, width: int = 32) -> float:
-    """Trains through the pipeline; gives the largest difference of a gradient."""
+    """Trains through the pipeline; returns the largest difference of a gradient."""
     mesh = fxflow.make_mesh((devices,), ("stage",))
     rng = np.random.default_rng(0)
     x = rng.standard_normal((16 * parts, width)).astype(np.float32)

@@ -40,7 +40,7 @@ WIDTH = 5 * (len(GAPS) + 1) + 1
 
 
 class Settings(NamedTuple):
-    """What a run depends on.
+    """The settings of a run.
 
     Attributes:
       history: how many films, seen before, count at most: the last ones.
@@ -62,7 +62,7 @@ class Settings(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Ratings and what came before each.
+    """Ratings, and the earlier ratings of the same person.
 
     Attributes:
       people: i64[n].
@@ -117,7 +117,7 @@ def batches(
 
 
 def init(ratings: Ratings) -> dict[str, Any]:
-    """What is dense: the mean, and how much each person and film is above it."""
+    """Dense parameters: the mean, and the offsets of each person and film."""
     return {
         "mean": np.float32(ratings.stars.mean()),
         "people": np.zeros(int(ratings.people.max()) + 1, np.float32),
@@ -139,7 +139,7 @@ def predicted(params: Any, rows: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def make_loss(settings: Settings) -> Any:
-    """Makes `loss(params, rows, batch)`: squared errors, and what keeps them small."""
+    """Makes `loss(params, rows, batch)`: squared errors with regularization."""
 
     def loss(params: Any, rows: Any, batch: Any) -> Any:
         stars, used = predicted(params, rows, batch)
@@ -152,12 +152,12 @@ def make_loss(settings: Settings) -> Any:
 
 
 def root_mean_square(errors: list[np.ndarray]) -> float:
-    """The root of the mean of squares."""
+    """The root mean square."""
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
 
 def film_means(ratings: Ratings, last: np.ndarray) -> float:
-    """The error of saying of each film what others thought of it on the average."""
+    """The error of predicting the mean rating of each film."""
     films, stars = ratings.films[~last], ratings.stars[~last]
     count = np.bincount(films, minlength=ratings.films.max() + 1)
     total = np.bincount(films, stars, minlength=len(count))
@@ -173,7 +173,7 @@ def fit(
     folder: str | None = None,
     pairs: bool = True,
 ) -> float:
-    """Trains as one of the workers, and gives the error of the ratings for testing.
+    """Trains as one of the workers, and returns the error of the ratings for testing.
 
     Args:
       ratings: of films.
@@ -242,7 +242,7 @@ class Limited:
             address = f"127.0.0.1:{free.getsockname()[1]}"
         self.cluster = ps.Cluster((address,))
         server = [sys.executable, "-m", "fxflow.distributed.parameter_server"]
-        # Each thread's stack counts, and each thread's heap but for the one of all.
+        # The limit includes each thread's stack, and each thread's own heap.
         limits = f"ulimit -s 1024; ulimit -d {limit // 1024 or 'unlimited'}"
         self._process = subprocess.Popen(
             ["sh", "-c", f'{limits}; exec "$@"', "sh", *server]
@@ -251,7 +251,7 @@ class Limited:
         )
 
     def bytes_of(self, *names: str) -> list[int]:
-        """What the system says of the process's memory, such as ``VmData``."""
+        """An entry of the process's memory status, such as ``VmData``."""
         text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         found = dict(line.split(":", 1) for line in text.splitlines())
         return [int(found[name].split()[0]) * 1024 for name in names]
@@ -263,7 +263,7 @@ class Limited:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the error of the ratings for testing."""
+    """Runs the example and returns the error of the ratings for testing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--memory", type=int, default=260, help="of the server, in MB")
     for name, value in Settings()._asdict().items():

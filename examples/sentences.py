@@ -28,7 +28,7 @@ SPREAD = 0.25  # of random vectors, to both sides
 
 
 class Settings(NamedTuple):
-    """What a run depends on.
+    """The settings of a run.
 
     Attributes:
       channels: the vectors of words: `random` ones that learn; pretrained ones that
@@ -65,7 +65,7 @@ class Sentences(NamedTuple):
 
 
 def init(key: fxflow.Array, size: int, settings: Settings) -> dict[str, Any]:
-    """First weights of the net, without vectors of words."""
+    """Initial weights of the net, without word vectors."""
     keys = random.split(key, len(settings.widths) + 1)
     return {
         "filters": [
@@ -94,7 +94,7 @@ def logits(
     ]
     answers = []
     for filters in params["filters"]:
-        # Channels are added up, each convolved with the same filters.
+        # Channels are convolved with the same filters and added.
         sums = sum(nn.conv(filters, xs, padding="VALID") for xs in channels)
         answers.append(fnp.max(nn.relu(sums), axis=1))
     joined = fnp.concatenate(answers, axis=-1)
@@ -105,7 +105,7 @@ def logits(
 def tables_of(
     settings: Settings, size: int, vocabulary: int, pretrained: Any
 ) -> tuple[list[Any], list[Any]]:
-    """The tables of vectors that learn, and those that do not."""
+    """The tables of vectors that are trained, and those that are not."""
     key = random.key(settings.seed)
     if settings.channels == "random":
         shape = vocabulary, size
@@ -145,7 +145,7 @@ def folds(labels: np.ndarray, count: int = 10) -> np.ndarray:
 
 
 def pretrained(folder: str, texts: Sequence[Sequence[str]], known: Vocabulary) -> Any:
-    """Vectors of words: of `word2vec.py`, as long as random ones; others are drawn."""
+    """Word vectors of `word2vec.py`, scaled like random ones; others are drawn."""
     rows = np.asarray(train.checkpoint.restore(folder)["in"])
     ids = Vocabulary(texts, 5).ids
     assert len(ids) == len(rows), f"{folder} has {len(rows)} vectors, not {len(ids)}"
@@ -164,7 +164,7 @@ def pretrained(folder: str, texts: Sequence[Sequence[str]], known: Vocabulary) -
 def learn(
     data: Sentences, taken: np.ndarray, tables: Any, size: int, settings: Settings
 ) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
-    """Trains on some sentences; gives the weights, and what tells others' labels."""
+    """Trains on some sentences; returns the weights, and a function that classifies."""
     learnt, frozen = tables
     key = random.key(settings.seed)
     optimizer = optim.adam(settings.rate)
@@ -217,7 +217,7 @@ def learn(
 def fit(
     data: Sentences, taken: np.ndarray, tables: Any, size: int, settings: Settings
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Trains on some sentences; gives the function that tells labels of others."""
+    """Trains on some sentences; returns a function that predicts labels."""
     return learn(data, taken, tables, size, settings)[1]
 
 
@@ -237,7 +237,7 @@ def accuracies(
 
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
-    """Runs the example and gives the mean accuracies."""
+    """Runs the example and returns the mean accuracies."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--vectors", metavar="FOLDER", help="of word2vec.py --save")
     parser.add_argument("--channels", nargs="*", choices=CHANNELS)

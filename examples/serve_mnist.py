@@ -96,7 +96,7 @@ def served(folder: Path, *options: str) -> Iterator[int]:
                 break
         else:
             sys.exit("".join(seen))
-        # What is not read would fill the pipe, and hold the server up.
+        # Unread output would fill the pipe and block the server.
         rest = threading.Thread(target=lambda: [*process.stderr])
         rest.start()
         yield int(found[1])
@@ -111,7 +111,7 @@ def served(folder: Path, *options: str) -> Iterator[int]:
 def post(
     port: int, path: str, body: str | bytes, headers: dict[str, str] | None = None
 ) -> tuple[Any, bytes]:
-    """Asks until there is an answer; gives its headers and its body.
+    """Sends a request until there is an answer; returns its headers and its body.
 
     A server that keeps an objective of latency refuses what would be late (503), and
     ends what is (504). On a busy machine that happens to the first request, too. A
@@ -132,12 +132,12 @@ def post(
 
 
 def ask(port: int, model: str, value: Any) -> Any:
-    """Asks by the plain route: lists in, lists out."""
+    """Uses the plain route: lists in, lists out."""
     return json.loads(post(port, f"/predict/{model}", json.dumps(value))[1])
 
 
 def binary(port: int, model: str, name: str, array: np.ndarray) -> np.ndarray:
-    """Asks by the Open Inference Protocol: tensors as bytes behind the JSON."""
+    """Uses the Open Inference Protocol: tensors as bytes after the JSON."""
     tensor = {"name": name, "datatype": "FP32", "shape": array.shape}
     tensor["parameters"] = {"binary_data_size": array.nbytes}
     head = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
@@ -154,7 +154,7 @@ def binary(port: int, model: str, name: str, array: np.ndarray) -> np.ndarray:
 
 
 def query(port: int, data: mnist.Mnist) -> float:
-    """Asks for all test images, and for some alone; gives the share told right."""
+    """Asks for all test images, and for some alone; returns the share told right."""
     images = data.test_images.astype(np.float32) / 255
     right = 0
     for start in range(0, len(images), SIZES[-1]):
@@ -177,7 +177,7 @@ def query(port: int, data: mnist.Mnist) -> float:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Trains, exports, serves and asks; then serves on until Ctrl-C."""
+    """Trains, exports, serves and queries; then serves until Ctrl-C."""
     parser = mnist.options(__doc__.splitlines()[0], model="mlp")
     parser.set_defaults(epochs=2)
     parser.add_argument("--export", metavar="FOLDER", help="write there, and end")

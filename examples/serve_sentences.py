@@ -43,7 +43,7 @@ delay = "2ms"
 
 
 def load(folder: str) -> serve.Model:
-    """Returns the model that `fxflow serve` serves: texts in, shares of praise out.
+    """Returns the model that `fxflow serve` serves: texts → positive sentiment.
 
     Args:
       folder: that `write` wrote.
@@ -104,7 +104,7 @@ def write(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Trains, exports, serves and asks; then serves on until Ctrl-C."""
+    """Trains, exports, serves and queries; then serves until Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--export", metavar="FOLDER", help="write there, and end")

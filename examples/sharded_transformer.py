@@ -23,7 +23,7 @@ PRIME = 17  # also the number of tokens
 HEADS, SIZE = 4, 8  # heads and their size; the width is the product
 WIDTH, HIDDEN = HEADS * SIZE, 4 * HEADS * SIZE
 
-# Where each parameter of a block lies.
+# The sharding of each parameter of a block.
 BLOCK_SPECS = {
     "qkv": P(None, None, "model", None),  # f32[3, width, heads, size]
     "out": P("model", None, None),  # f32[heads, size, width]
@@ -33,7 +33,7 @@ BLOCK_SPECS = {
 
 
 class State(NamedTuple):
-    """All that a step reads and renews."""
+    """Everything that a step reads and updates."""
 
     params: Params
     optimizer: Any
@@ -112,7 +112,7 @@ def make_step(loss: Any, optimizer: Any) -> Any:
 
 
 def like_params(state: State, given: Params, mesh: fxflow.Mesh) -> Any:
-    """The shardings of a state: what is built like the parameters lies like them."""
+    """The shardings of a state: Adam's parts are sharded like the parameters."""
     structure = fxflow.tree.structure(state.params)
     shardings = fxflow.tree.map(
         lambda spec: NamedSharding(mesh, spec),
@@ -151,7 +151,7 @@ def main(arguments: list[str] | None = None) -> tuple[float, float]:
 def run(
     data: int, model: int, steps: int, blocks: int = 2, length: int = 12
 ) -> tuple[float, float]:
-    """Trains; gives the last loss and its first difference to one device's."""
+    """Trains; returns the last loss and its first difference to one device's."""
     mesh = fxflow.make_mesh((data, model), ("data", "model"))
     optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adamw(1e-2))
     params = init(random.key(0), blocks, length - 1)

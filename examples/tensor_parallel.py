@@ -61,7 +61,7 @@ def step(params: Params, x: fxflow.Array, y: fxflow.Array) -> Any:
 
 
 def examples(count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors, and what a fixed rotation makes of them."""
+    """Vectors, and their images under a fixed rotation."""
     rng = np.random.default_rng(0)
     turn, _ = np.linalg.qr(rng.standard_normal((width, width)))
     x = rng.standard_normal((count, width)).astype(np.float32)
@@ -69,7 +69,7 @@ def examples(count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the largest difference to one device's training."""
+    """Runs the example and returns the largest difference to one device's training."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", type=int, default=4)
     parser.add_argument("--steps", type=int, default=100)
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> float:
 
 
 def run(devices: int, steps: int, width: int = 32, hidden: int = 256) -> float:
-    """Trains on one device and on many; gives the largest difference."""
+    """Trains on one device and on many; returns the largest difference."""
     mesh = fxflow.make_mesh((devices,), ("model",))
     layers = [{name: NamedSharding(mesh, spec) for name, spec in SPECS.items()}] * 2
     everywhere = NamedSharding(mesh, P())

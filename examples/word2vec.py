@@ -33,12 +33,12 @@ PAIRS = """
     plot-storyline excellent-superb car-truck gun-guns cat-dog alien-aliens planet-earth
     robot-robots ghost-ghosts songs-song teacher-students
 """
-BLOCK = 32  # words whose scores with those around them are one matrix product
+BLOCK = 32  # words whose scores with their neighbours are one matrix product
 ANALOGIES = [("man", "king", "woman"), ("he", "his", "she"), ("good", "better", "bad")]
 
 
 class Settings(NamedTuple):
-    """What a run depends on.
+    """The settings of a run.
 
     Attributes:
       size: length of the vectors.
@@ -84,7 +84,7 @@ class Vectors:
         self.rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def nearby(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words whose vectors have the greatest cosines with that of a word."""
+        """The words whose vectors have the largest cosines with that of a word."""
         return self._nearest(self.rows[self.ids[word]], {word}, count)
 
     def analogy(
@@ -111,7 +111,7 @@ def found_pairs(vectors: Vectors, pairs: str = PAIRS) -> dict[tuple[str, str], b
 
 
 def init(key: fxflow.Array, vocabulary: int, settings: Settings) -> State:
-    """Vectors near 0: what predicts is drawn, what is predicted begins with 0."""
+    """Initial vectors: random ones near 0 for predicting, 0 for being predicted."""
     shape = vocabulary, settings.size
     bound = 0.5 / settings.size
     tables = {
@@ -124,7 +124,7 @@ def init(key: fxflow.Array, vocabulary: int, settings: Settings) -> State:
 def loss_of(
     rows: dict[str, fxflow.Array], taken: fxflow.Array, settings: Settings
 ) -> Any:
-    """The loss of a stretch, cut into blocks.
+    """The loss of a stretch, divided into blocks.
 
     Args:
       rows: the vectors of its words, `in` f32[blocks, n, size], and those of the words
@@ -206,7 +206,7 @@ def encoded(
 
 
 def kept_shares(counts: np.ndarray, settings: Settings) -> np.ndarray:
-    """The share of its occurrences with which each word is kept: f32[n]."""
+    """The fraction of its occurrences that is kept of each word: f32[n]."""
     often = settings.threshold / (counts / counts.sum())
     return np.minimum(np.sqrt(often) + often, 1).astype(np.float32)
 
@@ -218,7 +218,7 @@ def stretches(
     settings: Settings,
     rng: np.random.Generator,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields stretches of one epoch, in a drawn order, frequent words left out.
+    """Yields stretches of one epoch in a random order, with frequent words left out.
 
     Each has the words around it as well, to be predicted.
     """
@@ -235,7 +235,7 @@ def fit(
     least: int = 5,
     log: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> tuple[Vectors, float]:
-    """Trains vectors; gives them, and how many words of text a second it took."""
+    """Trains vectors; returns them and the words of text a second."""
     vocabulary = Vocabulary(texts, least)
     ids, docs = encoded(vocabulary, texts)
     keep = kept_shares(vocabulary.counts, settings)
@@ -274,7 +274,7 @@ def settings_of(given: argparse.Namespace) -> Settings:
 
 
 def tell(vectors: Vectors, given: argparse.Namespace) -> int:
-    """Prints what the vectors know; gives how many of the pairs were found."""
+    """Prints nearest words and analogies; returns the number of pairs found."""
     if given.save:
         train.checkpoint.save(given.save, {"in": vectors.rows})
     for word in given.near:
@@ -290,7 +290,7 @@ def tell(vectors: Vectors, given: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the example and gives how many of the pairs were found."""
+    """Runs the example and returns the number of pairs found."""
     parser = options(__doc__.splitlines()[0])
     parser.add_argument("--logs", metavar="FOLDER", help="event files for TensorBoard")
     given = parser.parse_args(arguments)

@@ -50,7 +50,7 @@ def row_adagrad(rate: float) -> optim.GradientTransformation:
 
 
 def tables_of(settings: Settings) -> list[ps.TableSpec]:
-    """Two vectors for each word: what predicts is drawn, the other begins with 0."""
+    """Two vectors for each word: a random one for predicting, 0 for being predicted."""
     bound = 0.5 / settings.size
 
     def drawn(key: Any, shape: Any, dtype: Any = fnp.float32) -> Any:
@@ -106,7 +106,7 @@ def fit(
     least: int = 5,
     log: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> tuple[Vectors, float]:
-    """Trains as one of the workers; gives the vectors, and words of its text a second.
+    """Trains as one of the workers; returns the vectors and the words a second.
 
     Each of n workers takes every n-th text. The vectors are those that the servers have
     when this worker is done: those of the worker that ends last are the run's.

@@ -36,13 +36,13 @@ class Row(NamedTuple):
     first_seconds: float
 
     def gap(self) -> float:
-        """By what part our score is worse; below 0 it is better."""
+        """The relative amount by which our score is worse; below 0 it is better."""
         worse = self.score - self.theirs
         return (worse if self.task.startswith("k-means") else -worse) / abs(self.theirs)
 
 
 class Table(NamedTuple):
-    """A table cut in two: three quarters to learn from, one to test."""
+    """A table in two parts: three quarters for training, one for testing."""
 
     x: np.ndarray
     y: np.ndarray
@@ -101,12 +101,12 @@ def row(
 
 
 def accuracy(labels: Any, wanted: np.ndarray) -> float:
-    """The share of right labels."""
+    """The fraction of correct labels."""
     return float((np.asarray(labels) == wanted).mean())
 
 
 def r2(predicted: Any, wanted: np.ndarray) -> float:
-    """The share of the variance that is explained."""
+    """The fraction of the variance that is explained."""
     errors = np.asarray(predicted, np.float64) - wanted
     return float(1 - (errors**2).mean() / wanted.var())
 

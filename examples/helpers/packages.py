@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class DatasetError(RuntimeError):
-    """A data set could not be had; the text says why and what to do."""
+    """A data set is not available; the message says why and what to do."""
 
 
 class Package(NamedTuple):

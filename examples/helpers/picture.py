@@ -60,7 +60,7 @@ def draw(
 
 
 def choose(labels: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
-    """Which digits to show: the first ones, then the mistakes made most surely.
+    """Which digits to show: the first ones, then the most confident mistakes.
 
     At most half of them are mistakes; the surest is the last.
     """
@@ -72,7 +72,7 @@ def choose(labels: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
 
 
 def smooth(values: list[float], window: int = 51) -> np.ndarray:
-    """The mean of what lies around each value, of fewer at both ends."""
+    """A moving average, over fewer values at both ends."""
     weights = np.ones(min(window, len(values)))
     sums = np.convolve(values, weights, "same")
     return sums / np.convolve(np.ones(len(values)), weights, "same")
@@ -112,7 +112,7 @@ def draw_accuracies(axes: "Axes", curve: "Curve") -> None:
 
 
 def draw_digit(axes: "Axes", image: np.ndarray, label: int, guess: int) -> None:
-    """A digit with what it was read as; a mistake is framed and has the truth."""
+    """A digit with its prediction; a mistake is framed and shows the label."""
     right = label == guess
     axes.imshow(image, cmap="gray_r", interpolation="bilinear")
     axes.set(xticks=[], yticks=[])

@@ -19,7 +19,7 @@ MOVIELENS = Package(
 
 
 class Ratings(NamedTuple):
-    """Ratings of films, of one person after the other, in the order of their times.
+    """Ratings of films, person by person, in chronological order.
 
     Attributes:
       people: i64[n], from 0.

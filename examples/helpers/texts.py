@@ -27,7 +27,7 @@ TOKEN = re.compile(rf"{WORD.pattern}|[.,;:!?]")
 
 
 class Reviews(NamedTuple):
-    """Opinions on films.
+    """Film reviews.
 
     Attributes:
       sentences: 8,530 of Rotten Tomatoes, as lists of words.
