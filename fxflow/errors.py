@@ -291,7 +291,7 @@ class ExportError(FxflowError, ValueError):
 
 
 class MessageError(FxflowError, ValueError):
-    """What came is not a message of a parameter server, or no message can say it.
+    """Bytes are not a message, or a message cannot hold what is to be sent.
 
     Explained in `docs/guides/errors.md#messageerror`.
 

@@ -38,7 +38,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.devices.buffers import aligned_empty
 from fxflow.errors import MessageError
 
-#: Version of the format. Peers of another one are refused by name, not misread.
+#: Version of the format and of all fields: a change of a type of `fields_of` needs
+#: another one. Peers of another version are refused by name, not misread.
 VERSION = 3
 
 #: The kinds of messages. A kind's number is its place: only append.

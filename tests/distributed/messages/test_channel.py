@@ -52,10 +52,16 @@ def test_messages(pair: tuple[Channel, Channel]) -> None:
     right.close()
 
 
+def head(length: int) -> bytes:
+    """The header of a dictionary whose text has a length."""
+    number = codec.KINDS.index("control") + 1
+    return codec._HEAD.pack(codec._MARK, codec.VERSION, number, 0, 0, 0, length)
+
+
 WRONG = {
     "http": b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n",
-    "deep": codec._HEAD.pack(codec._MARK, codec.VERSION, 39, 0, 0, 0, 99) + b"[" * 99,
-    "list": codec._HEAD.pack(codec._MARK, codec.VERSION, 39, 0, 0, 0, 2) + b"[]",
+    "deep": head(99) + b"[" * 99,
+    "list": head(2) + b"[]",
     "kind": b"".join(codec.encode(codec.Message("ping"))),
     "array": b"".join(
         codec.encode(codec.Message("control", arrays={"x": np.ones(2, np.int8)}))
