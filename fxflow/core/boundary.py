@@ -26,7 +26,7 @@ import numpy as np
 from fxflow._names import answer
 from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.arrays.array import text_of
-from fxflow.core.runtime.library import plans_of
+from fxflow.core.runtime.eager import plans_of
 from fxflow.core.source import interrupted, is_internal, leave, shorten
 from fxflow.errors import ArgumentError, ConcretizationError, FxflowError
 

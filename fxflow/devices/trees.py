@@ -6,6 +6,7 @@ of jaxlib in the process, and registering one class there twice is an error.
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -32,10 +33,10 @@ registry: Any = PyTreeRegistry(
 flatten: Callable[..., tuple[list[Any], PyTreeDef]] = registry.flatten
 
 
-def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """Returns the structure of a tuple whose items have the structures `treedefs`."""
-    joined: PyTreeDef = pytree.treedef_tuple(registry, list(treedefs))
-    return joined
+#: ``treedef_tuple(treedefs)``: the structure of a tuple of trees, from a list.
+treedef_tuple: Callable[[list[PyTreeDef]], PyTreeDef] = functools.partial(
+    pytree.treedef_tuple, registry
+)
 
 
 #: ``from_parts(registry, node_data, children)``: a structure of others, where

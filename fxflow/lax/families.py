@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.jet import leibniz
 from fxflow.core.interpreters.linearize import Tape
@@ -59,28 +57,8 @@ _WORDS = {
 
 
 def kind(dtype: Any) -> str:
-    """Returns the kind of a dtype as one letter: b, i, u, f, c or k (keys)."""
-    known = _kinds.get(dtype)
-    if known is None:
-        if dtypes.is_key(dtype):
-            known = "k"
-        elif dtypes.is_bool(dtype):
-            known = "b"
-        elif dtypes.is_complex(dtype):
-            known = "c"
-        elif dtypes.is_floating(dtype):
-            known = "f"
-        elif dtypes.issubdtype(dtype, np.unsignedinteger):
-            known = "u"
-        elif dtypes.is_integer(dtype):
-            known = "i"
-        else:
-            known = "v"
-        _kinds[dtype] = known
-    return known
-
-
-_kinds: dict[Any, str] = {}
+    """Returns the kind of a dtype as one letter: b, i, u, f, c, k (keys) or v."""
+    return dtypes.kinds.get(dtype, "v")
 
 
 def require_kind(name: str, aval: Aval, kinds: Kinds) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.runtime.library import plans_of
+from fxflow.core.runtime.eager import plans_of
 from fxflow.core.source import leave
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import (

@@ -78,6 +78,8 @@ def accumulated(
     # A sum in float16 overflows at 65504, one in bfloat16 stops growing after 256 ones.
     if dtypes.is_floating(result) and dtypes.bits(result) < 32:
         compute = np.dtype(np.float32)
+    if compute == given and not a.aval.weak_type:
+        return a, result
     return convert(a, compute), result
 
 
@@ -127,14 +129,17 @@ def sum(
       >>> sum(np.array([[1, 2], [3, 4]]), axis=0)
       Array([4, 6], dtype=int32)
     """
-    no_out("sum", out)
-    array = array_of(a, "sum", dtype)
+    if out is not None:
+        no_out("sum", out)
+    array = a if isinstance(a, Array) else array_of(a, "sum", dtype)
     axes = canonical_axes("sum", axis, array.aval.ndim)
     wide, result = accumulated(array, dtype, promote_integers=promote_integers)
     wide = masked("sum", wide, where, 0)
     bools = dtypes.is_bool(result)
     add_up = table["reduce_or" if bools else "reduce_sum"]
-    total = convert(add_up.bind(wide, axes=tuple(sorted(axes))), result)
+    total: Array = add_up.bind(wide, axes=tuple(sorted(axes)))
+    if wide.aval.dtype != result:
+        total = convert(total, result)
     if initial is not None:
         plus = lax.bitwise_or if bools else lax.add
         total = plus(total, _start("sum", initial, total))

@@ -34,8 +34,14 @@ from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
 from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, PLAN_BYTES, EvalTrace, primitive_plan
-from fxflow.core.runtime.library import library, plans_of
+from fxflow.core.runtime.eager import (
+    EVAL,
+    PLAN_BYTES,
+    EvalTrace,
+    plans_of,
+    primitive_plan,
+)
+from fxflow.core.runtime.library import library
 from fxflow.core.source import leave
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import SCALARS, array_of, convert, host_beside, promote
@@ -240,7 +246,7 @@ class Binary(ufunc[R]):
     def _plan(self, x: ArrayType, y: ArrayType) -> Callable[..., R]:
         """Returns what runs the function on arrays for which there is no plan yet."""
         # Nothing to promote or to broadcast: no function is traced.
-        if self.primitive is None or x is not y or not dtypes.is_inexact(x.aval.dtype):
+        if self.primitive is None or x is not y or x.aval.dtype not in dtypes.INEXACT:
             return self._eager
         plan = primitive_plan(self.primitive, (x, y), {}, self.__name__)
         return self._plans.keep((x, y), plan, PLAN_BYTES)

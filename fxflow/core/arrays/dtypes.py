@@ -120,7 +120,7 @@ _bits |= {float0: 0} | {key: 8 * key.itemsize for key in KEYS}
 _INTEGERS = frozenset(d for d in ALL if d.name.startswith(("int", "uint")))
 _FLOATS = frozenset(d for d in ALL if d.name.startswith(("float", "bfloat")))
 _COMPLEX = frozenset((complex64, complex128))
-_INEXACT = _FLOATS | _COMPLEX
+INEXACT = _FLOATS | _COMPLEX
 _NARROWER: dict[Any, np.dtype[Any]] = {
     int64: int32,
     uint64: uint32,
@@ -617,7 +617,7 @@ def is_complex(dtype: Any, /) -> bool:
 
 def is_inexact(dtype: Any, /) -> bool:
     """Whether the dtype is a float or complex."""
-    return dtype in _INEXACT
+    return dtype in INEXACT
 
 
 def is_key(dtype: Any, /) -> bool:
@@ -625,20 +625,21 @@ def is_key(dtype: Any, /) -> bool:
     return type(dtype) is KeyDtype
 
 
-def host_kind(dtype: Any, /) -> str:
-    """Returns the kind of a dtype as NumPy computes with it, as one letter.
+kinds: dict[Any, str] = {bool_: "b"} | dict.fromkeys(KEYS, "k")
+"""The kind of each dtype as one letter: b, i, u, f, c or k (keys)."""
+kinds |= dict.fromkeys(_COMPLEX, "c") | dict.fromkeys(_FLOATS, "f")
+kinds |= {d: "i" if _ranges[d][0] < 0 else "u" for d in _INTEGERS}
 
-    `b`, `i`, `u`, `f`, `c` as `numpy.dtype.kind` (keys are their words: `u`); and `n`,
-    narrow: integers below 8 bits, which do not wrap around there, and floats below 16
-    bits, of which not all have a zero, an infinity or a sign.
-    """
-    return _host_kinds[dtype]
+host_kinds: dict[Any, str] = {float0: "b", bool_: "b"} | dict.fromkeys(KEYS, "u")
+"""The kind of each dtype as NumPy computes with it, as one letter.
 
-
-_host_kinds: dict[Any, str] = {float0: "b", bool_: "b"} | dict.fromkeys(KEYS, "u")
-_host_kinds |= dict.fromkeys(_COMPLEX, "c")
-_host_kinds |= {d: "n" if _bits[d] < 16 else "f" for d in _FLOATS}
-_host_kinds |= {
+`b`, `i`, `u`, `f`, `c` as `numpy.dtype.kind` (keys are their words: `u`); and `n`,
+narrow: integers below 8 bits, which do not wrap around there, and floats below 16 bits,
+of which not all have a zero, an infinity or a sign.
+"""
+host_kinds |= dict.fromkeys(_COMPLEX, "c")
+host_kinds |= {d: "n" if _bits[d] < 16 else "f" for d in _FLOATS}
+host_kinds |= {
     d: "n" if _bits[d] < 8 else "i" if _ranges[d][0] < 0 else "u" for d in _INTEGERS
 }
 
@@ -668,7 +669,7 @@ def finfo(x: Any, /) -> Any:
       0.0078125
     """
     chosen = _of_either(x)
-    if chosen not in _INEXACT:
+    if chosen not in INEXACT:
         raise DtypeError(f"finfo: expected a float dtype, got {short_name(chosen)}")
     return _float_limits(chosen)
 
@@ -720,14 +721,14 @@ def bits(dtype: Any, /) -> int:
 # -- related dtypes --------------------------------------------------------------------
 
 _inexact: dict[Any, np.dtype[Any]] = dict.fromkeys((bool_, *_INTEGERS), float32)
-_inexact |= {int64: float64, uint64: float64} | {d: d for d in _INEXACT}
+_inexact |= {int64: float64, uint64: float64} | {d: d for d in INEXACT}
 _complex: dict[Any, np.dtype[Any]] = {
     d: complex128 if d in _WIDE else complex64 for d in ALL
 }
 _real: dict[Any, np.dtype[Any]] = {d: d for d in ALL}
 _real |= {complex64: float32, complex128: float64}
 _tangent: dict[Any, np.dtype[Any]] = dict.fromkeys((bool_, *_INTEGERS), float0)
-_tangent |= {d: d for d in (*_INEXACT, float0)} | dict.fromkeys(KEYS, float0)
+_tangent |= {d: d for d in (*INEXACT, float0)} | dict.fromkeys(KEYS, float0)
 
 
 def to_inexact(dtype: Any, /) -> np.dtype[Any]:

@@ -87,7 +87,7 @@ class HostRules:
     Attributes:
       is_view: whether its NumPy evaluation only makes a view (so size does not matter).
       host_kinds: of which dtypes `evaluate` gives what XLA gives, special values
-        included, and may replace it when eager: letters of `dtypes.host_kind`.
+        included, and may replace it when eager: letters of `dtypes.host_kinds`.
       host_bytes: bytes in and out above which XLA runs it when eager, if less than
         usual.
       keeps_plan: whether its plan may be kept; not if parameters hold functions of the
@@ -111,7 +111,7 @@ class HostRules:
         """Returns whether `evaluate` may run it when eager, whatever its size."""
         known = self.host_kinds
         return bool(known) and all(
-            dtypes.host_kind(atom.aval.dtype) in known
+            dtypes.host_kinds[atom.aval.dtype] in known
             for atom in (*node.inputs, *node.outputs)
         )
 
@@ -129,7 +129,7 @@ class HostRules:
     def host_call(self, node: Node) -> HostCall:
         """Returns how a plan calls NumPy for a node, whose types are known by then."""
         atoms = (*node.inputs, *node.outputs)
-        noisy = any(dtypes.is_inexact(atom.aval.dtype) for atom in atoms)
+        noisy = any(atom.aval.dtype in dtypes.INEXACT for atom in atoms)
         return HostCall(self.host_function(**node.params), noisy and not self.is_view)
 
     def planned(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,7 @@ from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.labels import tree_labels
-from fxflow.core.runtime.eager import options
-from fxflow.core.runtime.library import plans_of
+from fxflow.core.runtime.eager import options, plans_of
 
 # Graphs kept; the oldest half goes when there are more.
 MAX_BODIES = 1024

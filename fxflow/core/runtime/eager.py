@@ -353,6 +353,11 @@ def primitive_plan(
     return graph_plan(graph, arg_types, name, single=not primitive.multi)
 
 
+def plans_of(function: Any) -> Cache[Any, Plan] | None:
+    """Returns the plans of a library function; None for any other function."""
+    return getattr(function, "plans", None)
+
+
 def graph_plan(
     graph: Graph, arg_types: Sequence[ArrayType], name: str, single: bool = False
 ) -> Plan:

@@ -164,11 +164,6 @@ def _leave(error: Exception, args: Any, kwargs: Any) -> None:
         source.shorten(error)
 
 
-def plans_of(function: Any) -> Cache[Any, Plan] | None:
-    """Returns the plans of a library function; None for any other function."""
-    return getattr(function, "plans", None)
-
-
 def _overridden(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:

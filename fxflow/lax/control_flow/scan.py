@@ -39,6 +39,7 @@ from fxflow.core.ir.higher_order import (
 )
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
 from fxflow.core.ir.references import Ref
+from fxflow.core.ir.trace import state
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.sizes import length_of
@@ -628,9 +629,10 @@ def traced_with_carry(
     with telling(lambda: f"; the body is {located(given)}"):
         require_carry(operation, carry_tree, carry, outs)
     rest = body.graph.out_avals[len(carry) :]
-    graph = with_outputs_varying(body.graph, [a.vma for a in (*carry, *rest)])
-    if graph is not body.graph:
-        body = Body(graph, body.consts, body.out_tree)
+    if state.tracked:
+        graph = with_outputs_varying(body.graph, [a.vma for a in (*carry, *rest)])
+        if graph is not body.graph:
+            body = Body(graph, body.consts, body.out_tree)
     return carry, body
 
 

@@ -11,7 +11,7 @@ from fxflow.core.arrays import Aval
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import split_at
 from fxflow.core.runtime.lowering import TOKEN, Context
-from fxflow.core.sizes import is_at_least, is_symbolic
+from fxflow.core.sizes import Size, is_at_least
 
 
 class ScanLowering:
@@ -37,7 +37,7 @@ class ScanLowering:
         graph: Graph,
         num_consts: int,
         num_carry: int,
-        length: int,
+        length: Any,
         reverse: bool,
     ) -> None:
         self.ctx, self.graph, self.length, self.reverse = ctx, graph, length, reverse
@@ -46,7 +46,8 @@ class ScanLowering:
         _, self.carry_avals, self.x_avals = split_at(physical, num_consts, num_carry)
         self.y_avals = [a.physical for a in graph.out_avals[num_carry:]]
         # 64 bits only where 32 would overflow.
-        wide = is_at_least(length, 1 << 31)
+        open_size = type(length) is Size
+        wide = is_at_least(length, 1 << 31) if open_size else length >= 1 << 31
         self.counter = Aval((), np.dtype(np.int64 if wide else np.int32))
         self.copies = 1
 
@@ -56,11 +57,11 @@ class ScanLowering:
 
     def write(self, unroll: int) -> list[str]:
         """Writes the loop; returns the names of the results."""
-        length = self.length
+        length: Any = self.length  # or a `Size`
         if not length:
             ys = [self.zeros(self.stacked(a)) for a in self.y_avals]
             return [*self.carry, *ys]
-        if is_symbolic((length,)):
+        if type(length) is Size:
             # Rounds that only a call counts leave no step over.
             unroll = 1
         elif length == 1 or length < 2 * unroll:
