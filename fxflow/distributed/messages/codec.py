@@ -43,48 +43,15 @@ from fxflow.errors import MessageError
 VERSION = 3
 
 #: The kinds of messages. A kind's number is its place: only append.
+# fmt: off
 KINDS = (
-    "hello",
-    "welcome",
-    "refuse",
-    "error",
-    "ping",
-    "pong",
-    "heartbeat",
-    "leave",
-    "model",
-    "model_ok",
-    "pull",
-    "params",
-    "push",
-    "ack",
-    "pull_rows",
-    "rows",
-    "push_rows",
-    "entry",
-    "entry_ok",
-    "view",
-    "vote",
-    "vote_ok",
-    "cut",
-    "cut_ok",
-    "stats",
-    "stats_ok",
-    "snapshot",
-    "snapshot_ok",
-    "state",
-    "join",
-    "joined",
-    "read",
-    "prepare",
-    "promise",
-    "trace",
-    "trace_ok",
-    "enlist",
-    "enlisted",
-    "control",
-    "alive",
+    "hello", "welcome", "refuse", "error", "ping", "pong", "heartbeat", "leave",
+    "model", "model_ok", "pull", "params", "push", "ack", "pull_rows", "rows",
+    "push_rows", "entry", "entry_ok", "view", "vote", "vote_ok", "cut", "cut_ok",
+    "stats", "stats_ok", "snapshot", "snapshot_ok", "state", "join", "joined", "read",
+    "prepare", "promise", "trace", "trace_ok", "enlist", "enlisted", "control", "alive",
 )
+# fmt: on
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.
 CHUNK = 2 << 20

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from fxflow.distributed.messages.zeromq import (
     Dialer,
     Hub,
     Listener,
+    Traffic,
+    Waiting,
 )
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.errors import DistributedError
@@ -77,6 +80,29 @@ def assert_comes_to_share(
 
 def descriptors() -> tuple[int, int]:
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+
+# -- traffic --------------------------------------------------------------------------
+
+
+def test_counts_by_name() -> None:
+    traffic = Traffic()
+    traffic.sent["push"] += 1
+    traffic.shared_bytes["push"] += 5
+    told = traffic.to_dict()
+    assert told["sent"] == {"push": 1} and told["shared_bytes"] == {"push": 5}
+    assert told["dropped"] == told["received"] == {}
+
+
+def test_waiting_until_it_is_out() -> None:
+    waiting = Waiting()
+    assert not waiting
+    one, two = SimpleNamespace(done=False), SimpleNamespace(done=True)
+    waiting.add(one, 3)
+    waiting.add(two, 4)
+    assert waiting and waiting.size() == 7  # in order: the second is not before one
+    one.done = True
+    assert waiting.size() == 0 and not waiting
 
 
 # -- messages there and back -----------------------------------------------------------
