@@ -39,7 +39,7 @@ from fxflow.serve.service import (
 from fxflow.serve.signatures import ModelSignature
 from fxflow.serve.telemetry import Tracing, exporting
 
-#: Of Ray, so that it is the model's own queue that batches and refuses.
+#: Requests in flight that Ray allows: the model's own queue batches and refuses.
 _ONGOING = 10_000
 
 
@@ -138,7 +138,7 @@ class ModelReplica:
             yield str(error), error.status, error.retry_after
 
     async def check_health(self) -> None:
-        """Loads the model, if that has not begun; Ray starts again who raises."""
+        """Loads the model, if that has not begun; Ray restarts it if this raises."""
         await self._ready()
 
     async def __del__(self) -> None:
@@ -310,7 +310,7 @@ def ray_application(config: ServerConfig) -> Any:
       What `ray.serve.run` takes.
 
     Raises:
-      ServeError: Ray Serve is not installed, or a model's options are none of Ray's.
+      ServeError: Ray Serve is not installed, or does not know an option of a model.
     """
     serve = _serve()
     handles = {}
@@ -341,7 +341,7 @@ def build(arguments: Mapping[str, str]) -> Any:
       What `ray.serve.run` takes.
 
     Raises:
-      ServeError: there is no such file, or it is no configuration.
+      ServeError: there is no such file, or it is not a configuration.
     """
     if set(arguments) != {"config"}:
         raise ServeError(f"say config=serving.toml, and nothing else; got {arguments}")
@@ -349,13 +349,13 @@ def build(arguments: Mapping[str, str]) -> Any:
 
 
 def run_on_ray(config: ServerConfig, address: str, stop: Callable[[], None]) -> None:
-    """Serves on a cluster of Ray until it is told to end.
+    """Serves on a cluster of Ray until `stop` returns.
 
     Args:
       config: what and how.
       address: of Ray's head, ``auto`` for the one of this machine, or ``local`` for
         one that is begun for this and ends with it.
-      stop: called when all serve; returns when it is to end.
+      stop: called when all models serve; returns when serving ends.
 
     Raises:
       ServeError: Ray is not installed or not reached, or a model cannot be loaded.

@@ -23,7 +23,7 @@ def signature(output: str = "i64[batch]", streamed: bool = False) -> ModelSignat
 
 @dataclass
 class Fake:
-    """A service that says what it is told, after a while; in a stream plus 0, 1, …"""
+    """A service that answers `says(x)` after a delay; in a stream plus 0, 1, …"""
 
     says: Callable[[Any], Any]
     delay: float = 0.0
@@ -33,7 +33,7 @@ class Fake:
     version: str = "1"
     deadline: float = 1.0
     asked: int = 0
-    #: Of a stream: results, which of them fails, and how many streams were closed.
+    #: Results of a stream, which of them fails, and how many streams were closed.
     results: int = 3
     fails: int = -1
     closed: int = 0

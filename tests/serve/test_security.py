@@ -250,7 +250,7 @@ def test_a_server_with_keys_and_tls(tmp_path: Path) -> None:
             with pytest.raises(grpc.RpcError):
                 ready(b"", timeout=5)
 
-        # Nobody else's machine reaches it, unless it is told so.
+        # No other machine reaches it by default.
         if address := other_address():
             for number in (server.port, int(port)):
                 with pytest.raises(OSError):

@@ -190,7 +190,7 @@ def test_feedback_joins_a_stream_while_it_runs() -> None:
         await anext(results)
         joined = await selector.feedback(id="r", loss=0.25)
         assert list(joined.losses.values()) == [0.25]
-        # A failure later counts no more, nor does who closes it.
+        # A later failure does not count, nor does a client that closes it.
         await anext(results)
         await results.aclose()
         assert sum(fake.closed for fake in fakes.values()) == 1
@@ -297,12 +297,12 @@ def test_an_answer_at_the_objective_with_what_has_arrived() -> None:
         answer = await ask(selector, 1)
         joined = await selector.feedback(id=answer.provenance.id, label=[2])
         assert joined.losses == {"a": 1.0, "b": 0.0}
-        # Nobody in time: the first that comes.
+        # No answer in time: the first one counts.
         for name, delay in (("a", 0.2), ("b", 0.1), ("c", 0.3)):
             fakes[name].delay = delay
         answer = await ask(selector, 2)
         assert answer.provenance.models == ("b",) and said(answer) == [2]
-        # Nobody at all.
+        # No answer at all.
         for fake in fakes.values():
             fake.delay = 9.0
         begun = time.monotonic()

@@ -148,7 +148,7 @@ def test_overload_is_refused_before_it_is_late() -> None:
         assert service.refusal() is None
         asked = [asyncio.create_task(ask(service, 5)) for _ in range(30)]
         await asyncio.sleep(0)
-        # What would be told one more is known before it is read.
+        # Whether one more would be refused is known before it is read.
         why = service.refusal()
         assert why is not None and why.status == 503
         assert "rows are before it" in str(why)
@@ -270,7 +270,7 @@ def test_streams() -> None:
             await service.submit({"x": np.zeros((1, 4), np.float32)}, 1)
         assert caught.value.status == 400
 
-        # Of three two are open, and the third waits until one is given up.
+        # Two of three are open, and the third waits until one is closed.
         endless = [counting(service, 1000) for _ in range(2)]
         before = (await anext(endless[0])).outputs["closed"][0]
         await anext(endless[1])
@@ -282,7 +282,7 @@ def test_streams() -> None:
         answer = await waits
         assert answer.queued > 0.04
         assert answer.outputs["closed"][0] == before + 1  # the generator knows it
-        # So it does if who waits for a result is cancelled.
+        # So it does if the task that waits for a result is cancelled.
         task = asyncio.create_task(anext(counting(service, 1, 0, 30.0)))  # type: ignore[arg-type]
         while service.stats()["streams"] < 2:
             await asyncio.sleep(0.01)

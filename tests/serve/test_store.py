@@ -189,7 +189,7 @@ def test_an_exchange_is_made_once_and_memory_is_bounded(shared: RedisServer) -> 
         assert await store._client.zcard(f"{prefix}contexts") == 3
         keys = await store._client.keys(f"{prefix}state:*")
         assert {key.decode()[-1] for key in keys} == set("789")
-        # What somebody else wrote there is no state.
+        # Other values at its keys are not states.
         for text in ("nonsense", "nan 1 1 1", "1 2 3", "1 2 3 inf", ""):
             await store._client.set(f"{prefix}state:9", text)
             found = await store.exchange(Exchange(99, {}, ("9",)), {})

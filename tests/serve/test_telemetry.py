@@ -58,7 +58,7 @@ def test_answers_that_were_known_and_failures(traced: tuple[Any, Tracing]) -> No
         span.failed(503, "it would be late")
     known, failed = exporter.get_finished_spans()
     assert known.parent is None and known.attributes == {"fxflow.cached": True}
-    # What a client did wrong is no error of the server.
+    # What a client did wrong is not an error of the server.
     assert known.status.status_code.name == "UNSET"
     assert failed.status.status_code.name == "ERROR"
     assert failed.status.description == "it would be late"

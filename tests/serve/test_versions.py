@@ -128,7 +128,7 @@ def test_a_bad_candidate_is_rolled_back_without_a_lost_request(how: str) -> None
         asked = new.asked
         await client(99)
         assert new.asked == asked
-        versions.forward()  # somebody has mended it
+        versions.forward()  # it was mended
         new.error, new.delay = None, 0.0
         await client(98)
         assert new.asked > asked and not versions.rollout.back
@@ -160,9 +160,9 @@ def test_a_good_candidate_goes_all_the_way() -> None:
                 shares.append(versions.rollout.share)
         assert shares == [0.0, 0.3, 1.0]
         assert await ask(versions) == (2, "2")
-        versions.back("somebody said so")
+        versions.back("an operator said so")
         assert await ask(versions) == (1, "1")
-        assert versions.describe()["rolled_back"] == "somebody said so"
+        assert versions.describe()["rolled_back"] == "an operator said so"
 
     using(body, RolloutPlan(shares=(0.0, 0.3, 1.0), hold=50))
 
@@ -281,7 +281,7 @@ def test_the_shadow_of_a_stream() -> None:
         await compared("same")
         for new.results in (2, 4):  # fewer or more
             await compared("different")
-        # Of long ones the first results are compared, and the rest is not asked for.
+        # The first results of long ones are compared, and the rest is not requested.
         old.results, new.results, new.asked = 100, 1_000_000, 0
         assert (await read(versions, most=200))[0] == [*range(1, 101)]
         await asyncio.sleep(0.05)

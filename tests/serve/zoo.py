@@ -59,7 +59,7 @@ def wrong_rows(x: Any) -> Any:
     return x[:1]
 
 
-#: Of the generators that have ended, how many results they were to give.
+#: The number of results that each generator that ended was to give.
 CLOSED: list[float] = []
 
 

@@ -178,7 +178,7 @@ class Replica:
             ran = 0.0 if self._ready_at is None else now - self._ready_at
             self._backoff = self._backoff.after(ran)
             self._expected = now + self._backoff.seconds + self._loading
-            if self.signature and not self._closing:  # else who starts it is told
+            if self.signature and not self._closing:  # else `start` reports it
                 _log.warning(
                     "%s: %s; a process is started again in %.1f s",
                     *(self._source.source, self.reason, self._backoff.seconds),

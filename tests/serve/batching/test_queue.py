@@ -1,4 +1,4 @@
-"""The queue under a virtual clock: order, delay, shedding; and that nobody is lost."""
+"""The queue under a virtual clock: order, delay, shedding; and no request is lost."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def traffic(
       seed: of arrivals and noise.
       load: arrivals, of those that can be answered.
       lag: seconds that answers take beyond their batch's time, half of it or more.
-      learns: whether the queue is told how late answers are.
+      learns: whether the queue learns how late answers are.
       pauses: share of the batches that take 60 ms longer; the deadline is 100 ms then.
     """
     rng = random.Random(seed)

@@ -84,7 +84,7 @@ def test_memory_is_bounded_and_who_stops_closes() -> None:
         one, other = ends.open(1), ends.open(2, slot=1)
         for _ in range(20):
             await asyncio.sleep(0)
-        # One result lies in the region and one more is ready, whoever reads.
+        # One result lies in the region and one more is ready, whichever stream is read.
         assert sorted(yielded) == [1, 1, 2, 2]
         for _ in range(3):
             outputs = await one.next(5)

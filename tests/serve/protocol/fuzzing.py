@@ -67,7 +67,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 def changed(rng: random.Random, value: Any) -> bytes:
-    """The text of a document of which one part is another, is missing or is no JSON."""
+    """The text of a document with one part replaced, missing, or not JSON."""
     holder, key = rng.choice(places(value))
     match rng.randrange(4):
         case 0:

@@ -304,7 +304,7 @@ def test_few_pieces_at_each_turn(turns: Turns) -> None:
     d.closing = False
     c.closing = True
     turns.turn()
-    assert log[2:] == [("d12", 0.002), ("e1", 0.002)]  # c has gone
+    assert log[2:] == [("d12", 0.002), ("e1", 0.002)]  # c is closed
     turns.turn()
     intake.enter(a, b"3")
     assert log[4:] == [("a3", 0.0)]
@@ -347,7 +347,7 @@ def test_hundreds_of_connections(port: int) -> None:
 
 
 class Written:
-    """A transport that keeps what it is told."""
+    """A transport that keeps what is written."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []

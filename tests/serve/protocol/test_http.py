@@ -1,4 +1,4 @@
-"""The protocol over HTTP: a server as it is, and clients that nobody here wrote."""
+"""The protocol over HTTP: a server as it is, and clients that other projects wrote."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_bodies_that_are_large_or_slow(serving: Serving) -> None:
     start = time.monotonic()
     assert b" 408 " in raw(b"Content-Length: 100\r\n\r\n{")
     assert time.monotonic() - start < 5
-    # A half-open connection holds up nobody.
+    # A half-open connection does not hold up others.
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(head)
         assert ask(serving, "GET", "/v2/health/live", door="narrow").status == 200

@@ -1,4 +1,4 @@
-"""The protocol over gRPC, asked by a client that nobody here wrote."""
+"""The protocol over gRPC, asked by a client that other projects wrote."""
 
 from __future__ import annotations
 

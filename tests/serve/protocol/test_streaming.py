@@ -172,7 +172,7 @@ def test_a_result_is_an_event(ports: dict[str, int]) -> None:
     asked = Asked(ports["open"], "/predict/count", [[2, 0, 0, 5]])
     assert [event["y"] for event in asked.events()] == [[[5]], [[6]]]
     assert Asked(ports["open"], "/predict/words", ["  "]).events() == []
-    # A model that is no generator gives one.
+    # A model that is not a generator gives one.
     asked = Asked(ports["open"], "/v2/models/negative/generate_stream", {"x": 3})
     (event,) = asked.events()
     assert asked.status == 200 and event["output"] == -3

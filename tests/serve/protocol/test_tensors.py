@@ -238,7 +238,7 @@ def test_heads_are_remembered_with_what_they_were_checked_against() -> None:
         request = parse_infer(head + data, len(head), one)
         assert request.inputs["x"].tolist() == [[value, value]]
         assert (request.rows, request.priority) == (1, -4)
-        # Its own bytes are looked at each time, and so is who asks.
+        # Its own bytes are read each time, and so is the client.
         with pytest.raises(ServeError, match="8 binary bytes, and 7 are left"):
             parse_infer(head + data[1:], len(head), one)
         with pytest.raises(ServeError, match=r"must have shape \[b,3\]"):
