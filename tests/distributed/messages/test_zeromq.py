@@ -82,7 +82,7 @@ def descriptors() -> tuple[int, int]:
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 
-# -- traffic --------------------------------------------------------------------------
+# -- traffic ---------------------------------------------------------------------------
 
 
 def test_counts_by_name() -> None:
