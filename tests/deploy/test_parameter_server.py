@@ -11,7 +11,7 @@ from fxflow.distributed.parameter_server import cluster_of
 from fxflow.distributed.parameter_server.command import _parser
 
 from .checkout import check_command, check_program, known_variables
-from .test_manifests import CONTAINERFILE, INDEX, KUBERNETES, RENDERED, Manifest
+from .manifests import CONTAINERFILE, INDEX, KUBERNETES, RENDERED, Manifest
 
 README = (KUBERNETES / "parameter-server" / "README.md").read_text()
 PORT = 7000

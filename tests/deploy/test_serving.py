@@ -9,7 +9,7 @@ from typing import Any
 from fxflow.serve.command import _parser, config_of
 
 from .checkout import DEPLOY, ROOT, check_program
-from .test_manifests import KUBERNETES, RENDERED, Manifest, load
+from .manifests import KUBERNETES, RENDERED, Manifest, load
 
 FOLDER = KUBERNETES / "serving"
 README = (FOLDER / "README.md").read_text()

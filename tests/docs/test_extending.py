@@ -13,7 +13,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import ffi
 from fxflow.core.ir.primitive import table
-from tests.docs.test_tour import failures
+from tests.docs.page_examples import failures
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "extending.md"
 

@@ -1,6 +1,5 @@
 """The tour, the front page and the guides run as written; pages name what exists."""
 
-import doctest
 import inspect
 import re
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 import fxflow
 from fxflow import errors
-from fxflow.core import source
+from tests.docs.page_examples import failures
 
 ROOT = Path(__file__).parent.parent.parent
 TOUR = ROOT / "docs" / "tour.md"
@@ -27,36 +26,6 @@ PAGES = [
     ROOT / "README.md",
 ]
 SOURCES = sorted((ROOT / "fxflow").rglob("*.py"))
-
-
-class Exact(doctest.OutputChecker):
-    """Compares all but white space at the end: a program's text ends in a newline.
-
-    An error that names its line shows a file of the reader's, `example.py`, and one
-    that tells the machine's memory shows 16 GB. A page may break the lines
-    of a message anywhere.
-    """
-
-    def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        got = re.sub(r"<doctest [^>]*>", "example.py", got)
-        got = re.sub(r"[\d,]+(?= that this machine has)", "16,000,000,000", got)
-        if got.startswith("fxflow.errors."):
-            want, got = " ".join(want.split()), " ".join(got.split())
-        return want.rstrip() == got.rstrip()
-
-
-def failures(markdown: str, name: str) -> str:
-    """Runs the examples of a page in one namespace; returns what went wrong.
-
-    The message of an error that an example shows is compared whole. Once in a process a
-    message explains weak types: here, the first of the page.
-    """
-    source._weak_explained.clear()
-    text = re.sub(r"^```.*$", "", markdown, flags=re.M)  # a fence is not output
-    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
-    report: list[str] = []
-    doctest.DocTestRunner(Exact()).run(test, out=report.append)
-    return "".join(report)
 
 
 def missing(text: str) -> list[str]:

@@ -1,8 +1,5 @@
 """The files of examples/classical learn small tasks; beside scikit-learn when slow."""
 
-import importlib
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -10,16 +7,11 @@ import pytest
 
 import fxflow
 from fxflow import random
-
-FOLDER = Path(__file__).parent.parent.parent / "examples" / "classical"
+from tests.examples.programs import EXAMPLES, example
 
 
 def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
+    return example(name, EXAMPLES / "classical")
 
 
 def blobs(n: int = 60) -> tuple[np.ndarray, np.ndarray]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,18 +10,14 @@ import pytest
 
 import fxflow
 from fxflow import ShapeDtypeStruct, random
+from tests.examples.programs import example
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 KEY = random.key(0)
 
 
 @pytest.fixture
-def example(request: Any) -> ModuleType:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        return importlib.import_module(request.param)
-    finally:
-        sys.path.remove(str(EXAMPLES))
+def program(request: Any) -> ModuleType:
+    return example(request.param)
 
 
 def copied(step: Any, init: Any, *args: Any) -> list[Any]:
@@ -43,22 +36,22 @@ def ints(*shape: int) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(shape, "int32")
 
 
-@pytest.mark.parametrize("example", ["word2vec"], indirect=True)
-def test_word2vec(example: ModuleType) -> None:
-    settings = example.Settings(size=16, stretch=128, drawn=16, window=2)
-    step = example.make_step(np.ones(500), settings)
+@pytest.mark.parametrize("program", ["word2vec"], indirect=True)
+def test_word2vec(program: ModuleType) -> None:
+    settings = program.Settings(size=16, stretch=128, drawn=16, window=2)
+    step = program.make_step(np.ones(500), settings)
     around = ints(128 + 2 * settings.window)
     assert not copied(
-        step, lambda key: example.init(key, 500, settings), KEY, around, around
+        step, lambda key: program.init(key, 500, settings), KEY, around, around
     )
 
 
-@pytest.mark.parametrize("example", ["language_model"], indirect=True)
-def test_language_model(example: ModuleType) -> None:
-    settings = example.Settings(vocabulary=400, units=24, batch=4, length=5, drawn=32)
+@pytest.mark.parametrize("program", ["language_model"], indirect=True)
+def test_language_model(program: ModuleType) -> None:
+    settings = program.Settings(vocabulary=400, units=24, batch=4, length=5, drawn=32)
     words = ints(settings.length, settings.batch)
-    step = example.make_step(settings)
-    found = copied(step, lambda key: example.init(key, settings), KEY, words, words)
+    step = program.make_step(settings)
+    found = copied(step, lambda key: program.init(key, settings), KEY, words, words)
     # XLA copies the matrix of the LSTM, in a program that both reads it and replaces
     # it. None of the tables, whose rows are written, and nothing of Adagrad's.
     assert {copy.label for copy in found} <= {

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+from tests.examples.programs import EXAMPLES
 
 
 @pytest.fixture

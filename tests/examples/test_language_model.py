@@ -1,23 +1,16 @@
 """A made-up language, of which it is known how well it can be predicted."""
 
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+from tests.examples.programs import example
 
 
 @pytest.fixture(scope="module")
 def model() -> ModuleType:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import language_model
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return language_model
+    return example("language_model")
 
 
 def counting(words: int, seed: int = 0) -> np.ndarray:

@@ -1,31 +1,20 @@
 """The examples for many devices train as one device does."""
 
 import functools
-import importlib
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from tests.examples.programs import EXAMPLES, example
 from tests.sweeps.sampling import sample
 
 pytest.importorskip("tqdm", reason="pip install fxflow[examples]")
 ROOT = Path(__file__).parent.parent.parent
-EXAMPLES = ROOT / "examples"
-
-
-def example(name: str) -> ModuleType:
-    """The module `examples/<name>.py`."""
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(EXAMPLES))
 
 
 @pytest.fixture(scope="module")

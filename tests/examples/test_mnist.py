@@ -8,18 +8,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.examples.programs import example
+
 pytest.importorskip("tqdm", reason="pip install fxflow[examples]")
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 @pytest.fixture(scope="module")
 def mnist() -> ModuleType:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import mnist
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return mnist
+    return example("mnist")
 
 
 def stripes(mnist: ModuleType, seed: int = 0) -> object:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+from tests.examples.programs import EXAMPLES
 
 
 @pytest.fixture

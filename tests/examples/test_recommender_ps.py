@@ -1,6 +1,5 @@
 """The recommender learns which films go together; its server keeps to its memory."""
 
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -8,17 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.examples.test_word2vec import EXAMPLES
+from tests.examples.programs import example
 
 
 @pytest.fixture(scope="module")
 def recommender() -> ModuleType:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import recommender_ps
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return recommender_ps
+    return example("recommender_ps")
 
 
 def ratings(module: ModuleType, people: int = 40, films: int = 24) -> Any:

@@ -1,23 +1,16 @@
 """Sentences of a made-up language, in which one word decides."""
 
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+from tests.examples.programs import example
 
 
 @pytest.fixture(scope="module")
 def model() -> ModuleType:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import sentences
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return sentences
+    return example("sentences")
 
 
 def language(count: int, seed: int = 0) -> tuple[list[list[str]], np.ndarray]:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from fxflow import random
+from tests.examples.programs import EXAMPLES
 from tests.serve.browser import Browser
 
 for name in ("tqdm", "uvicorn", "starlette"):
     pytest.importorskip(name, reason="pip install 'fxflow[examples,serve]'")
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fxflow import random
+from tests.examples.programs import EXAMPLES
 
 for name in ("tqdm", "uvicorn", "starlette"):
     pytest.importorskip(name, reason="pip install 'fxflow[examples,serve]'")
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WORDS = ["", "good", "bad", "film"]
 
 

@@ -1,7 +1,5 @@
 """Vectors of a made-up language, in which it is known which words are alike."""
 
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,31 +9,13 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import random
-
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+from tests.examples.language import language
+from tests.examples.programs import example
 
 
 @pytest.fixture(scope="module")
 def word2vec() -> ModuleType:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import word2vec
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return word2vec
-
-
-def language(texts: int, seed: int = 0) -> list[list[str]]:
-    """Texts on one of four subjects each, of ten words, after a common one each."""
-    rng = np.random.default_rng(seed)
-    return [
-        [
-            word
-            for number in rng.integers(0, 10, 20)
-            for word in (f"{'abcd'[subject]}{number}", f"c{rng.integers(0, 5)}")
-        ]
-        for subject in rng.integers(0, 4, texts)
-    ]
+    return example("word2vec")
 
 
 def test_words_of_one_subject_are_near(word2vec: ModuleType) -> None:

@@ -1,6 +1,5 @@
 """The tables of a parameter server learn what one process does."""
 
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -8,17 +7,13 @@ import numpy as np
 import pytest
 
 from fxflow import random
-from tests.examples.test_word2vec import EXAMPLES, language
+from tests.examples.language import language
+from tests.examples.programs import example
 
 
 @pytest.fixture(scope="module")
 def word2vec_ps() -> ModuleType:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import word2vec_ps
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return word2vec_ps
+    return example("word2vec_ps")
 
 
 def test_words_of_one_subject_are_near(word2vec_ps: ModuleType) -> None:

@@ -7,16 +7,14 @@ import pytest
 
 import fxflow
 from fxflow import distributed, lax, pmap
-from tests.lax.test_collectives_devices import (
+from tests.lax import ragged
+from tests.lax.collectives import (
     data,
     meaning,
     program,
     same,
     without_derivative,
 )
-from tests.lax.test_ragged_exchange import call, tables
-from tests.lax.test_ragged_exchange import data as ragged_data
-from tests.lax.test_ragged_exchange import meaning as ragged_meaning
 from tests.processes import check_two_processes
 
 
@@ -38,10 +36,10 @@ def run() -> None:
         expected = {name: v[own] for name, v in meaning(x, groups).items()}
         same(got, expected, (2,))
     rng = np.random.default_rng(0)
-    x, y = ragged_data(4)
-    t = tables(rng, 4)
-    got = pmap(call("i"), axis_name="i")(x[own], y[own], *(v[own] for v in t))
-    np.testing.assert_array_equal(got, ragged_meaning(x, y, t)[own])
+    x, y = ragged.data(4)
+    t = ragged.tables(rng, 4)
+    got = pmap(ragged.call("i"), axis_name="i")(x[own], y[own], *(v[own] for v in t))
+    np.testing.assert_array_equal(got, ragged.meaning(x, y, t)[own])
     step = pmap(lambda v: lax.psum(v, "i") / 4, axis_name="i")
     value = np.arange(4.0, dtype=np.float32)[own]
     for _ in range(100):  # not waited for

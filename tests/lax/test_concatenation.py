@@ -6,7 +6,7 @@ import pytest
 from fxflow import lax
 from fxflow.core.arrays.array import as_array
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from tests.lax.test_shape import keys, words
+from tests.lax.key_arrays import keys, words
 
 X = np.arange(6, dtype="f4").reshape(2, 3)
 

@@ -7,7 +7,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
 from fxflow.errors import AxisError, DtypeError, ShapeError
-from tests.lax.test_shape import keys, words
+from tests.lax.key_arrays import keys, words
 
 
 def test_iota() -> None:

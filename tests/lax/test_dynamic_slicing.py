@@ -9,7 +9,7 @@ from fxflow import NamedSharding, P, lax
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.staging import trace_flat
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from tests.lax.test_shape import keys, words
+from tests.lax.key_arrays import keys, words
 
 X = np.arange(10, dtype="f4")
 M = np.arange(12, dtype="i4").reshape(3, 4)

@@ -8,7 +8,7 @@ from fxflow import NamedSharding, P, lax
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.padding import shifted
-from tests.lax.test_shape import keys, words
+from tests.lax.key_arrays import keys, words
 
 X = np.array([1, 2, 3], "i4")
 

@@ -5,22 +5,11 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.arrays.array import Array, as_array, host_of, typeof
-from fxflow.core.arrays.dtypes import key_fry
-from fxflow.core.ir.primitive import table
+from fxflow.core.arrays.array import as_array, host_of, typeof
 from fxflow.errors import AxisError, ShapeError
+from tests.lax.key_arrays import keys, words
 
 X = np.arange(6, dtype="f4").reshape(2, 3)
-
-
-def keys(*shape: int) -> Array:
-    words = np.arange(2 * int(np.prod(shape)), dtype="u4").reshape(*shape, 2)
-    wrap = table["random_wrap"].bind
-    return wrap(words, dtype=key_fry)
-
-
-def words(array: Array) -> np.ndarray:
-    return np.asarray(table["random_unwrap"].bind(array))
 
 
 @pytest.mark.parametrize(

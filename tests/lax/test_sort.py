@@ -6,7 +6,7 @@ import pytest
 
 from fxflow import lax
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from tests.lax.test_shape import keys
+from tests.lax.key_arrays import keys
 
 X = np.array([[3, 1, 2], [0, 5, 4]], "i4")
 SPECIAL = np.array([3, -np.nan, np.nan, -0.0, 0.0, -1, np.inf], "f4")

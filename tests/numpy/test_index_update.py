@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
+from tests.numpy.indices import INDICES, MASK, X
 from tests.numpy.oracle import quick, same
-from tests.numpy.test_indexing import INDICES, MASK, X
 
 A = np.array
 

@@ -23,7 +23,7 @@ from fxflow.distributed.parameter_server import programs
 from fxflow.serve.protocol import tensors
 from fxflow.serve.signatures import (
     DATATYPES,
-    Signature,
+    ModelSignature,
     TensorSpec,
     from_bytes,
     to_bytes,
@@ -276,9 +276,9 @@ SHORT = {
 }
 
 
-def signature_of(x: Any) -> Signature:
+def signature_of(x: Any) -> ModelSignature:
     spec = TensorSpec.parse("x", f"{SHORT[str(x.dtype)]}[batch,3]")
-    return Signature((spec,), (dataclasses.replace(spec, name="y"),), batched=True)
+    return ModelSignature((spec,), (dataclasses.replace(spec, name="y"),), batched=True)
 
 
 def served(x: Any) -> Any:

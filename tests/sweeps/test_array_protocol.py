@@ -8,8 +8,8 @@ import pytest
 
 import fxflow.numpy as fnp
 from tests.sweeps.catalogue import Call, catalogue
+from tests.sweeps.results import alike
 from tests.sweeps.sampling import sample
-from tests.sweeps.test_empty import alike
 
 # What asks for the object rather than for the array that it stands for.
 EXEMPT = {"numpy.iterable"}

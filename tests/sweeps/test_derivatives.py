@@ -19,37 +19,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import tree
 from tests.sweeps.catalogue import Call, catalogue
+from tests.sweeps.derivatives import FIXED, differentiable_calls
 from tests.sweeps.sampling import sample
-
-#: What cannot be compared with differences, and why.
-EXEMPT = {
-    "lax.stop_gradient": "its derivative is not that of its value",
-    "lax.igamma_grad_a": "is a derivative that has no further one (an error says so)",
-    "lax.random_gamma_grad": "is a derivative that has no further one",
-    "lax.scatter_apply": "has no derivative (an error says so)",
-    "lax.linalg.householder_product": "has no derivative (an error says so)",
-    "numpy.nextafter": "steps between floats are taken for constant, and so is it",
-    "lax.nextafter": "steps between floats are taken for constant, and so is it",
-}
-#: Operands by which there is no derivative, or no second one: errors say so.
-FIXED = {
-    "lax.igamma": (0,),
-    "lax.igammac": (0,),
-    "lax.betainc": (0, 1),
-    "lax.polygamma": (0,),
-    "lax.zeta": (0,),
-    "scipy.special.gammainc": (0,),
-    "scipy.special.gammaincc": (0,),
-    "scipy.special.betainc": (0, 1),
-    "scipy.special.polygamma": (0,),
-    "scipy.special.zeta": (0,),
-    "scipy.stats.gennorm.cdf": (1,),
-    **{
-        f"scipy.stats.{distribution}.{name}": (1,)
-        for distribution in ("gamma", "chi2")
-        for name in ("cdf", "logcdf", "sf", "logsf")
-    },
-}
 
 #: What need only have one derivative in both directions at odd points, and why.
 LOOSE = dict.fromkeys(
@@ -83,19 +54,6 @@ def _active(call: Call, arrays: Sequence[Any]) -> list[int]:
 
 def _wide(value: Any) -> bool:
     return getattr(value, "dtype", None) in (np.float64, np.complex128)
-
-
-def _cases() -> list[Call]:
-    return [
-        c
-        for c in catalogue()
-        if c.differentiable
-        and c.traceable
-        and not c.random
-        and str(c) not in EXEMPT
-        and c.name not in EXEMPT
-        and any("f" in o.kinds or "c" in o.kinds for o in c.operands)
-    ]
 
 
 def _flat(call: Call, arrays: Sequence[Any], active: Sequence[int]) -> Function:
@@ -155,7 +113,9 @@ def _close(got: Any, want: Any, tolerance: float) -> None:
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("call", sample(_cases(), 60, of="derivatives"), ids=str)
+@pytest.mark.parametrize(
+    "call", sample(differentiable_calls(), 60, of="derivatives"), ids=str
+)
 def test_at_an_ordinary_point(call: Call) -> None:
     with fxflow.config.override(x64=True):
         arrays = call.draw(np.float64)
@@ -298,7 +258,7 @@ def _nearby(values: Sequence[Any]) -> list[list[Any]]:
 def _odd_cases() -> list[tuple[Call, str]]:
     return [
         (c, point)
-        for c in _cases()
+        for c in differentiable_calls()
         for point in POINTS
         if any("f" in o.kinds and not o.rigid for o in c.operands)
     ]
@@ -347,14 +307,16 @@ def test_at_an_odd_point(call: Call, point: str) -> None:
 def _masked_cases() -> list[tuple[Call, float]]:
     return [
         (c, value)
-        for c in _cases()
+        for c in differentiable_calls()
         if "where" in c.kwargs
         for value in (np.nan, np.inf, -np.inf, 1e3)
     ]
 
 
 @pytest.mark.parametrize(
-    ("call", "value"), sample(_masked_cases(), 10, of="masked elements"), ids=str
+    ("call", "value"),
+    sample(_masked_cases(), 10, of="masked elements"),
+    ids=str,
 )
 def test_at_masked_elements(call: Call, value: float) -> None:
     """What does not count has derivative 0, whatever it is."""

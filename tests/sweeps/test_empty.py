@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,9 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import tree
-from fxflow.core.arrays import dtypes
-from fxflow.errors import FxflowError, NotDifferentiableError
+from fxflow.errors import NotDifferentiableError
 from tests.sweeps.catalogue import Call, Operand, catalogue, kind_of
+from tests.sweeps.results import Refused, alike, attempt
 from tests.sweeps.sampling import sample
 
 Shape = tuple[int, ...]
@@ -86,27 +86,6 @@ def cases() -> list[Case]:
     return found
 
 
-@dataclass(frozen=True)
-class Refused:
-    """What takes the place of a result."""
-
-    error: Exception
-
-
-def attempt(function: Callable[..., Any], *args: Any) -> Any:
-    """Returns a result, or that there is none.
-
-    Raises:
-      AssertionError: there is none, and the error is not one of ours.
-    """
-    try:
-        return function(*args)
-    except FxflowError as error:
-        return Refused(error)
-    except Exception as error:
-        raise AssertionError(f"{type(error).__name__}: {error}") from error
-
-
 def expected(case: Case, arrays: list[Any]) -> Any:
     """Returns what NumPy or SciPy gives, or that it refuses."""
     with warnings.catch_warnings():
@@ -115,32 +94,6 @@ def expected(case: Case, arrays: list[Any]) -> Any:
             return case.call.expected(*arrays)
         except Exception as error:
             return Refused(error)
-
-
-def alike(got: Any, want: Any, exact: bool = False) -> bool:
-    """Returns whether results agree; `exact`: in dtype too."""
-    if isinstance(want, Refused) or isinstance(got, Refused):
-        return isinstance(want, Refused) and isinstance(got, Refused)
-    if isinstance(want, dict):
-        got, want = list(got.values()), list(want.values())
-    if isinstance(want, list | tuple):
-        return len(got) == len(want) and all(
-            alike(g, w, exact) for g, w in zip(got, want, strict=True)
-        )
-    if hasattr(want, "dtype") and fnp.issubdtype(want.dtype, dtypes.prng_key):
-        return got.dtype == want.dtype and bool(fnp.array_equal(got, want))
-    got, want = np.asarray(got), np.asarray(want)
-    if got.shape != want.shape or (exact and got.dtype != want.dtype):
-        return False
-    if got.dtype.kind in "OUS":
-        return bool((got == want).all())
-    if (kind_of(got.dtype) == "c") != (kind_of(want.dtype) == "c"):
-        return False
-    wide = complex if kind_of(got.dtype) == "c" else float
-    with np.errstate(all="ignore"):
-        return np.allclose(
-            got.astype(wide), want.astype(wide), rtol=3e-4, atol=3e-4, equal_nan=True
-        )
 
 
 # Where we differ from NumPy or SciPy on purpose (patterns of the cases' names).

@@ -20,8 +20,8 @@ from fxflow import P, lax, random, tree
 from fxflow.core.arrays import dtypes
 from fxflow.errors import FxflowError
 from tests.sweeps.catalogue import Call, Operand, catalogue
+from tests.sweeps.results import Refused, attempt
 from tests.sweeps.sampling import sample
-from tests.sweeps.test_empty import Refused, attempt
 
 Shape = tuple[int, ...]
 

@@ -17,39 +17,12 @@ import pytest
 
 import fxflow
 from fxflow import numpy as fnp
-from fxflow import random
 from fxflow.errors import ArgumentError, NonFiniteError
-from fxflow.train import data, loop
+from fxflow.train import loop
 from fxflow.train.checkpoint import Checkpointer
 from fxflow.train.loop import Progress
 from tests.processes import in_two_processes
-
-State = dict[str, Any]
-
-
-def first_state() -> State:
-    return {"w": fnp.zeros(3), "key": random.key(0), "seen": fnp.int32(0)}
-
-
-@fxflow.jit
-def step(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
-    key, noise = random.split(state["key"])
-    w = 0.9 * state["w"] + fnp.mean(batch) * random.normal(noise, (3,))
-    return {"w": w, "key": key, "seen": state["seen"] + 1}, {"loss": fnp.sum(w)}
-
-
-def batches() -> data.Dataset[Any]:
-    rows = data.arrays(np.arange(40, dtype=np.float32)).shuffle(5).map(noisy, seed=3)
-    return rows.batch(3).prefetch()
-
-
-def noisy(row: Any, rng: np.random.Generator) -> Any:
-    return row + rng.random(dtype=np.float32)
-
-
-def bits(state: State) -> list[Any]:
-    return [state["w"].tolist(), random.key_data(state["key"]).tolist()]
-
+from tests.train.small_run import batches, bits, first_state, step
 
 # -- what a run makes ------------------------------------------------------------------
 
@@ -515,7 +488,7 @@ def test_an_interrupt_is_heard_where_it_was_ignored() -> None:
 
 _RUN = """
 import sys, time
-from tests.train.test_loop import batches, bits, first_state, step
+from tests.train.small_run import batches, bits, first_state, step
 from fxflow.train import loop
 from fxflow.train.checkpoint import Checkpointer
 

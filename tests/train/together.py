@@ -13,7 +13,7 @@ from fxflow import P, distributed, random
 from fxflow import numpy as fnp
 from fxflow.train import data, loop
 from fxflow.train.checkpoint import Checkpointer
-from tests.train.test_loop import noisy
+from tests.train.small_run import noisy
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from fxflow import lax
 from fxflow.core.arrays.array import Array, as_array, host_of
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.gather_scatter.gather import take_along
-from tests.lax.test_shape import keys, words
+from tests.lax.key_arrays import keys, words
 
 X = np.arange(5, dtype="f4") + 1
 M = np.arange(12, dtype="i4").reshape(3, 4)

@@ -11,7 +11,7 @@ from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import lower_graph
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from tests.lax.test_shape import keys, words
+from tests.lax.key_arrays import keys, words
 
 X = np.array([1, 2, 3, 4], "f4")
 Numbers = lax.ScatterDimensionNumbers
