@@ -29,7 +29,7 @@ from fxflow import optim
 from fxflow.distributed.parameter_server import asynchronous
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.views import View, first_view
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 
 
 class Run:
@@ -42,7 +42,9 @@ class Run:
         plan = ("--shards", str(shards), "--copies", str(copies))
         for number in range(2):
             self.start(number, "--number", str(number), *plan)
-        self.client = Client(first_view(self.first, copies, shards), deadline=60.0)
+        self.client = WorkerClient(
+            first_view(self.first, copies, shards), deadline=60.0
+        )
         zeros = np.zeros(nbytes // shards // 4, np.float32)
         rule = asynchronous(rate="fixed")
         self.models = [make_model(["w"], [zeros], optim.sgd(-1.0), rule)] * shards

@@ -189,7 +189,7 @@ def run_ray(workers: int, seconds: float) -> list[float]:
     import ray
     import torch
 
-    class Server:
+    class ShardServer:
         def __init__(self) -> None:
             self.model = torch_model()
             self.optimizer = torch.optim.SGD(self.model.parameters(), RATE)
@@ -213,7 +213,7 @@ def run_ray(workers: int, seconds: float) -> list[float]:
             return [g.numpy() for g in torch_gradients(self.model, weights, self.given)]
 
     ray.init(num_cpus=workers + 1, include_dashboard=False, logging_level="error")
-    server = ray.remote(Server).remote()
+    server = ray.remote(ShardServer).remote()
     each = [ray.remote(Worker).remote() for _ in range(workers)]
     weights = server.fetch.remote()
     pending = {worker.compute.remote(weights): worker for worker in each}

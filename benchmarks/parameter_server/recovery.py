@@ -28,7 +28,7 @@ from fxflow import optim
 from fxflow.distributed.parameter_server import asynchronous
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.views import first_view
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 
 ZEROS, ONES = np.zeros(1, np.float32), np.ones(1, np.float32)
 MODEL = make_model(["w"], [ZEROS], optim.sgd(-1.0), asynchronous(rate="fixed"))
@@ -63,7 +63,7 @@ class Worker(threading.Thread):
 
     def __init__(self, addresses: list[str], copies: int) -> None:
         super().__init__(daemon=True)
-        self.client = Client(first_view(addresses, copies), deadline=60.0)
+        self.client = WorkerClient(first_view(addresses, copies), deadline=60.0)
         self.models = [MODEL] * len(addresses)
         self.answers: list[float] = []
         self.end, self.last = False, 0.0

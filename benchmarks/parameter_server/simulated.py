@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from fxflow.distributed.parameter_server import asynchronous, backup, bsp, place, ssp
-from fxflow.distributed.parameter_server.placement import Plan, Tensor
+from fxflow.distributed.parameter_server.placement import PlacementPlan, Tensor
 from fxflow.distributed.parameter_server.simulator import (
     Compute,
     Network,
@@ -95,7 +95,9 @@ def backups_by_tail(steps: int) -> Iterable[list]:
         yield [sigma, tail, found[0][1], found[4][1], *gains, best[0]]
 
 
-def scaling(plan: Plan, compute: Compute, sizes: Sequence[int]) -> Iterable[list]:
+def scaling(
+    plan: PlacementPlan, compute: Compute, sizes: Sequence[int]
+) -> Iterable[list]:
     """Throughput over that of one worker."""
     kinds = (asynchronous(), bsp(), ssp(4))
     alone = simulate(bsp(), workers=1, servers=plan, compute=compute, network=NETWORK)

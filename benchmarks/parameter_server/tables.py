@@ -19,7 +19,7 @@ from fxflow import optim
 from fxflow.distributed.parameter_server.tables import (
     RowBlock,
     RowPrograms,
-    Table,
+    RowTable,
     TableSpec,
     row_programs,
 )
@@ -39,9 +39,9 @@ def microseconds(calls: list[Callable[[], object]]) -> tuple[float, float]:
     return round(statistics.median(times) * 1e6, 1), round(decile * 1e6, 1)
 
 
-def filled(spec: TableSpec, programs: RowPrograms, rows: int) -> tuple[Table, float]:
+def filled(spec: TableSpec, programs: RowPrograms, rows: int) -> tuple[RowTable, float]:
     """Returns a table of rows with ids spread over 10⁹, and seconds to write them."""
-    table = Table(spec, programs)
+    table = RowTable(spec, programs)
     values = np.random.default_rng(0).normal(size=(BLOCK, WIDTH)).astype(np.float32)
     start = time.perf_counter()
     for first in range(0, rows, BLOCK):
@@ -50,7 +50,7 @@ def filled(spec: TableSpec, programs: RowPrograms, rows: int) -> tuple[Table, fl
     return table, time.perf_counter() - start
 
 
-def measured(table: Table, rows: int, batch: int, rounds: int) -> dict[str, object]:
+def measured(table: RowTable, rows: int, batch: int, rounds: int) -> dict[str, object]:
     """Returns the times of a pull and a push of a batch of distinct rows."""
     generator = np.random.default_rng(1)
     gradients = np.ones((batch, WIDTH), np.float32)

@@ -35,7 +35,7 @@ from fxflow.distributed.messages.channel import Message, dial
 from fxflow.distributed.multihost import gathered, is_global
 from fxflow.distributed.preemption import Agreement, noticing
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
-from fxflow.distributed.snapshots import Snapshot, StateServer, assemble, fetch
+from fxflow.distributed.snapshots import StateServer, StateSnapshot, assemble, fetch
 from fxflow.errors import ArgumentError, DistributedError
 
 Step = Callable[["World", Any, int], Any]
@@ -372,8 +372,8 @@ class _Worker:
         self._error: DistributedError | None = None
         self._epoch: _Epoch | None = None
         #: step → the state before it (after so many steps).
-        self._held: dict[int, Snapshot] = {}
-        self._initial = Snapshot(initial, "initial")
+        self._held: dict[int, StateSnapshot] = {}
+        self._initial = StateSnapshot(initial, "initial")
         self._donates = False
         line = dial(address, _CONNECT, self.token, "launcher")
         self._states = StateServer(line.own_host, self.token, self._find)
@@ -452,7 +452,7 @@ class _Worker:
             print(f"fxflow: worker {self.number}: {why}", file=sys.stderr, flush=True)
         os._exit(3)
 
-    def _find(self, step: int, kind: str) -> Snapshot:
+    def _find(self, step: int, kind: str) -> StateSnapshot:
         """Returns a state that another worker asks for."""
         if kind == "initial":
             return self._initial
@@ -491,7 +491,7 @@ class _Worker:
         try:
             is_saved = plan["kind"] == "file"
             leaves = [] if is_saved else self._fetch(plan)
-            self._held = {} if is_saved else {index: Snapshot(leaves)}
+            self._held = {} if is_saved else {index: StateSnapshot(leaves)}
             self._send(protocol.Prepared(epoch.world.epoch))
             with self._changed:
                 self._changed.wait_for(lambda: epoch.go or epoch.over or self._error)
@@ -501,7 +501,7 @@ class _Worker:
                 # By each worker, now that there are devices for its keys.
                 index, state = self.program.restored(index, self._initial.whole())
                 leaves = [to_host(leaf) for leaf in trees.leaves(state)]
-                self._held = {index: Snapshot(leaves)}
+                self._held = {index: StateSnapshot(leaves)}
             state = self.program.placed(epoch.world, self.program.tree(leaves))
             joining = False
             return self._steps(epoch, state, index)
@@ -645,7 +645,7 @@ class _Worker:
             _wait(leaves)
             index += 1
             before = self._held[index - 1]
-            self._held = {index - 1: before, index: Snapshot(leaves)}
+            self._held = {index - 1: before, index: StateSnapshot(leaves)}
             if not before.intact():
                 self._donates = True
                 del self._held[index - 1]

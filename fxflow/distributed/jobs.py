@@ -30,7 +30,7 @@ from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.monitor.asking import Servers
+from fxflow.distributed.parameter_server.monitor.asking import ServerPoll
 from fxflow.distributed.parameter_server.running import (
     CHIEF,
     SERVERS,
@@ -101,7 +101,7 @@ def joined_run(addresses: Sequence[str], keys: Keys | None) -> JoinedRun:
     Raises:
       DistributedError: none answers, or an address is none.
     """
-    with Servers(addresses, keys, patience=_ANSWER) as servers:
+    with ServerPoll(addresses, keys, patience=_ANSWER) as servers:
         answers = servers.ask(messages.Stats())
         said = [a.message.fields.stats for a in answers if a.message]
         if not said:

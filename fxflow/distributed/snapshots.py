@@ -1,8 +1,8 @@
 """The state of an elastic run, which its workers hold and send to each other.
 
-A `Snapshot` is the state after a step. It keeps the arrays themselves, without a copy,
-until their elements are requested; a worker may hold all of an array or only the parts
-on its own devices. A `StateServer` sends them to other workers.
+A `StateSnapshot` is the state after a step. It keeps the arrays themselves, without a
+copy, until their elements are requested; a worker may hold all of an array or only the
+parts on its own devices. A `StateServer` sends them to other workers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _on_host(leaf: Any) -> HostLeaf | Parts:
     return Parts(tuple(leaf.shape), pieces)
 
 
-class Snapshot:
+class StateSnapshot:
     """The leaves of the state after a step.
 
     Attributes:
@@ -158,7 +158,7 @@ class StateServer:
     address: str
 
     def __init__(
-        self, host: str, token: str, find: Callable[[int, str], Snapshot]
+        self, host: str, token: str, find: Callable[[int, str], StateSnapshot]
     ) -> None:
         self._token, self._find = token, find
         require_token(host, token)

@@ -4,12 +4,18 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.distributed.serialization import HostLeaf, to_host
-from fxflow.distributed.snapshots import Parts, Snapshot, StateServer, assemble, fetch
+from fxflow.distributed.snapshots import (
+    Parts,
+    StateServer,
+    StateSnapshot,
+    assemble,
+    fetch,
+)
 from fxflow.errors import DistributedError
 
 
 def test_whole() -> None:
-    snapshot = Snapshot([fnp.arange(3), np.ones(2), 4])
+    snapshot = StateSnapshot([fnp.arange(3), np.ones(2), 4])
     assert snapshot.holding(7) == {
         "step": 7,
         "kind": "held",
@@ -22,7 +28,7 @@ def test_whole() -> None:
 
 def test_donated() -> None:
     x = fnp.arange(3.0) + 1
-    snapshot = Snapshot([x])
+    snapshot = StateSnapshot([x])
     assert snapshot.intact()
     fxflow.jit(lambda v: v + 1, donate_argnums=0)(x)
     assert snapshot.intact() == (not x.is_deleted())
@@ -32,7 +38,7 @@ def test_parts() -> None:
     left = Parts((4, 2), [([[0, 2], [0, 2]], HostLeaf(np.zeros((2, 2))))])
     right = Parts((4, 2), [([[2, 4], [0, 2]], HostLeaf(np.ones((2, 2))))])
     small = HostLeaf(np.array(5))
-    one, other = Snapshot([left, small]), Snapshot([right, small])
+    one, other = StateSnapshot([left, small]), StateSnapshot([right, small])
     holding = one.holding(3)
     assert holding["pieces"] == [[0, [[0, 2], [0, 2]]], [1, []]]
     assert holding["sizes"] == [8, 1]
@@ -61,7 +67,7 @@ def test_assembled_keys() -> None:
 
 
 def test_serving() -> None:
-    known = {(3, "held"): Snapshot([fnp.arange(4), np.ones(2)])}
+    known = {(3, "held"): StateSnapshot([fnp.arange(4), np.ones(2)])}
     server = StateServer("127.0.0.1", "secret", lambda s, k: known[s, k])
     plan = {"step": 3, "kind": "held"}
     try:

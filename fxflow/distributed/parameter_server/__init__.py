@@ -19,7 +19,7 @@ from fxflow.distributed.parameter_server.consistency import (
 )
 from fxflow.distributed.parameter_server.filters import Filter
 from fxflow.distributed.parameter_server.placement import (
-    Plan,
+    PlacementPlan,
     Tensor,
     place,
     replan,
@@ -45,7 +45,7 @@ __all__ = [
     "Filter",
     "LocalServers",
     "ParameterServer",
-    "Plan",
+    "PlacementPlan",
     "StepMetrics",
     "TableSpec",
     "Tensor",

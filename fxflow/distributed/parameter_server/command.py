@@ -46,7 +46,7 @@ from fxflow.distributed.parameter_server.running import (
     TASK,
 )
 from fxflow.distributed.parameter_server.server.joining import enlist
-from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError
 
@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             listener = hub.listen(options.listen or options.join)
             number, view = enlist(servers, options.join, keys, folder=options.folder)
-        server = Server(
+        server = ShardServer(
             hub,
             listener,
             number,

@@ -3,10 +3,11 @@
 A *clock* is how many pushes a worker has made; a *version* how many updates a server
 has made; the *staleness* of a push how many updates were made between the parameters
 it was computed from and its own. A `Consistency` says what is wanted, in plain numbers.
-What follows from it are functions of a `Group`, all that one server knows of the
+What follows from it are functions of a `WorkerGroup`, all that one server knows of the
 workers: `may_read` says whether a pull is answered now, `arrive`, `join` and `leave`
-give the next group and a `Decision`. Nothing here waits, sends or computes on arrays.
-The server calls these functions, the simulator calls them under a virtual clock.
+give the next group and an `UpdateDecision`. Nothing here waits, sends or computes on
+arrays. The server calls these functions, the simulator calls them under a virtual
+clock.
 
 There are two ways to wait. In *rounds* (`bsp`, `backup`, `local_sgd`) an update is the
 average of one push of each of several workers, and who has pushed reads again after it.
@@ -408,7 +409,7 @@ class Weighted(NamedTuple):
     staleness: int
 
 
-class Decision(NamedTuple):
+class UpdateDecision(NamedTuple):
     """What becomes of pushes after something happened.
 
     Attributes:
@@ -436,7 +437,7 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Group:
+class WorkerGroup:
     """What one server knows of the workers: immutable, made anew by each event.
 
     An event costs a few microseconds, for 10,000 workers too.
@@ -498,22 +499,24 @@ class Group:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Group:
+    def from_json(data: Mapping[str, Any]) -> WorkerGroup:
         """Returns what `to_json` was called on; raises ArgumentError on other data."""
         try:
             version, fastest = int(data["version"]), int(data["fastest"])
-            group = Group(version, int(data["dropped"]), fastest, fastest)
+            group = WorkerGroup(version, int(data["dropped"]), fastest, fastest)
             for worker, clock, ready in data["workers"]:
                 group = _with_member(group, int(worker), Member(int(clock), int(ready)))
             for push in data["waiting"]:
                 held = _appended(group._held, Push(*map(int, push)))
                 group = replace(group, _held=held)
         except (KeyError, TypeError, ValueError) as error:
-            raise ArgumentError(f"Group.from_json: not a group: {error!r}") from error
+            raise ArgumentError(
+                f"WorkerGroup.from_json: not a group: {error!r}"
+            ) from error
         return group
 
 
-def _with_member(group: Group, worker: int, member: Member | None) -> Group:
+def _with_member(group: WorkerGroup, worker: int, member: Member | None) -> WorkerGroup:
     """Returns the group with another record of a worker, or without it (None)."""
     before = group._members.get(worker)
     slowest, fastest, at_clock = group.slowest, group.fastest, group._at_clock.copy()
@@ -537,7 +540,7 @@ def _with_member(group: Group, worker: int, member: Member | None) -> Group:
         if not alive:
             slowest = fastest
     members = group._members.set(worker, member)
-    return Group(
+    return WorkerGroup(
         group.version,
         group.dropped,
         slowest,
@@ -564,7 +567,9 @@ def _appended(
 # -- decisions -------------------------------------------------------------------------
 
 
-def may_read(consistency: Consistency, group: Group, worker: int, clock: int) -> bool:
+def may_read(
+    consistency: Consistency, group: WorkerGroup, worker: int, clock: int
+) -> bool:
     """Returns whether a pull is answered now; if not, it waits for the next event.
 
     Args:
@@ -590,7 +595,7 @@ def may_read(consistency: Consistency, group: Group, worker: int, clock: int) ->
 
 
 def late(
-    consistency: Consistency, group: Group, worker: int, clock: int
+    consistency: Consistency, group: WorkerGroup, worker: int, clock: int
 ) -> tuple[int, ...]:
     """Returns for whom a pull waits, to name them.
 
@@ -619,8 +624,8 @@ def late(
 
 
 def arrive(
-    consistency: Consistency, group: Group, push: Push
-) -> tuple[Group, Decision]:
+    consistency: Consistency, group: WorkerGroup, push: Push
+) -> tuple[WorkerGroup, UpdateDecision]:
     """Decides on a push: it is part of an update, waits for others, or is dropped.
 
     A worker's clock goes on in each case, except if it is another's than the push says
@@ -655,10 +660,12 @@ def arrive(
     ready = group.version + 1 if consistency.in_rounds else member.ready
     group = _with_member(group, worker, Member(clock + 1, ready))
     group, update = _update(consistency, group, _appended(group._held, push))
-    return group, Decision(apply=update, hold=not update)
+    return group, UpdateDecision(apply=update, hold=not update)
 
 
-def join(consistency: Consistency, group: Group, worker: int) -> tuple[Group, Decision]:
+def join(
+    consistency: Consistency, group: WorkerGroup, worker: int
+) -> tuple[WorkerGroup, UpdateDecision]:
     """Takes a worker in; one that is in already leaves first, as if it had died.
 
     It starts at the largest clock of a worker so far, or at the largest below it at
@@ -685,8 +692,8 @@ def join(consistency: Consistency, group: Group, worker: int) -> tuple[Group, De
 
 
 def leave(
-    consistency: Consistency, group: Group, worker: int
-) -> tuple[Group, Decision]:
+    consistency: Consistency, group: WorkerGroup, worker: int
+) -> tuple[WorkerGroup, UpdateDecision]:
     """Lets a worker go, dead or done; nothing happens if it is not in the group.
 
     What it has pushed stays. Reads that waited for it may be answered now.
@@ -700,19 +707,19 @@ def leave(
       The next group, and the update that waited for this worker alone, if one did.
     """
     if worker not in group:
-        return group, Decision()
+        return group, UpdateDecision()
     group = _with_member(group, worker, None)
     group, update = _update(consistency, group, group._held)
-    return group, Decision(apply=update)
+    return group, UpdateDecision(apply=update)
 
 
-def _dropping(group: Group, reason: str) -> tuple[Group, Decision]:
-    return replace(group, dropped=group.dropped + 1), Decision(drop=reason)
+def _dropping(group: WorkerGroup, reason: str) -> tuple[WorkerGroup, UpdateDecision]:
+    return replace(group, dropped=group.dropped + 1), UpdateDecision(drop=reason)
 
 
 def _update(
-    consistency: Consistency, group: Group, held: tuple[tuple[Push, ...], ...]
-) -> tuple[Group, tuple[Weighted, ...]]:
+    consistency: Consistency, group: WorkerGroup, held: tuple[tuple[Push, ...], ...]
+) -> tuple[WorkerGroup, tuple[Weighted, ...]]:
     """Makes an update of the pushes that wait, if they are enough."""
     count = len(held) and _BLOCK * (len(held) - 1) + len(held[-1])
     if consistency.in_rounds:
@@ -727,7 +734,7 @@ def _update(
         staleness = group.version - push.version
         factor = max(1, staleness) if consistency.rate == "staleness" else 1
         update.append(Weighted(push, 1 / (count * factor), staleness))
-    group = Group(
+    group = WorkerGroup(
         group.version + enough,
         group.dropped,
         group.slowest,

@@ -1,8 +1,8 @@
 """Which rows of which tensor lie on which server: a plan, and how it changes.
 
-A tensor is a row of rows along its first axis. A `Plan` cuts tensors into *pieces* of
-consecutive rows, and gives each piece to a server, so that bytes and load are shared
-out evenly. It is a value made of plain numbers; no array is looked at, only its type.
+A tensor has rows along its first axis. A `PlacementPlan` cuts tensors into *pieces* of
+consecutive rows, and gives each piece to a server, so that bytes and load are balanced.
+It is a value made of plain numbers, and needs the types of arrays only.
 `replan` follows servers that come and go, and says which rows have to move.
 """
 
@@ -133,7 +133,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlacementPlan:
     """Which rows of which tensor lie on which server. Made by `place` and `replan`.
 
     Prints as a table, and draws itself in a notebook.
@@ -185,7 +185,8 @@ class Plan:
         count = len(self.servers)
         if not isinstance(k, int) or not 1 <= k <= count:
             raise ArgumentError(
-                f"Plan.replicas: k must be between 1 and the {count} servers, got {k!r}"
+                f"PlacementPlan.replicas: k must be between 1 and the {count} servers, "
+                f"got {k!r}"
             )
         ring = self.servers * 2
         return {server: ring[i : i + k] for i, server in enumerate(self.servers)}
@@ -202,7 +203,7 @@ class Plan:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Plan:
+    def from_json(data: Mapping[str, Any]) -> PlacementPlan:
         """Returns what `to_json` was called on; raises ArgumentError on other data."""
         try:
             tensors = tuple(
@@ -215,17 +216,19 @@ class Plan:
                 for index, start, stop, server in data["pieces"]
             )
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ArgumentError(f"Plan.from_json: not a plan: {error!r}") from error
-        _require_numbers("Plan.from_json", servers)
-        _require_tensors("Plan.from_json", tensors)
+            raise ArgumentError(
+                f"PlacementPlan.from_json: not a plan: {error!r}"
+            ) from error
+        _require_numbers("PlacementPlan.from_json", servers)
+        _require_tensors("PlacementPlan.from_json", tensors)
         covered = [(t.name, s, e) for t in tensors for s, e in _spans(pieces, t.name)]
         whole = [(t.name, 0, t.rows) for t in tensors]
         if covered != whole or not {p.server for p in pieces} <= set(servers):
             raise ArgumentError(
-                "Plan.from_json: the pieces are not each row of each tensor once, on "
-                "one of the servers"
+                "PlacementPlan.from_json: the pieces are not each row of each tensor "
+                "once, on one of the servers"
             )
-        return Plan(servers, tensors, pieces)
+        return PlacementPlan(servers, tensors, pieces)
 
     def __str__(self) -> str:
         shares = self.shares()
@@ -322,7 +325,7 @@ def place(
     *,
     strategy: str = "greedy",
     split_above: int | None = None,
-) -> Plan:
+) -> PlacementPlan:
     """Places tensors on servers.
 
     Strategies:
@@ -400,7 +403,7 @@ def _cut(tensor: Tensor, count: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(bounds))
 
 
-class Move(NamedTuple):
+class RowMove(NamedTuple):
     """Rows that go from one server to another.
 
     Attributes:
@@ -460,7 +463,7 @@ class _Packer:
         self._shares[self._index[piece.server]] -= rows * self._of_row[piece.name]
         self.pieces.remove(piece)
 
-    def settle(self, given: list[Piece]) -> list[Move]:
+    def settle(self, given: list[Piece]) -> list[RowMove]:
         """Puts pieces on servers, cut where they do not fit; tells which have moved."""
         waiting = [(self.weight(piece), piece) for piece in given]
         waiting.sort()
@@ -481,7 +484,7 @@ class _Packer:
                     piece = piece._replace(stop=piece.start + fit)
             self.put(piece._replace(server=self.servers[i]))
             if piece.server not in (_NOWHERE, self.servers[i]):
-                moves.append(Move(*piece, self.servers[i]))
+                moves.append(RowMove(*piece, self.servers[i]))
         return moves
 
     def excess(self, server: int) -> list[Piece]:
@@ -515,7 +518,7 @@ class _Packer:
         least = self._least_rows.get(piece.name, math.inf)
         return rows if least <= rows <= piece.stop - piece.start - least else 0
 
-    def plan(self) -> Plan:
+    def plan(self) -> PlacementPlan:
         """Returns the plan; pieces of one server that adjoin become one."""
         order = {tensor.name: i for i, tensor in enumerate(self.tensors)}
         found: list[Piece] = []
@@ -529,7 +532,7 @@ class _Packer:
                 found[-1] = last._replace(stop=piece.stop)
             else:
                 found.append(piece)
-        return Plan(self.servers, self.tensors, tuple(found))
+        return PlacementPlan(self.servers, self.tensors, tuple(found))
 
 
 def _require_numbers(caller: str, servers: tuple[int, ...]) -> None:
@@ -565,12 +568,12 @@ class Replan(NamedTuple):
       nbytes: how many bytes that is.
     """
 
-    plan: Plan
-    moves: tuple[Move, ...]
+    plan: PlacementPlan
+    moves: tuple[RowMove, ...]
     nbytes: int
 
 
-def replan(plan: Plan, servers: int | Sequence[int]) -> Replan:
+def replan(plan: PlacementPlan, servers: int | Sequence[int]) -> Replan:
     """Places what servers that leave had, and gives those that join their fair share.
 
     What need not move stays: a server that stays gives away only what it has above its

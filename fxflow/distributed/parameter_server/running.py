@@ -15,9 +15,9 @@ from fxflow.distributed.addresses import server_address
 from fxflow.distributed.messages.keys import Keys, keys_of
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server.server.joining import enlist
-from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import first_view
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import ArgumentError, DistributedError
 
 #: What `fxflow launch --ps` sets.
@@ -232,7 +232,7 @@ class LocalServers:
     """
 
     cluster: Cluster
-    servers: list[Server]
+    servers: list[ShardServer]
 
     def __init__(self, count: int = 1, *, shards: int = 0, copies: int = 1) -> None:
         self._run = next(_runs)
@@ -243,12 +243,12 @@ class LocalServers:
         self._threads: list[threading.Thread] = []
         for number, address in enumerate(addresses):
             hub = Hub()
-            self._start(Server(hub, hub.listen(address), number, view))
+            self._start(ShardServer(hub, hub.listen(address), number, view))
 
     def _address(self, number: int) -> str:
         return f"inproc://fxflow-server-{self._run}-{number}"
 
-    def _start(self, server: Server) -> None:
+    def _start(self, server: ShardServer) -> None:
         self.servers.append(server)
         name = f"fxflow-parameter-server-{server.number}"
         thread = threading.Thread(target=server.serve, name=name, daemon=True)
@@ -275,7 +275,7 @@ class LocalServers:
         except BaseException:
             hub.close()
             raise
-        self._start(Server(hub, listener, number, view))
+        self._start(ShardServer(hub, listener, number, view))
         return number
 
     def close(self) -> None:
@@ -288,7 +288,7 @@ class LocalServers:
 
 def connect(
     cluster: Cluster | None, deadline: float
-) -> tuple[Client, Callable[[], None]]:
+) -> tuple[WorkerClient, Callable[[], None]]:
     """Connects a worker.
 
     Args:
@@ -311,8 +311,8 @@ def connect(
     return client, client.close
 
 
-def _client(cluster: Cluster, deadline: float) -> Client:
-    return Client(
+def _client(cluster: Cluster, deadline: float) -> WorkerClient:
+    return WorkerClient(
         first_view(cluster.servers, shards=cluster.shards),
         keys=cluster.keys,
         name=cluster.name,

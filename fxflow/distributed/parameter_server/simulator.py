@@ -1,11 +1,11 @@
 """A parameter server under a virtual clock: the same decisions, without processes.
 
 Workers read, compute and push; servers are queues that serve one request after the
-other. Who may read and what becomes of a push is decided by the functions of
-`consistency` that servers call, and what each server has to carry by a `Plan`. Compute
-times and the network are distributions and numbers, measured ones where they are to
-predict something. With a `Problem` the gradients are computed as well, so that a loss
-is known at each virtual time.
+other. The functions of `consistency` that servers call decide which worker may read and
+what becomes of a push; a `PlacementPlan` gives the load of each server. Compute times
+and the network are distributions and numbers, measured ones to predict a real run. With
+a `Problem` the gradients are computed as well, so that a loss is known at each virtual
+time.
 
 What is simplified: a push arrives when the last server has it, and is then decided on
 once for all servers; an acknowledgement takes no time of its own; a worker asks for the
@@ -27,15 +27,15 @@ import numpy as np
 
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
-    Decision,
-    Group,
     Push,
+    UpdateDecision,
+    WorkerGroup,
     arrive,
     join,
     leave,
     may_read,
 )
-from fxflow.distributed.parameter_server.placement import Plan, Tensor, place
+from fxflow.distributed.parameter_server.placement import PlacementPlan, Tensor, place
 from fxflow.errors import ArgumentError
 
 # -- what is assumed -------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Network:
             )
 
 
-class Fault(NamedTuple):
+class ProcessFault(NamedTuple):
     """Something that happens to a process.
 
     Attributes:
@@ -290,12 +290,12 @@ def simulate(
     consistency: Consistency,
     *,
     workers: int,
-    servers: int | Plan = 1,
+    servers: int | PlacementPlan = 1,
     compute: Compute | float = 0.0,
     network: Network | None = None,
     steps: int = 100,
     seed: int = 0,
-    faults: Iterable[Fault] = (),
+    faults: Iterable[ProcessFault] = (),
     detection: float = 1.0,
     problem: Problem | None = None,
     learning_rate: float = 0.1,
@@ -337,9 +337,11 @@ def simulate(
             raise ArgumentError(f"simulate: {name} must be 1 or more, got {number!r}")
     if not isinstance(compute, Compute):
         compute = Compute(float(compute))
-    if not isinstance(servers, Plan):
+    if not isinstance(servers, PlacementPlan):
         servers = place([Tensor("nothing", (servers, 0))], servers, strategy="rows")
-    run = _Run(consistency, servers, compute, network or Network(), seed, detection)
+    run = _Simulator(
+        consistency, servers, compute, network or Network(), seed, detection
+    )
     if problem is not None:
         run.training = _Training(consistency, problem, learning_rate)
     for worker in range(workers):
@@ -355,7 +357,7 @@ def simulate(
 
 
 @dataclass
-class _Worker:
+class _VirtualWorker:
     """A worker and what it has been doing since when."""
 
     rng: random.Random
@@ -370,10 +372,10 @@ class _Worker:
     left: list[str] = field(default_factory=list)
 
 
-class _Servers:
+class _ServerQueues:
     """Queues. All requests go to all servers, so servers with like loads are like."""
 
-    def __init__(self, plan: Plan, network: Network) -> None:
+    def __init__(self, plan: PlacementPlan, network: Network) -> None:
         loads = [share.load for share in plan.shares().values() if share.pieces]
         self.network = network
         self.whole = sum(loads) / network.bandwidth
@@ -394,13 +396,13 @@ class _Servers:
             free[:] = [max(time, until) for time in free]
 
 
-class _Run:
+class _Simulator:
     """A simulation under way: the events to come, in order of time."""
 
     def __init__(
         self,
         consistency: Consistency,
-        plan: Plan,
+        plan: PlacementPlan,
         compute: Compute,
         network: Network,
         seed: int,
@@ -408,10 +410,10 @@ class _Run:
     ) -> None:
         self.consistency, self.compute, self.seed = consistency, compute, seed
         self.detection, self.latency = detection, network.latency
-        self.servers = _Servers(plan, network)
+        self.servers = _ServerQueues(plan, network)
         self.training: _Training | None = None
-        self.group = Group()
-        self.workers: dict[int, _Worker] = {}
+        self.group = WorkerGroup()
+        self.workers: dict[int, _VirtualWorker] = {}
         self.blocked: list[int] = []
         self.events: list[tuple[float, int, str, int, int, float]] = []
         self.order = itertools.count()
@@ -456,7 +458,7 @@ class _Run:
 
     # -- a worker's round --------------------------------------------------------------
 
-    def read(self, number: int, worker: _Worker) -> None:
+    def read(self, number: int, worker: _VirtualWorker) -> None:
         """A pull has come to the servers: it is answered, or waits."""
         if may_read(self.consistency, self.group, number, worker.clock):
             worker.version = self.group.version
@@ -468,24 +470,24 @@ class _Run:
         else:
             self.blocked.append(number)
 
-    def on_pulled(self, number: int, worker: _Worker) -> None:
+    def on_pulled(self, number: int, worker: _VirtualWorker) -> None:
         self.spend("messages", worker)
         local = range(self.consistency.steps)
         seconds = sum(self.compute.draw(worker.rng, number) for _ in local)
         self.at(self.now + seconds, "computed", number)
 
-    def on_computed(self, number: int, worker: _Worker) -> None:
+    def on_computed(self, number: int, worker: _VirtualWorker) -> None:
         self.spend("compute", worker)
         if self.training is not None:
             self.training.compute(number, worker.clock, worker.rng)
         self.at(self.now + self.latency, "push", number)
 
-    def on_push(self, number: int, worker: _Worker) -> None:
+    def on_push(self, number: int, worker: _VirtualWorker) -> None:
         servers = self.servers
         served = servers.served(self.now, servers.receiving, servers.push)
         self.at(served, "arrived", number)
 
-    def on_arrived(self, number: int, worker: _Worker) -> None:
+    def on_arrived(self, number: int, worker: _VirtualWorker) -> None:
         if number not in self.group:
             return
         self.spend("messages", worker)
@@ -501,7 +503,7 @@ class _Run:
         if worker.alive:
             self.read(number, worker)
 
-    def follow(self, group: Group, decision: Decision) -> None:
+    def follow(self, group: WorkerGroup, decision: UpdateDecision) -> None:
         """Goes on with another group: an update is made, who waited may read."""
         before, self.group = self.group, group
         for _, _, staleness in decision.apply:
@@ -518,7 +520,7 @@ class _Run:
                     self.spend("idle", worker)
                     self.read(number, worker)
 
-    def spend(self, how: str, worker: _Worker) -> None:
+    def spend(self, how: str, worker: _VirtualWorker) -> None:
         self.spent[how] += self.now - worker.since
         worker.since = self.now
 
@@ -528,7 +530,7 @@ class _Run:
         worker = self.workers.get(number)
         if worker is None:
             rng = random.Random(f"{self.seed} {number}")
-            worker = self.workers[number] = _Worker(rng)
+            worker = self.workers[number] = _VirtualWorker(rng)
         if kind == "join":
             if worker.alive and worker.halted:
                 worker.halted = False
@@ -544,7 +546,7 @@ class _Run:
                 worker.alive, worker.killed = False, True
             self.at(self.now + self.detection, "gone", number)
 
-    def start(self, number: int, worker: _Worker) -> None:
+    def start(self, number: int, worker: _VirtualWorker) -> None:
         worker.life += 1
         worker.alive, worker.killed, worker.halted, worker.left = True, False, False, []
         worker.since, worker.pushed = self.now, None
@@ -620,7 +622,7 @@ class _Training:
             self.own[worker] = x - change
         self.pushed[worker, clock] = change, start
 
-    def follow(self, decision: Decision, now: float, version: int) -> None:
+    def follow(self, decision: UpdateDecision, now: float, version: int) -> None:
         if not decision.apply:
             return
         total = np.zeros_like(self.params)

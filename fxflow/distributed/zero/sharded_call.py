@@ -67,11 +67,11 @@ def sharded_call(
     leaves, treedef = tree.flatten(trees, is_sharded)
     flat = FlatFunction(function, treedef, name)
     graph, consts = trace_flat(flat, [type_of(x) for x in leaves], name=name)
-    outs = _Run(axis).graph(graph, [*consts, *leaves])
+    outs = _ShardedRun(axis).graph(graph, [*consts, *leaves])
     return flat.result(outs)
 
 
-class _Run:
+class _ShardedRun:
     """Runs graphs; values are `Sharded`s and arrays that every device has."""
 
     def __init__(self, axis: ShardAxis) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server.command import main
 from fxflow.distributed.parameter_server.views import first_view
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from tests.distributed.parameter_server.server.test_replicas import (
     ZEROS,
     models_of,
@@ -87,7 +87,7 @@ def test_one_process_joins_and_another_leaves(tmp_path: Path) -> None:
         started("--number", "0", "--servers", first, "--shards", "2"),
         started("--join", second, "--servers", first),
     ]
-    client = Client(view, deadline=60.0)
+    client = WorkerClient(view, deadline=60.0)
     try:
         # The second one waits until the run has begun.
         models = models_of(view)

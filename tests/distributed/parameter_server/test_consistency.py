@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from fxflow.distributed.parameter_server import consistency as kinds
 from fxflow.distributed.parameter_server.consistency import (
     Consistency,
-    Decision,
-    Group,
     Push,
+    UpdateDecision,
+    WorkerGroup,
     arrive,
     join,
     late,
@@ -72,7 +72,7 @@ def test_values_print_and_travel(value: Consistency) -> None:
         (lambda: Consistency.from_json({"kind": "bsp", "s": 1}), "has no arguments"),
         (lambda: Consistency.from_json({"kind": "ssp"}), "ssp has staleness, rate"),
         (lambda: Consistency.from_json([]), "expected a dictionary"),  # type: ignore[arg-type]
-        (lambda: Group.from_json({"version": 1}), "not a group"),
+        (lambda: WorkerGroup.from_json({"version": 1}), "not a group"),
     ],
 )
 def test_wrong_values_are_refused(make: Callable[[], object], told: str) -> None:
@@ -83,19 +83,21 @@ def test_wrong_values_are_refused(make: Callable[[], object], told: str) -> None
 # -- single decisions ------------------------------------------------------------------
 
 
-def group_of(value: Consistency, count: int) -> Group:
-    group = Group()
+def group_of(value: Consistency, count: int) -> WorkerGroup:
+    group = WorkerGroup()
     for worker in range(count):
         group, _ = join(value, group, worker)
     return group
 
 
-def push(value: Consistency, group: Group, worker: int, version: int | None = None):  # type: ignore[no-untyped-def]
+def push(
+    value: Consistency, group: WorkerGroup, worker: int, version: int | None = None
+):  # type: ignore[no-untyped-def]
     version = group.version if version is None else version
     return arrive(value, group, Push(worker, group[worker].clock, version))
 
 
-def taken(decision: Decision) -> list[int]:
+def taken(decision: UpdateDecision) -> list[int]:
     return [weighted.push.worker for weighted in decision.apply]
 
 
@@ -104,7 +106,7 @@ def test_a_round_takes_one_push_of_each() -> None:
     group = group_of(value, 3)
     for worker in (2, 0):
         group, decision = push(value, group, worker)
-        assert decision == Decision(hold=True)
+        assert decision == UpdateDecision(hold=True)
         assert not may_read(value, group, worker, 1)
         assert late(value, group, worker, 1) == tuple(
             sorted({0, 1, 2} - {p.worker for p in group.waiting})
@@ -123,17 +125,17 @@ def test_a_round_does_not_wait_for_who_left_or_came_late() -> None:
     group = group_of(value, 3)
     group, _ = push(value, group, 0)
     group, decision = join(value, group, 7)
-    assert decision == Decision()
+    assert decision == UpdateDecision()
     assert not may_read(value, group, 7, group[7].clock)
     group, decision = leave(value, group, 1)
-    assert decision == Decision()
+    assert decision == UpdateDecision()
     group, decision = leave(value, group, 2)
     assert taken(decision) == [0]
     assert may_read(value, group, 7, group[7].clock)
     # Who dies after its push is still part of the round.
     group, _ = push(value, group, 7)
     group, decision = leave(value, group, 7)
-    assert decision == Decision()
+    assert decision == UpdateDecision()
     group, decision = push(value, group, 0)
     assert taken(decision) == [7, 0]
 
@@ -193,7 +195,7 @@ def test_the_first_pushes_of_a_round_count() -> None:
     group, decision = push(value, group, 0)
     assert taken(decision) == [2, 0]
     group, decision = push(value, group, 1, version=0)
-    assert decision == Decision(drop="late: computed from version 0 of 1")
+    assert decision == UpdateDecision(drop="late: computed from version 0 of 1")
     assert group.dropped == 1
     assert may_read(value, group, 1, 1)
     # With fewer than are wanted a round is one of each.
@@ -249,7 +251,7 @@ class Schedule:
 
     value: Consistency
     seed: int
-    group: Group = field(default_factory=Group)
+    group: WorkerGroup = field(default_factory=WorkerGroup)
     clocks: dict[int, int] = field(default_factory=dict)
     held: dict[int, int] = field(default_factory=dict)
     pushed: list[Push] = field(default_factory=list)
@@ -308,7 +310,7 @@ class Schedule:
         if self.value.kind != "softsync":  # nothing of its own may be missing
             assert all(p in self.applied or p in self.dropped for p in own)
 
-    def follow(self, group: Group, decision: Decision) -> None:
+    def follow(self, group: WorkerGroup, decision: UpdateDecision) -> None:
         assert group.version == self.group.version + bool(decision.apply)
         count = len(decision.apply)
         for push, weight, staleness in decision.apply:
@@ -413,4 +415,4 @@ def test_groups_travel(value: Consistency, seed: int) -> None:
     for _ in range(30):
         schedule.turn(rng.randrange(5))
     group = schedule.group
-    assert Group.from_json(json.loads(json.dumps(group.to_json()))) == group
+    assert WorkerGroup.from_json(json.loads(json.dumps(group.to_json()))) == group

@@ -33,7 +33,7 @@ from fxflow.distributed.parameter_server.server import snapshots
 from fxflow.distributed.parameter_server.tables import snapshot as blocks
 from fxflow.distributed.parameter_server.worker import beginning
 from fxflow.distributed.parameter_server.worker.beginning import RowParts
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import DistributedError
 from fxflow.train.checkpoint import Checkpointer
 from tests.distributed.parameter_server.server.test_replicas import Run, running
@@ -178,7 +178,7 @@ def test_a_server_dies_while_rows_come(
     with running(tmp_path / "run", servers, copies=copies, logs=logs) as run:
         server = trained(run, tmp_path)
         before = rows_of(server)
-        calls(monkeypatch, Client, "ask_shards", 5, killed(run, logs))
+        calls(monkeypatch, WorkerClient, "ask_shards", 5, killed(run, logs))
         taken = server.snapshot(tmp_path / "rows")
         assert np.array_equal(rows_of(server), before)
         server.close()
@@ -214,9 +214,9 @@ def test_a_worker_dies_and_another_goes_on(
 ) -> None:
     waits = threading.Event()
     indices: list[int] = []
-    wait, make = Client._wait_for_rows, RowParts.__getitem__
+    wait, make = WorkerClient._wait_for_rows, RowParts.__getitem__
 
-    def waiting(client: Client, *args: Any) -> None:
+    def waiting(client: WorkerClient, *args: Any) -> None:
         assert client.name == "worker 1"
         waits.set()
         wait(client, *args)
@@ -229,7 +229,7 @@ def test_a_worker_dies_and_another_goes_on(
             raise RuntimeError("died")
         return make(parts, index)
 
-    monkeypatch.setattr(Client, "_wait_for_rows", waiting)
+    monkeypatch.setattr(WorkerClient, "_wait_for_rows", waiting)
     monkeypatch.setattr(RowParts, "__getitem__", made)
     with running(tmp_path, 1) as run:
         one, two = (server_of(run, tmp_path, index) for index in range(2))
@@ -320,7 +320,7 @@ if what == "out":
     server.params(state)
     print("trained", flush=True)
     sys.stdin.readline()
-    tell(client.Client, "ask_shards", "part")
+    tell(client.WorkerClient, "ask_shards", "part")
     limit(96 << 20)
     checkpoints.save(0, server.snapshot(folder + "/tmp"))
     checkpoints.close()

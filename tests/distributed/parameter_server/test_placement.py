@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fxflow.distributed.parameter_server.placement import (
     Piece,
-    Plan,
+    PlacementPlan,
     Tensor,
     place,
     replan,
@@ -34,7 +34,7 @@ strategies = st.sampled_from(["greedy", "round_robin", "rows"])
 limits = st.one_of(st.none(), st.integers(1_000_000, 50_000_000))
 
 
-def check(plan: Plan) -> None:
+def check(plan: PlacementPlan) -> None:
     """Each row of each tensor is in one piece, on one of the servers."""
     for tensor in plan.tensors:
         pieces = plan.of(tensor.name)
@@ -47,7 +47,7 @@ def check(plan: Plan) -> None:
     assert sum(s.nbytes for s in plan.shares().values()) == sum(
         tensor.nbytes for tensor in plan.tensors
     )
-    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+    assert PlacementPlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
 @settings(max_examples=40)
@@ -216,9 +216,9 @@ def test_plans_draw_themselves() -> None:
         (lambda: place([Tensor("w", (), accesses=-1)], 1), "must not be negative"),
         (lambda: place([], 1, strategy="best"), "'greedy', 'round_robin' or 'rows'"),
         (lambda: replan(place([], 1), []), "replan: servers"),
-        (lambda: Plan.from_json({}), "not a plan"),
+        (lambda: PlacementPlan.from_json({}), "not a plan"),
         (
-            lambda: Plan.from_json(
+            lambda: PlacementPlan.from_json(
                 {
                     "servers": [0],
                     "tensors": [["w", [4], "float32", 1]],

@@ -24,9 +24,9 @@ from fxflow.distributed.parameter_server.consistency import (
 from fxflow.distributed.parameter_server.placement import Tensor, place
 from fxflow.distributed.parameter_server.simulator import (
     Compute,
-    Fault,
     LogisticRegression,
     Network,
+    ProcessFault,
     Quadratic,
     Simulation,
     simulate,
@@ -197,7 +197,7 @@ def test_everything_learns(value: Consistency) -> None:
 
 
 def test_who_dies_is_waited_for_until_it_is_noticed() -> None:
-    faults = [Fault(4.5, "kill", 0)]
+    faults = [ProcessFault(4.5, "kill", 0)]
     found = simulate(
         bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
         detection=2.0,
@@ -209,7 +209,7 @@ def test_who_dies_is_waited_for_until_it_is_noticed() -> None:
 
 
 def test_who_is_stopped_goes_on_with_what_it_had() -> None:
-    faults = [Fault(4.5, "stop", 0), Fault(6.0, "join", 0)]
+    faults = [ProcessFault(4.5, "stop", 0), ProcessFault(6.0, "join", 0)]
     found = simulate(
         bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
         detection=2.0,
@@ -220,7 +220,7 @@ def test_who_is_stopped_goes_on_with_what_it_had() -> None:
 
 def test_what_the_dead_had_sent_arrives() -> None:
     network = Network(latency=1.0, bandwidth=math.inf, request=0)
-    faults = [Fault(2.5, "kill", 0)]  # its push is sent at 2, and there at 3
+    faults = [ProcessFault(2.5, "kill", 0)]  # its push is sent at 2, and there at 3
     found = simulate(
         asynchronous(), workers=1, compute=1.0, network=network, faults=faults
     )
@@ -228,7 +228,7 @@ def test_what_the_dead_had_sent_arrives() -> None:
 
 
 def test_who_died_waiting_comes_back_once() -> None:
-    faults = [Fault(2.0, "kill", 0), Fault(3.0, "join", 0)]
+    faults = [ProcessFault(2.0, "kill", 0), ProcessFault(3.0, "join", 0)]
     compute = Compute(1.0, slow={1: 5.0})
     found = simulate(
         bsp(), workers=2, compute=compute, network=FREE, steps=4, faults=faults,
@@ -238,11 +238,11 @@ def test_who_died_waiting_comes_back_once() -> None:
 
 
 def test_nobody_left() -> None:
-    faults = [Fault(2.5, "kill", w) for w in range(3)]
+    faults = [ProcessFault(2.5, "kill", w) for w in range(3)]
     found = simulate(ssp(1), workers=3, compute=1.0, network=FREE, faults=faults)
     assert not found.finished
     assert found.steps == 6
-    resumed = [*faults, Fault(100.0, "join", 1)]
+    resumed = [*faults, ProcessFault(100.0, "join", 1)]
     found = simulate(
         ssp(1), workers=3, compute=1.0, network=FREE, faults=resumed, steps=5
     )
@@ -250,7 +250,7 @@ def test_nobody_left() -> None:
 
 
 def test_servers_that_halt_delay_everybody() -> None:
-    faults = [Fault(0.5, "server", seconds=3.0)]
+    faults = [ProcessFault(0.5, "server", seconds=3.0)]
     found = simulate(
         bsp(), workers=2, compute=1.0, network=FREE, steps=4, faults=faults
     )
@@ -263,8 +263,8 @@ def schedule(value: Consistency, seed: int, workers: int) -> Simulation:
     faults = []
     for _ in range(rng.randrange(12)):
         who, when = rng.randrange(2 * workers), rng.uniform(0, 20)
-        faults.append(Fault(when, rng.choice(["kill", "stop", "join"]), who))
-        faults.append(Fault(when + rng.uniform(0, 6), "join", who))
+        faults.append(ProcessFault(when, rng.choice(["kill", "stop", "join"]), who))
+        faults.append(ProcessFault(when + rng.uniform(0, 6), "join", who))
     compute = Compute(1, "lognormal", sigma=1.0, straggling=(0.05, 5.0))
     return simulate(
         value, workers=workers, compute=compute, network=Network(latency=0.01),
@@ -333,7 +333,10 @@ def test_it_prints() -> None:
     [
         (lambda: simulate(bsp(), workers=0), "workers must be 1 or more"),
         (lambda: simulate(bsp(), workers=1, steps=0), "steps must be 1 or more"),
-        (lambda: simulate(bsp(), workers=1, faults=[Fault(0, "fire")]), "got Fault"),
+        (
+            lambda: simulate(bsp(), workers=1, faults=[ProcessFault(0, "fire")]),
+            "got ProcessFault",
+        ),
         (lambda: Compute(1, "gamma"), "kind must be one of constant"),
         (lambda: Compute(-1), "mean and sigma must be"),
         (lambda: Compute(1, "measured"), "needs samples"),

@@ -21,7 +21,7 @@ _LOOK = 0.05
 _LOST = 10_000_000_000
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """What one server said.
 
     Attributes:
@@ -53,7 +53,7 @@ class _Line:
     answers: bool = True
 
 
-class Servers:
+class ServerPoll:
     """Connections to all servers, of the thread that made them.
 
     Args:
@@ -87,7 +87,7 @@ class Servers:
             self._hub.close()
             raise
 
-    def ask(self, question: messages.Stats | messages.Trace) -> list[Answer]:
+    def ask(self, question: messages.Stats | messages.Trace) -> list[ServerAnswer]:
         """Asks all servers, and waits until each has answered or time is up.
 
         A server that is stopped is not asked a second time before it has answered, for
@@ -101,7 +101,7 @@ class Servers:
         """
         first = self._requests + 1
         end = time.monotonic() + self._patience
-        found: dict[int, Answer] = {}
+        found: dict[int, ServerAnswer] = {}
         while True:
             for number, line in self._lines.items():
                 if number not in found:
@@ -136,7 +136,7 @@ class Servers:
             del self.addresses[number]
             self._lines.pop(number).dialer.close()
 
-    def _waits(self, found: Mapping[int, Answer]) -> bool:
+    def _waits(self, found: Mapping[int, ServerAnswer]) -> bool:
         """Returns whether a server that does answer has not yet."""
         return any(
             line.answers and number not in found for number, line in self._lines.items()
@@ -154,7 +154,7 @@ class Servers:
         if line.dialer.send(Message.of(fields)):
             line.request, line.asked = self._requests, now
 
-    def _hear(self, number: int, line: _Line, first: int) -> Answer | None:
+    def _hear(self, number: int, line: _Line, first: int) -> ServerAnswer | None:
         """Returns what a server answered to a question not before `first`."""
         found = None
         for message in line.dialer.receive():
@@ -169,13 +169,15 @@ class Servers:
                 address = self.addresses[number]
                 problem = said.why if isinstance(said, messages.Failure) else ""
                 answer = None if problem else message
-                found = Answer(number, address, answer, problem, line.asked, heard)
+                found = ServerAnswer(
+                    number, address, answer, problem, line.asked, heard
+                )
         return found
 
-    def _silent(self, number: int, line: _Line) -> Answer:
+    def _silent(self, number: int, line: _Line) -> ServerAnswer:
         waits = (time.monotonic_ns() - line.asked) / 1e9
         problem = line.dialer.problem or f"has not answered for {waits:.1f} s"
-        return Answer(number, self.addresses[number], None, problem)
+        return ServerAnswer(number, self.addresses[number], None, problem)
 
     def close(self) -> None:
         """Ends the connections."""

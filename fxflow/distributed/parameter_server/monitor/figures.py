@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
+from fxflow.distributed.parameter_server.monitor.asking import ServerAnswer, ServerPoll
 from fxflow.distributed.parameter_server.views import View
 
 
@@ -167,7 +167,7 @@ class Monitor:
         keys: Keys | None = None,
         patience: float = 2.0,
     ) -> None:
-        self._servers = Servers(addresses, keys, patience)
+        self._servers = ServerPoll(addresses, keys, patience)
         self._follows = not isinstance(addresses, Mapping)
         #: Server → its counts, its process, and when they were so.
         self._before: dict[int, tuple[dict[tuple[str, str], float], int, float]] = {}
@@ -193,7 +193,7 @@ class Monitor:
         workers = self._workers(found, seconds)
         return Figures(seconds, found, workers)
 
-    def _server(self, answer: Answer, stats: dict[str, Any]) -> ServerFigures:
+    def _server(self, answer: ServerAnswer, stats: dict[str, Any]) -> ServerFigures:
         number, address = answer.server, answer.address
         if not stats:
             self._before.pop(number, None)

@@ -107,10 +107,10 @@ def exposition(figures: Figures) -> str:
 # -- the scrape endpoint ---------------------------------------------------------------
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _ScrapeHandler(http.server.BaseHTTPRequestHandler):
     """Answers one request."""
 
-    server: _Server
+    server: _ScrapeServer
     #: Seconds for a request to arrive: one thread answers all, so it must not wait.
     timeout = 2.0
 
@@ -129,12 +129,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class _Server(http.server.HTTPServer):
+class _ScrapeServer(http.server.HTTPServer):
     def __init__(self, place: tuple[str, int], monitor: Monitor) -> None:
         self.monitor = monitor
         if ":" in place[0]:
             self.address_family = socket.AF_INET6
-        super().__init__(place, _Handler)
+        super().__init__(place, _ScrapeHandler)
 
     def handle_error(self, *_: object) -> None:
         """Logs nothing: the client has disconnected."""
@@ -179,7 +179,7 @@ class Exporter:
     ) -> None:
         monitor = Monitor(addresses, keys)
         try:
-            self._server = _Server((host, port), monitor)
+            self._server = _ScrapeServer((host, port), monitor)
         except (OSError, OverflowError) as error:
             monitor.close()
             why = getattr(error, "strerror", None) or error

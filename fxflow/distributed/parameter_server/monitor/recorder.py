@@ -18,7 +18,7 @@ _MOST_KINDS = 256
 _NOTHING = contextlib.nullcontext()
 
 
-class Span(NamedTuple):
+class TraceSpan(NamedTuple):
     """What was done from when to when.
 
     Attributes:
@@ -47,7 +47,7 @@ class Recorder:
 
     def __init__(self, most: int = MOST) -> None:
         self.on = False
-        self._spans: collections.deque[Span] = collections.deque(maxlen=most)
+        self._spans: collections.deque[TraceSpan] = collections.deque(maxlen=most)
 
     def span(
         self, kind: str, worker: int = 0, sequence: int = 0, shard: int = -1
@@ -55,10 +55,10 @@ class Recorder:
         """Returns a context manager that records what is done in it.
 
         Args:
-          kind: see `Span`.
-          worker: see `Span`.
-          sequence: see `Span`.
-          shard: see `Span`.
+          kind: see `TraceSpan`.
+          worker: see `TraceSpan`.
+          sequence: see `TraceSpan`.
+          shard: see `TraceSpan`.
         """
         if not self.on:
             return _NOTHING
@@ -70,20 +70,22 @@ class Recorder:
         try:
             yield
         finally:
-            self.add(Span(begun, time.monotonic_ns(), kind, worker, sequence, shard))
+            self.add(
+                TraceSpan(begun, time.monotonic_ns(), kind, worker, sequence, shard)
+            )
 
-    def add(self, span: Span) -> None:
+    def add(self, span: TraceSpan) -> None:
         """Keeps a span, if it is on."""
         if self.on:
             self._spans.append(span)
 
-    def drain(self) -> list[Span]:
+    def drain(self) -> list[TraceSpan]:
         """Returns what was recorded since the last call, and forgets it."""
         spans = self._spans
         return [spans.popleft() for _ in range(len(spans))]
 
 
-def pack(spans: Iterable[Span]) -> tuple[list[str], np.ndarray[Any, Any]]:
+def pack(spans: Iterable[TraceSpan]) -> tuple[list[str], np.ndarray[Any, Any]]:
     """Returns spans as a message takes them.
 
     Args:
@@ -101,7 +103,7 @@ def pack(spans: Iterable[Span]) -> tuple[list[str], np.ndarray[Any, Any]]:
     return list(kinds), np.array(rows, np.int64).reshape(-1, 6)
 
 
-def unpack(kinds: Any, rows: Any) -> list[Span]:
+def unpack(kinds: Any, rows: Any) -> list[TraceSpan]:
     """Returns the spans of a message, which may be anybody's.
 
     Args:
@@ -124,4 +126,4 @@ def unpack(kinds: Any, rows: Any) -> list[Span]:
         or bool((rows[:, 1] < rows[:, 0]).any())
     ):
         raise ValueError("these are no spans of a trace")
-    return [Span(b, e, kinds[k], w, s, n) for b, e, k, w, s, n in rows.tolist()]
+    return [TraceSpan(b, e, kinds[k], w, s, n) for b, e, k, w, s, n in rows.tolist()]

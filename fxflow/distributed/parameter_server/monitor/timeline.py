@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from fxflow.devices import files
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.monitor.asking import Answer, Servers
-from fxflow.distributed.parameter_server.monitor.recorder import Span, unpack
+from fxflow.distributed.parameter_server.monitor.asking import ServerAnswer, ServerPoll
+from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan, unpack
 from fxflow.distributed.parameter_server.monitor.tracing import Offset
 from fxflow.errors import DistributedError
 
@@ -30,7 +30,7 @@ MOST = 1 << 20
 _EVERY, _HEARD = 1.0, 1.5
 
 
-class Traced(NamedTuple):
+class ProcessSpan(NamedTuple):
     """A span, and whose it is.
 
     Attributes:
@@ -42,7 +42,7 @@ class Traced(NamedTuple):
 
     process: str
     number: int
-    span: Span
+    span: TraceSpan
     worker: str
 
 
@@ -72,7 +72,7 @@ def trace(
       OSError: the file cannot be written.
     """
     collector = _Collector()
-    with Servers(addresses, keys) as servers:
+    with ServerPoll(addresses, keys) as servers:
         collector.ask(servers, on=True)
         ends = threading.Event()
 
@@ -101,7 +101,7 @@ class _Collector:
 
     def __init__(self) -> None:
         #: (server that told of it, whether it is a worker's, the span)
-        self._spans: collections.deque[tuple[int, bool, Span]] = collections.deque(
+        self._spans: collections.deque[tuple[int, bool, TraceSpan]] = collections.deque(
             maxlen=MOST
         )
         self._offsets: dict[int, Offset] = {}
@@ -109,7 +109,7 @@ class _Collector:
         self._ahead: dict[tuple[int, int], int] = {}
         self._names: dict[int, str] = {}
 
-    def ask(self, servers: Servers, on: bool, last: bool = False) -> None:
+    def ask(self, servers: ServerPoll, on: bool, last: bool = False) -> None:
         """Fetches what was recorded since the last time."""
         answers = servers.ask(messages.Trace(on, last))
         for answer in answers:
@@ -119,7 +119,7 @@ class _Collector:
             problems = "; ".join(f"server {a.server}: {a.problem}" for a in answers)
             raise DistributedError(f"no server can be traced: {problems}")
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: ServerAnswer) -> None:
         assert answer.message is not None
         traces: messages.Traces = answer.message.fields
         arrays = answer.message.arrays
@@ -133,7 +133,7 @@ class _Collector:
         for worker, name in (traces.names or {}).items():
             self._names[int(worker)] = name
 
-    def traced(self) -> Iterator[Traced]:
+    def traced(self) -> Iterator[ProcessSpan]:
         """Yields all spans, on this process's clock."""
         for server, told, span in self._spans:
             shift = -self._offsets[server].nanoseconds
@@ -146,13 +146,13 @@ class _Collector:
                 shift += self._ahead.get((server, span.worker), 0)
             begun, ended = span.begun + shift, span.ended + shift
             span = span._replace(begun=begun, ended=ended)
-            yield Traced(process, number, span, worker)
+            yield ProcessSpan(process, number, span, worker)
 
 
 # -- Chrome's trace events -------------------------------------------------------------
 
 
-def chrome_trace(traced: Iterable[Traced]) -> dict[str, Any]:
+def chrome_trace(traced: Iterable[ProcessSpan]) -> dict[str, Any]:
     """Returns spans as Chrome's trace events, with arrows from pushes to servers.
 
     Args:
@@ -211,7 +211,7 @@ def chrome_trace(traced: Iterable[Traced]) -> dict[str, Any]:
     return {"traceEvents": [*named, *events], "displayTimeUnit": "ms"}
 
 
-def _track(process: str, span: Span, worker: str) -> str:
+def _track(process: str, span: TraceSpan, worker: str) -> str:
     """Returns in which line of a process a span is drawn: those of one line nest."""
     if span.kind == "wait":
         return f"{worker} waits for shard {span.shard}"

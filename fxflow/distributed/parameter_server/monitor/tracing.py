@@ -19,7 +19,7 @@ from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.recorder import (
     MOST,
     Recorder,
-    Span,
+    TraceSpan,
     pack,
     unpack,
 )
@@ -83,7 +83,7 @@ class ServerTracing:
 
     def __init__(self) -> None:
         self.recorder = Recorder()
-        self._told: collections.deque[Span] = collections.deque(maxlen=MOST)
+        self._told: collections.deque[TraceSpan] = collections.deque(maxlen=MOST)
         #: Worker → by how much this process's clock is ahead of its.
         self._ahead: dict[int, int] = {}
         self._peer, self._until = b"", 0.0

@@ -72,7 +72,7 @@ class Heard:
     sizes: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
 
-class Agreement:
+class ViewAgreement:
     """What a server knows of the others, and its votes.
 
     Args:

@@ -81,7 +81,7 @@ class Archive:
         #: The generations whose rows are in the snapshot, the first one's all of them.
         self._runs: list[int] = []
         self._written = 0
-        self._log: logs.Log | None = None
+        self._log: logs.EntryLog | None = None
         self._since = 0
         self._thread: threading.Thread | None = None
         self._given_up = False
@@ -146,7 +146,7 @@ class Archive:
             for entry in entries:
                 shard.apply(entry)
                 self._since += 1
-        self._log = logs.Log(self._path(self._last, "log"))
+        self._log = logs.EntryLog(self._path(self._last, "log"))
         if not begun:
             self._begin_log(self._log, shard.position)
 
@@ -215,7 +215,7 @@ class Archive:
         try:
             # What follows it must not outlive it if the machine loses power.
             self._log.sync()
-            log = logs.Log(self._path(generation, "log"))
+            log = logs.EntryLog(self._path(generation, "log"))
             self._begin_log(log, position)
         except (OSError, DistributedError) as error:
             self._path(generation, "log").unlink(missing_ok=True)
@@ -254,7 +254,7 @@ class Archive:
                 f"the state of {self._stem} cannot be written to {self._folder}: "
                 f"{error.strerror}"
             ) from error
-        self._log = logs.Log(self._path(self._last, "log"))
+        self._log = logs.EntryLog(self._path(self._last, "log"))
         self._begin_log(self._log, position)
         self._since = 0
 
@@ -276,7 +276,7 @@ class Archive:
             for generation in self._generations(kind):
                 self._path(generation, kind).unlink()
 
-    def _begin_log(self, log: logs.Log, position: Position) -> None:
+    def _begin_log(self, log: logs.EntryLog, position: Position) -> None:
         head = Message.of(messages.EntryTaken(-1, -1, list(position), gap=False))
         log.append(head, limits=self._limits)
 
@@ -320,7 +320,7 @@ class Archive:
         path = self._path(generation, "state")
         new = path.with_suffix(".new")
         new.unlink(missing_ok=True)
-        file = logs.Log(new)
+        file = logs.EntryLog(new)
         try:
             fields = state.fields._replace(runs=runs)
             message = Message.of(fields, arrays=state.arrays)
@@ -337,7 +337,7 @@ class Archive:
 
     def _write_rows(self, path: Path, rows: Mapping[str, TableState]) -> None:
         path.unlink(missing_ok=True)
-        file, count = logs.Log(path), 0
+        file, count = logs.EntryLog(path), 0
         try:
             for name, blocks in rows.items():
                 for block in blocks:

@@ -51,7 +51,7 @@ def enlist(
         return kept.addresses.index(address), kept
     time_limit, asked = Deadline(deadline, "a place in the run"), 0.0
     with Hub(keys) as hub:
-        request = _Request(hub, address, servers)
+        request = _JoinRequest(hub, address, servers)
         while True:
             if time.monotonic() - asked >= _ASK:
                 asked = time.monotonic()
@@ -63,7 +63,7 @@ def enlist(
             time_limit.check(request.late)
 
 
-class _Request:
+class _JoinRequest:
     """A request to the servers that were named, and to those that they name.
 
     Those that decide may not be among the ones that were named.

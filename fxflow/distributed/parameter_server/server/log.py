@@ -28,7 +28,7 @@ _MARK = b"fxpl"
 _FRAME = struct.Struct("!Q")
 
 
-class Log:
+class EntryLog:
     """Appends messages to a file.
 
     Args:

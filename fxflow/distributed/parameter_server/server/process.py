@@ -27,7 +27,7 @@ from fxflow.distributed.parameter_server.errors import (
 )
 from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.monitor.meter import Meter
-from fxflow.distributed.parameter_server.monitor.recorder import Span
+from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan
 from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
@@ -81,7 +81,7 @@ class _Reader:
         self.end = time.monotonic() + self.asked.deadline
 
 
-class Server:
+class ShardServer:
     """One server of a view.
 
     Args:
@@ -485,7 +485,7 @@ class Server:
         self._readers = [r for r in self._readers if r not in ready]
         for reader in ready:
             now, worker = time.monotonic_ns(), reader.worker
-            span = Span(reader.begun, now, "wait", worker, shard=number)
+            span = TraceSpan(reader.begun, now, "wait", worker, shard=number)
             self.tracing.recorder.add(span)
             self._answer(reader)
 

@@ -19,7 +19,7 @@ from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub, Listener
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.errors import EntryError, OtherRunError
-from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
+from fxflow.distributed.parameter_server.server.agreement import Heard, ViewAgreement
 from fxflow.distributed.parameter_server.server.heartbeats import Heartbeats
 from fxflow.distributed.parameter_server.server.replication import Copies
 from fxflow.distributed.parameter_server.server.shard import Position
@@ -91,7 +91,7 @@ class Replicas:
         self._since = dict.fromkeys(range(len(view.holders)), view.epoch)
         self._early: list[tuple[bytes, Message]] = []
         self._kept = kept
-        self._agreement = Agreement(
+        self._agreement = ViewAgreement(
             *(number, incarnation, view, silent_after, self._to_voter, gone_after),
             kept=kept,
         )

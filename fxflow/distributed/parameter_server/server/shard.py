@@ -20,14 +20,18 @@ from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import consistency as deciding
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.consistency import Decision, Group, Push
+from fxflow.distributed.parameter_server.consistency import (
+    Push,
+    UpdateDecision,
+    WorkerGroup,
+)
 from fxflow.distributed.parameter_server.errors import EntryError, OtherModelError
 from fxflow.distributed.parameter_server.ledger import Ledger, Turn
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.programs import Runner
 from fxflow.distributed.parameter_server.tables.remote import make_table, rows_of
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
-from fxflow.distributed.parameter_server.tables.store import Table
+from fxflow.distributed.parameter_server.tables.store import RowTable
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.errors import DistributedError, FxflowError
 
@@ -66,7 +70,7 @@ class _Prepared(NamedTuple):
 
     model: Model
     runners: dict[str, Runner]
-    tables: dict[str, Table]
+    tables: dict[str, RowTable]
 
 
 class Position(NamedTuple):
@@ -103,7 +107,7 @@ class Shard:
     """
 
     counts: Counts
-    group: Group
+    group: WorkerGroup
     ledger: Ledger
     position: Position
 
@@ -112,7 +116,7 @@ class Shard:
         self.model: Model | None = None
         self.params: list[Array] = []
         self.optimizer: list[Array] = []
-        self.group = Group()
+        self.group = WorkerGroup()
         self.ledger = Ledger()
         self.counts = Counts()
         self.position = Position(0, 0)
@@ -123,7 +127,7 @@ class Shard:
         self._numbers: dict[float, Array] = {}
         #: What pushes brought that wait for their update.
         self._waiting: dict[Push, Mapping[str, Any]] = {}
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, RowTable] = {}
         self._prepared: _Prepared | None = None
         #: Rows that come before the run begins; None: it has them all.
         self.lacking: Lacking | None = None
@@ -157,7 +161,7 @@ class Shard:
         Raises:
           DistributedError: it never will fit: another model, one that cannot be run
             here, other types, or a push before the model.
-          Exception: what is wrong with rows of a table; see `Table.check`.
+          Exception: what is wrong with rows of a table; see `RowTable.check`.
         """
         if entry.kind == "model":
             model = Model.from_message(entry.fields.model, entry.arrays)
@@ -375,7 +379,7 @@ class Shard:
 
     # -- gradients ---------------------------------------------------------------------
 
-    def _follow(self, decision: Decision) -> None:
+    def _follow(self, decision: UpdateDecision) -> None:
         """Makes the update that a decision asks for."""
         assert self.model is not None
         given = [
@@ -437,7 +441,7 @@ class Shard:
         """That of the model, once the run has begun here; empty before."""
         return self.model.fingerprint if self.model and not self.lacking else ""
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> RowTable:
         """Returns a table.
 
         Raises:
@@ -450,7 +454,7 @@ class Shard:
             )
         return self._table(name)
 
-    def _table(self, name: str) -> Table:
+    def _table(self, name: str) -> RowTable:
         if name not in self.tables:
             raise DistributedError(
                 f"there is no table {name!r}: the run has "
@@ -624,7 +628,7 @@ class Shard:
 
             shard.params = [_array(x) for x in kept("params")]
             shard.optimizer = [_array(x) for x in kept("optimizer")]
-            shard.group = Group.from_json(fields["group"])
+            shard.group = WorkerGroup.from_json(fields["group"])
             shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
             epoch, index = fields["position"]
             shard.position = Position(int(epoch), int(index))
@@ -661,7 +665,7 @@ def _said(error: Exception) -> str:
     return text if isinstance(error, FxflowError) else f"{type(error).__name__}: {text}"
 
 
-def _close(tables: Mapping[str, Table]) -> None:
+def _close(tables: Mapping[str, RowTable]) -> None:
     for table in tables.values():
         table.close()
 

@@ -18,7 +18,7 @@ from fxflow.distributed.parameter_server.tables.row_programs import (
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.tables.store import (
-    Table,
+    RowTable,
     TableCounts,
     TableState,
 )
@@ -31,7 +31,7 @@ __all__ = [
     "RowCache",
     "RowFunctions",
     "RowPrograms",
-    "Table",
+    "RowTable",
     "TableCounts",
     "TableSpec",
     "TableState",

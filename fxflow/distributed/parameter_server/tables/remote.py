@@ -27,7 +27,7 @@ from fxflow.distributed.parameter_server.tables.row_programs import (
     sum_dtype,
 )
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
-from fxflow.distributed.parameter_server.tables.store import Table
+from fxflow.distributed.parameter_server.tables.store import RowTable
 
 
 class TableModel(NamedTuple):
@@ -81,7 +81,7 @@ def table_model(spec: TableSpec, platform: str = "cpu") -> TableModel:
     return TableModel(spec.describe(), kept, programs)
 
 
-def make_table(model: TableModel, place: str) -> Table:
+def make_table(model: TableModel, place: str) -> RowTable:
     """Returns an empty table of a server.
 
     Args:
@@ -108,7 +108,7 @@ def make_table(model: TableModel, place: str) -> Table:
         described = {**model.description, "folder": f"{spec.folder}/{place}"}
         spec = TableSpec.from_description(described)
     fields = tuple(Field(tuple(s), np.dtype(dtypes.dtype(d))) for s, d in model.fields)
-    return Table(spec, RowPrograms(fields, init, update, BLOCKS))
+    return RowTable(spec, RowPrograms(fields, init, update, BLOCKS))
 
 
 def parted(ids: Ids, count: int) -> list[npt.NDArray[np.intp]]:

@@ -152,7 +152,7 @@ def row_programs(spec: TableSpec, blocks: Sequence[int] = BLOCKS) -> RowPrograms
         first used.
 
     Returns:
-      What a `Table` runs.
+      What a `RowTable` runs.
 
     Raises:
       ArgumentError: there is no optimizer.

@@ -31,7 +31,7 @@ class RowBlock(NamedTuple):
     state: tuple[npt.NDArray[Any], ...]
 
 
-class Cut:
+class TableCut:
     """The rows of a table as they are now.
 
     Rows in memory are copied when their block is read, or before they change, whichever

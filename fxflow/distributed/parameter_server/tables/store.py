@@ -25,7 +25,7 @@ from fxflow.distributed.parameter_server.tables.row_programs import (
     row_programs,
     sum_dtype,
 )
-from fxflow.distributed.parameter_server.tables.snapshot import Cut, RowBlock
+from fxflow.distributed.parameter_server.tables.snapshot import RowBlock, TableCut
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.errors import (
     ArgumentError,
@@ -68,7 +68,7 @@ class TableCounts(NamedTuple):
     rejected: int = 0
 
 
-class Table:
+class RowTable:
     """Rows by id. Several threads may use it; their calls follow one another.
 
     Args:
@@ -80,7 +80,7 @@ class Table:
       ImportError: the spec has a folder, and `lmdb` is not installed.
 
     Example:
-      >>> table = Table(TableSpec("words", 4, optim.sgd(0.5), nn.initializers.zeros))
+      >>> table = RowTable(TableSpec("words", 4, optim.sgd(0.5), nn.initializers.zeros))
       >>> table.push([7, 2, 7], np.ones((3, 4), np.float32))
       >>> table.pull([2, 7, 10**18])[:, 0].tolist()
       [-0.5, -1.0, 0.0]
@@ -96,12 +96,12 @@ class Table:
         self._disk: DiskRows | None = None
         if spec.folder is not None:
             self._disk = DiskRows(spec.folder, spec.name, programs.fields)
-        self._cuts: list[Cut] = []
+        self._cuts: list[TableCut] = []
         self._changed: list[Ids] | None = None
         self._both = 0  # rows in memory that are on disk too
         self._counts = TableCounts()
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> RowTable:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -240,7 +240,7 @@ class Table:
                 none = np.empty(0, np.int64)
                 ids = np.unique(np.concatenate([none, *self._changed]))
                 self._changed = []
-            cut = Cut(self._memory, self._disk, ids)
+            cut = TableCut(self._memory, self._disk, ids)
             self._cuts = [*self._reading(), cut]
             return TableState(self, cut)
 
@@ -472,12 +472,12 @@ class Table:
         memory.remove(slots)
         self._count(evicted=len(slots))
 
-    def _next(self, cut: Cut) -> RowBlock | None:
+    def _next(self, cut: TableCut) -> RowBlock | None:
         """Returns the next block of a cut; None: there is none, or it was closed."""
         with self._lock:
             return None if cut.closed else cut.next()
 
-    def _reading(self) -> list[Cut]:
+    def _reading(self) -> list[TableCut]:
         """Returns the cuts that are not read to the end."""
         return [cut for cut in self._cuts if not cut.closed]
 
@@ -485,7 +485,7 @@ class Table:
 class TableState:
     """The rows of a table at one moment: an iterator over `RowBlock`s."""
 
-    def __init__(self, table: Table, cut: Cut) -> None:
+    def __init__(self, table: RowTable, cut: TableCut) -> None:
         self._table, self._cut = table, cut
 
     def __iter__(self) -> TableState:

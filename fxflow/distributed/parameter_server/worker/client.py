@@ -29,7 +29,7 @@ from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model, difference
-from fxflow.distributed.parameter_server.monitor.recorder import Span
+from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan
 from fxflow.distributed.parameter_server.monitor.tracing import WorkerTracing
 from fxflow.distributed.parameter_server.paxos import Voter, answer_of
 from fxflow.distributed.parameter_server.views import View
@@ -85,7 +85,7 @@ def _why(message: Message, model: Model | None = None) -> str:
     return f"{failure.why}. {difference(model.described, failure.model)}"
 
 
-class Client:
+class WorkerClient:
     """A worker's connection to the servers.
 
     Args:
@@ -781,7 +781,7 @@ class Client:
                 shard.clock += 1
                 shard.asked = time.monotonic()
                 self._send(self.view.primary(i), message)
-        sent = Span(begun, time.monotonic_ns(), "send", sequence=self._sequence)
+        sent = TraceSpan(begun, time.monotonic_ns(), "send", sequence=self._sequence)
         self.tracing.recorder.add(sent)
 
     def _do_ask(self, question: Question) -> None:

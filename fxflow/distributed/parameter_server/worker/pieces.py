@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow import numpy as fnp
-from fxflow.distributed.parameter_server.placement import Piece, Plan
+from fxflow.distributed.parameter_server.placement import Piece, PlacementPlan
 
 
 class Cutter:
@@ -28,7 +28,7 @@ class Cutter:
     names: list[list[str]]
     pieces: list[list[Piece]]
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PlacementPlan) -> None:
         self.plan = plan
         self._rows = {tensor.name: tensor.rows for tensor in plan.tensors}
         self.pieces = [

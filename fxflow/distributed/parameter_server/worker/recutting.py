@@ -25,7 +25,7 @@ HostArray = np.ndarray[Any, Any]
 Types = Mapping[str, ShapeDtypeStruct]
 
 
-class _Slot(NamedTuple):
+class _StateSlot(NamedTuple):
     """Where one array of an optimizer's state belongs.
 
     Attributes:
@@ -39,7 +39,7 @@ class _Slot(NamedTuple):
     by_rows: bool
 
 
-class _Part(NamedTuple):
+class _StatePart(NamedTuple):
     """What a snapshot has of a tensor, of one piece."""
 
     piece: Piece
@@ -52,14 +52,14 @@ class _States:
     """All servers' states of an optimizer, by tensor."""
 
     def __init__(self) -> None:
-        self._of_pieces: dict[tuple[str, str], list[_Part]] = {}
+        self._of_pieces: dict[tuple[str, str], list[_StatePart]] = {}
         self._of_all: dict[str, tuple[str, HostArray]] = {}
 
-    def add(self, slot: _Slot, piece: Piece | None, key: str, leaf: Any) -> None:
+    def add(self, slot: _StateSlot, piece: Piece | None, key: str, leaf: Any) -> None:
         """Takes one array."""
         values = np.asarray(leaf)
         if piece is not None:
-            part = _Part(piece, slot.by_rows, key, values)
+            part = _StatePart(piece, slot.by_rows, key, values)
             self._of_pieces.setdefault((slot.path, piece.name), []).append(part)
             return
         _, before = self._of_all.get(slot.path, (key, values))
@@ -70,7 +70,7 @@ class _States:
             values = before
         self._of_all[slot.path] = key, values
 
-    def cut(self, slot: _Slot, piece: Piece | None) -> tuple[str, HostArray]:
+    def cut(self, slot: _StateSlot, piece: Piece | None) -> tuple[str, HostArray]:
         """Returns one array, as a piece has it.
 
         Raises:
@@ -148,7 +148,7 @@ def recut(
 
 def _slots(
     init: Callable[[Any], Any], cutter: Cutter, server: int, types: Types
-) -> tuple[list[_Slot], dict[str, Piece]]:
+) -> tuple[list[_StateSlot], dict[str, Piece]]:
     """Returns where the arrays of a server's state belong, and its pieces by name."""
     pieces = dict(zip(cutter.names[server], cutter.pieces[server], strict=True))
 
@@ -168,5 +168,5 @@ def _slots(
         kept = [k for k, n in zip(path, names, strict=True) if not name or n != name]
         by_rows = bool(leaf.shape) and more.shape[0] == leaf.shape[0] + 1
         text = tree.keystr(tuple(kept), simple=True, separator="/")
-        slots.append(_Slot(text, name, by_rows))
+        slots.append(_StateSlot(text, name, by_rows))
     return slots, pieces

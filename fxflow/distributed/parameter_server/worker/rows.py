@@ -17,7 +17,7 @@ from fxflow.distributed.parameter_server.tables.gradients import (
 from fxflow.distributed.parameter_server.tables.remote import parted
 from fxflow.distributed.parameter_server.tables.row_programs import sum_dtype
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import ArgumentError
 
 HostArray = npt.NDArray[Any]
@@ -65,7 +65,7 @@ class WorkerTables:
         }
 
     def gather(
-        self, client: Client, count: int, ids: Mapping[str, Any], clock: int
+        self, client: WorkerClient, count: int, ids: Mapping[str, Any], clock: int
     ) -> dict[str, Gathered]:
         """Returns the rows that a batch names; pulls those that are not at hand.
 

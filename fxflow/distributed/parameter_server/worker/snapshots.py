@@ -20,7 +20,7 @@ from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
 from fxflow.distributed.parameter_server.worker.beginning import Beginning, RowParts
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.distributed.parameter_server.worker.row_files import RowFiles
 from fxflow.distributed.parameter_server.worker.tickets import HostArray, Pulled
 from fxflow.errors import ArgumentError
@@ -33,7 +33,7 @@ _LOOK = 0.2
 _TRIES = 3
 
 
-class Part(NamedTuple):
+class SnapshotPart(NamedTuple):
     """What a snapshot has of one shard.
 
     Attributes:
@@ -46,7 +46,7 @@ class Part(NamedTuple):
     rest: dict[str, Any]
 
 
-def taken(client: Client, folder: Folder | None = None) -> list[Part]:
+def taken(client: WorkerClient, folder: Folder | None = None) -> list[SnapshotPart]:
     """Makes a snapshot of all shards.
 
     Args:
@@ -58,7 +58,7 @@ def taken(client: Client, folder: Folder | None = None) -> list[Part]:
       OSError: the folder cannot be written to.
     """
 
-    def take() -> list[Part]:
+    def take() -> list[SnapshotPart]:
         which, answers = _cut(client)
         tables = {s: list(m.fields.tables) for s, m in answers.items()}
         rows = _rows(client, which, tables, folder)
@@ -67,7 +67,7 @@ def taken(client: Client, folder: Folder | None = None) -> list[Part]:
     return _until_kept(client, take)
 
 
-def looked_at(client: Client) -> list[Pulled]:
+def looked_at(client: WorkerClient) -> list[Pulled]:
     """Returns the parameters of all shards after the same pushes, as they travel.
 
     Raises:
@@ -81,7 +81,7 @@ def looked_at(client: Client) -> list[Pulled]:
     ]
 
 
-def _until_kept(client: Client, make: Callable[[], T]) -> T:
+def _until_kept(client: WorkerClient, make: Callable[[], T]) -> T:
     """Makes a cut, and another one where a server died within it.
 
     Raises:
@@ -97,7 +97,7 @@ def _until_kept(client: Client, make: Callable[[], T]) -> T:
     raise AssertionError("not reached")
 
 
-def _cut(client: Client, looks: bool = False) -> tuple[int, dict[int, Message]]:
+def _cut(client: WorkerClient, looks: bool = False) -> tuple[int, dict[int, Message]]:
     """Makes a cut; returns its number and what all shards answer to its second half."""
     shards = range(len(client.view.holders))
     which = secrets.randbits(31)
@@ -111,7 +111,7 @@ def _cut(client: Client, looks: bool = False) -> tuple[int, dict[int, Message]]:
     return which, client.ask_shards(asked)
 
 
-def require_model(client: Client, models: Sequence[Model]) -> None:
+def require_model(client: WorkerClient, models: Sequence[Model]) -> None:
     """Waits until a run trains, and checks that it trains this.
 
     Raises:
@@ -133,15 +133,18 @@ def require_model(client: Client, models: Sequence[Model]) -> None:
         time.sleep(_LOOK)
 
 
-def _part(answer: Message, rows: dict[str, Any]) -> Part:
+def _part(answer: Message, rows: dict[str, Any]) -> SnapshotPart:
     arrays, keys = answer.arrays, answer.fields.keys
     params = [value for name, value in arrays.items() if name.startswith("param/")]
     optimizer = [arrays[f"optimizer/{i}"] for i in range(len(keys))]
-    return Part(params, {"keys": keys, "optimizer": optimizer, "rows": rows})
+    return SnapshotPart(params, {"keys": keys, "optimizer": optimizer, "rows": rows})
 
 
 def _rows(
-    client: Client, which: int, tables: dict[int, list[str]], folder: Folder | None
+    client: WorkerClient,
+    which: int,
+    tables: dict[int, list[str]],
+    folder: Folder | None,
 ) -> dict[int, dict[str, list[list[HostArray]]]]:
     """Reads the rows of a cut, one part after another from all shards at once.
 

@@ -22,12 +22,16 @@ from fxflow.distributed.parameter_server.consistency import Consistency
 from fxflow.distributed.parameter_server.filters import Filter, coded_types
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.monitor import trace
-from fxflow.distributed.parameter_server.placement import Plan, place, tensors_of
+from fxflow.distributed.parameter_server.placement import (
+    PlacementPlan,
+    place,
+    tensors_of,
+)
 from fxflow.distributed.parameter_server.programs import adopted
 from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import snapshots
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.distributed.parameter_server.worker.pieces import Cutter
 from fxflow.distributed.parameter_server.worker.recutting import recut
 from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
@@ -150,7 +154,7 @@ class ParameterServer:
         self._loss_fn, self._optimizer, self._has_aux = loss_fn, optimizer, has_aux
         self._code, self._pull, self._non_finite = code, pull, non_finite
         self._cluster, self._deadline = cluster, deadline
-        self._client: Client | None = None
+        self._client: WorkerClient | None = None
         self._shape: _Shape | None = None
         self._models: list[Model] = []
         self._ticket: tuple[int, Ticket] | None = None
@@ -400,7 +404,7 @@ class ParameterServer:
         )
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> PlacementPlan:
         """Which rows of which tensor lie in which shard; known after `init`.
 
         A shard is a server of the plan. There may be more of them than servers, each of
@@ -445,13 +449,13 @@ class ParameterServer:
         return self._cluster is None or self._cluster.trains
 
     @property
-    def _known_client(self) -> Client:
+    def _known_client(self) -> WorkerClient:
         if self._client is None:
             raise ArgumentError("parameter_server: call init(params) first")
         return self._client
 
     @property
-    def _connected(self) -> tuple[Client, int, Ticket]:
+    def _connected(self) -> tuple[WorkerClient, int, Ticket]:
         """The connection, the last step, and the pull that it asked for."""
         if self._client is None or self._ticket is None:
             raise ArgumentError("parameter_server: call init(params) first")

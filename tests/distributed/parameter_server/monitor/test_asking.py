@@ -11,14 +11,14 @@ pytest.importorskip("zmq")
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server import LocalServers, messages
-from fxflow.distributed.parameter_server.monitor.asking import Servers
+from fxflow.distributed.parameter_server.monitor.asking import ServerPoll
 from fxflow.errors import DistributedError
 
 
 def test_who_does_not_answer_is_named_and_the_others_told() -> None:
     local = LocalServers(2)
     missing = "ipc:///tmp/fxflow-no-server-there"
-    with Servers([*local.cluster.servers, missing], patience=0.3) as servers:
+    with ServerPoll([*local.cluster.servers, missing], patience=0.3) as servers:
         first = servers.ask(messages.Stats())
         begun = time.monotonic()
         again = servers.ask(messages.Stats())
@@ -48,7 +48,7 @@ def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
 
         thread = threading.Thread(target=admit)
         thread.start()
-        with Servers([listener.address], patience=0.3) as servers:
+        with ServerPoll([listener.address], patience=0.3) as servers:
             (silent,) = servers.ask(messages.Stats())
             servers.ask(messages.Stats())
             assert "has not answered for 0." in silent.problem
@@ -68,7 +68,7 @@ def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
 
 def test_an_error_is_told() -> None:
     local = LocalServers(1)
-    with Servers(local.cluster.servers) as servers:
+    with ServerPoll(local.cluster.servers) as servers:
         (answer,) = servers.ask(messages.Ack())  # type: ignore[arg-type]
     local.close()
     assert answer.problem == "a server takes no message 'ack'"
@@ -76,4 +76,4 @@ def test_an_error_is_told() -> None:
 
 def test_addresses_are_checked() -> None:
     with pytest.raises(DistributedError, match="needs keys"):
-        Servers(["10.1.2.3:7000"])
+        ServerPoll(["10.1.2.3:7000"])

@@ -5,12 +5,16 @@ import pytest
 
 from fxflow.distributed.parameter_server.monitor.recorder import (
     Recorder,
-    Span,
+    TraceSpan,
     pack,
     unpack,
 )
 
-SPANS = [Span(1, 5, "push", 1 << 61, 7, 0), Span(2, 3, "apply"), Span(6, 6, "push")]
+SPANS = [
+    TraceSpan(1, 5, "push", 1 << 61, 7, 0),
+    TraceSpan(2, 3, "apply"),
+    TraceSpan(6, 6, "push"),
+]
 
 
 def test_nothing_is_kept_while_it_is_off() -> None:

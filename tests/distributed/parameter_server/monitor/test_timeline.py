@@ -19,8 +19,11 @@ from fxflow.distributed.parameter_server import (
     parameter_server,
     ssp,
 )
-from fxflow.distributed.parameter_server.monitor.recorder import Span
-from fxflow.distributed.parameter_server.monitor.timeline import Traced, chrome_trace
+from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan
+from fxflow.distributed.parameter_server.monitor.timeline import (
+    ProcessSpan,
+    chrome_trace,
+)
 from fxflow.errors import DistributedError
 
 
@@ -58,10 +61,12 @@ def checked(trace: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]
 
 def test_names_and_arrows() -> None:
     spans = [
-        Traced("server 0", 0, Span(2_000, 9_000, "push", 5, 1), "worker 1"),
-        Traced("server 0", 0, Span(3_000, 4_000, "apply", 5, 1, 0), "worker 1"),
-        Traced("worker 1", 5, Span(1_500, 1_700, "send", 5, 1), "worker 1"),
-        Traced("worker 1", 5, Span(1_000, 8_000, "step", 5, 1), "worker 1"),
+        ProcessSpan("server 0", 0, TraceSpan(2_000, 9_000, "push", 5, 1), "worker 1"),
+        ProcessSpan(
+            "server 0", 0, TraceSpan(3_000, 4_000, "apply", 5, 1, 0), "worker 1"
+        ),
+        ProcessSpan("worker 1", 5, TraceSpan(1_500, 1_700, "send", 5, 1), "worker 1"),
+        ProcessSpan("worker 1", 5, TraceSpan(1_000, 8_000, "step", 5, 1), "worker 1"),
     ]
     trace = chrome_trace(spans)
     found = checked(trace)
@@ -79,7 +84,7 @@ def test_names_and_arrows() -> None:
 
 def test_who_was_started_again_is_another_process() -> None:
     spans = [
-        Traced("worker 1", number, Span(1_000, 9_000 - number, "step"), "")
+        ProcessSpan("worker 1", number, TraceSpan(1_000, 9_000 - number, "step"), "")
         for number in (5, 6)
     ]
     events = chrome_trace(spans)["traceEvents"]

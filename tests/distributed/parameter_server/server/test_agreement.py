@@ -5,7 +5,7 @@ import pytest
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.paxos import Voter, accepted_of, answer_of
-from fxflow.distributed.parameter_server.server.agreement import Agreement, Heard
+from fxflow.distributed.parameter_server.server.agreement import Heard, ViewAgreement
 from fxflow.distributed.parameter_server.server.shard import Position
 from fxflow.distributed.parameter_server.views import View, first_view
 
@@ -21,7 +21,7 @@ class Ends:
         self.sent: list[tuple[int, Message]] = []
         self.views: dict[int, View] = {}
         self.servers = {
-            10 + n: Agreement(
+            10 + n: ViewAgreement(
                 n, 10 + n, view, 0.5, lambda v, m: self.sent.append((v, m))
             )
             for n in range(3)
@@ -186,7 +186,9 @@ def stalled(ends: Ends, *, kept: bool, number: int = 10) -> View | None:
 
 
 def with_the_new(ends: Ends) -> None:
-    two = Agreement(2, 72, BUSY, 0.5, lambda v, m: ends.sent.append((v, m)), kept=True)
+    two = ViewAgreement(
+        2, 72, BUSY, 0.5, lambda v, m: ends.sent.append((v, m)), kept=True
+    )
     ends.servers[72] = two
     del ends.servers[12]
 
@@ -378,7 +380,7 @@ def test_who_is_not_heard_for_long_is_given_up() -> None:
 
 def test_all_were_started_again_and_meet_once_more() -> None:
     view = MET._replace(run=5, epoch=7)
-    zero = Agreement(0, 20, view, 0.5, lambda *_: None)
+    zero = ViewAgreement(0, 20, view, 0.5, lambda *_: None)
     zero.hear(1, Heard(21, {1: Position(6, 4)}, 1.0))
     # 2 was not heard yet, or is as it was: it may know more.
     assert zero.wanted(1.0, {WORKER}, {}, {}) is None

@@ -38,13 +38,13 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rng, self.left, self.dead = random.Random(0), -1, False
         self._files: list[Any] = []
-        write, begin = os.write, logs.Log.__init__
+        write, begin = os.write, logs.EntryLog.__init__
 
-        def noted(log: logs.Log, path: Path) -> None:
+        def noted(log: logs.EntryLog, path: Path) -> None:
             begin(log, path)
             self._files.append(log._file)
 
-        monkeypatch.setattr(logs.Log, "__init__", noted)
+        monkeypatch.setattr(logs.EntryLog, "__init__", noted)
         monkeypatch.setattr(logs.os, "write", self._half(write))
         for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink")):
             monkeypatch.setattr(owner, name, self._step(getattr(owner, name)))
@@ -193,15 +193,15 @@ def test_pushes_go_on_while_a_snapshot_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = threading.Event()
-    sync = logs.Log.sync
+    sync = logs.EntryLog.sync
     store = begun(tmp_path, size=1 << 30)
 
-    def late(log: logs.Log) -> None:
+    def late(log: logs.EntryLog) -> None:
         if log.path.suffix != ".log":
             held.wait(10)
         sync(log)
 
-    monkeypatch.setattr(logs.Log, "sync", late)
+    monkeypatch.setattr(logs.EntryLog, "sync", late)
     for number in range(1, 4):
         push(store, number)
     store._write_snapshot(0, store._archives[0])

@@ -11,7 +11,7 @@ import pytest
 
 from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server.server.joining import enlist
-from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 from tests.distributed.parameter_server.server import test_replicas
@@ -188,10 +188,10 @@ def test_two_runs_are_told_apart(tmp_path: Path) -> None:
         with Hub() as hub:
             listener = hub.listen(f"ipc://{tmp_path}/joins")
             with pytest.raises(DistributedError, match="is of another run than"):
-                Server(hub, listener, 1, view, folder=folder)
+                ShardServer(hub, listener, 1, view, folder=folder)
             (folder / "view.json").unlink()
             with pytest.raises(DistributedError, match="has shards of another run"):
-                Server(hub, listener, 1, view, folder=folder)
+                ShardServer(hub, listener, 1, view, folder=folder)
 
 
 def test_a_server_of_the_beginning_with_a_folder_of_another_run(tmp_path: Path) -> None:

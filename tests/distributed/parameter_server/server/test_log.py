@@ -6,7 +6,7 @@ import pytest
 from fxflow.distributed.messages import codec
 from fxflow.distributed.messages.codec import LIMITS, Message
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.server.log import Log, read
+from fxflow.distributed.parameter_server.server.log import EntryLog, read
 from fxflow.errors import DistributedError
 
 
@@ -32,7 +32,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a" / "log"
     assert list(read(path, limits=LIMITS)) == []
     for _ in range(2):
-        log = Log(path)
+        log = EntryLog(path)
         for entry in entries(2):
             log.append(entry, limits=LIMITS)
         log.sync()
@@ -47,7 +47,7 @@ def test_the_log_of_another_version_is_left_alone(
     path = tmp_path / "log"
     with monkeypatch.context() as patch:
         patch.setattr(codec, "VERSION", codec.VERSION + 1)
-        log = Log(path)
+        log = EntryLog(path)
         log.append(entries(1)[0], limits=LIMITS)
         log.close()
     size = path.stat().st_size
@@ -59,7 +59,7 @@ def test_the_log_of_another_version_is_left_alone(
 @pytest.mark.parametrize("cut", [1, 5, 100, 2_799_990])
 def test_what_was_half_written_is_cut_off(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "log"
-    log = Log(path)
+    log = EntryLog(path)
     for entry in entries(2):
         log.append(entry, limits=LIMITS)
     log.close()
@@ -68,7 +68,7 @@ def test_what_was_half_written_is_cut_off(tmp_path: Path, cut: int) -> None:
         file.truncate(size - cut)
     assert numbers(path) == [0]
     assert path.stat().st_size == size // 2
-    log = Log(path)
+    log = EntryLog(path)
     log.append(entries(2)[1], limits=LIMITS)
     log.close()
     assert numbers(path) == [0, 1]
@@ -76,7 +76,7 @@ def test_what_was_half_written_is_cut_off(tmp_path: Path, cut: int) -> None:
 
 def test_a_flipped_byte_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(path)
+    log = EntryLog(path)
     for entry in entries(3):
         log.append(entry, limits=LIMITS)
     log.close()
@@ -88,7 +88,7 @@ def test_a_flipped_byte_ends_it(tmp_path: Path) -> None:
 
 def test_what_is_only_looked_at_is_not_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(path)
+    log = EntryLog(path)
     log.append(entries(1)[0], limits=LIMITS)
     log.close()
     with path.open("r+b") as file:

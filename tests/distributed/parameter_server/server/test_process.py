@@ -17,7 +17,7 @@ from fxflow.distributed.parameter_server.consistency import (
 )
 from fxflow.distributed.parameter_server.model import make_model
 from fxflow.distributed.parameter_server.programs import Runner
-from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.errors import DistributedError
 
@@ -47,9 +47,9 @@ class Wire:
 
 def server_of(
     workers: int, consistency: Consistency | None = None, awaited: Any = ()
-) -> tuple[Server, Wire, str]:
+) -> tuple[ShardServer, Wire, str]:
     wire: Any = Wire()
-    server = Server(wire, wire, 0, first_view(["a:1"]), lost_after=5.0)
+    server = ShardServer(wire, wire, 0, first_view(["a:1"]), lost_after=5.0)
     model = make_model(["w"], [W], optim.sgd(1.0), consistency or bsp())
     fields, arrays = model.to_message()
     offered = {**arrays, "param/w": W}
@@ -197,7 +197,7 @@ def test_a_model_that_cannot_be_trained_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wire: Any = Wire()
-    server = Server(wire, wire, 0, first_view(["a:1"]))
+    server = ShardServer(wire, wire, 0, first_view(["a:1"]))
     model = make_model(["w"], [W], optim.sgd(1.0), asynchronous())
     fields, arrays = model.to_message()
     offer = messages.Offer(0, fields, [])

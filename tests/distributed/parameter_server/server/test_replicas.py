@@ -21,9 +21,9 @@ from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
 from fxflow.distributed.parameter_server.model import Model, make_model
 from fxflow.distributed.parameter_server.server import replicas
 from fxflow.distributed.parameter_server.server.joining import enlist
-from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import View, first_view
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import DistributedError
 
 pytest.importorskip("zmq")
@@ -53,7 +53,7 @@ class Run:
         # Longer than the default: on a busy machine threads are late, and a server that
         # is taken for lost by mistake would be one death more than the tests count.
         self.silent_after, self.gone_after = silent_after, gone_after
-        self.servers: dict[int, Server] = {}
+        self.servers: dict[int, ShardServer] = {}
         self.threads: dict[int, threading.Thread] = {}
         for number in range(servers):
             self.start(number)
@@ -70,7 +70,7 @@ class Run:
             there = [self.address(other) for other in self.servers]
             found, view = enlist(there, address, folder=folder, deadline=30.0)
             assert found == number
-        server = Server(
+        server = ShardServer(
             hub,
             listener,
             number,
@@ -89,7 +89,7 @@ class Run:
         self.start(number)
         return number
 
-    def leave(self, number: int) -> Server:
+    def leave(self, number: int) -> ShardServer:
         """Waits until others have what a server holds, and it has ended."""
         server, thread = self.servers[number], self.threads[number]
         server.leave(20.0)
@@ -157,8 +157,8 @@ def running(folder: Path, servers: int, **options: Any) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def worker(run: Run, consistency: Any = None, **options: Any) -> Iterator[Client]:
-    client = Client(run.view, deadline=options.pop("deadline", 30.0), **options)
+def worker(run: Run, consistency: Any = None, **options: Any) -> Iterator[WorkerClient]:
+    client = WorkerClient(run.view, deadline=options.pop("deadline", 30.0), **options)
     models = models_of(run.view, consistency)
     try:
         client.wait(client.begin(models, [[ZEROS]] * len(models)))
@@ -174,11 +174,11 @@ def models_of(view: View, consistency: Any = None) -> list[Model]:
     return [model] * len(view.holders)
 
 
-def push(client: Client) -> Any:
+def push(client: WorkerClient) -> Any:
     return client.push([[ONES]] * len(client.view.holders))
 
 
-def totals(client: Client, ticket: Any) -> list[float]:
+def totals(client: WorkerClient, ticket: Any) -> list[float]:
     return [float(params[0][0]) for _, params in client.wait(ticket)]
 
 
@@ -292,7 +292,7 @@ def test_all_come_again_from_their_logs(tmp_path: Path) -> None:
             run.wait(((0, 1), (1, 0)))
 
 
-def kill(client: Client) -> None:
+def kill(client: WorkerClient) -> None:
     """As if its process were killed: it says nothing to anybody."""
     client._fail(RuntimeError("killed"))
     client._orders.put(("die",))  # which nobody can do
@@ -301,7 +301,7 @@ def kill(client: Client) -> None:
 
 def lose_a_majority(run: Run, victim: int) -> None:
     """Kills a server and all workers at one moment, and starts the server again."""
-    clients = [Client(run.view, deadline=30.0) for _ in range(2)]
+    clients = [WorkerClient(run.view, deadline=30.0) for _ in range(2)]
     for client in clients:
         models = models_of(run.view)
         client.wait(client.begin(models, [[ZEROS]] * len(models)))
@@ -356,7 +356,7 @@ def test_a_first_view_that_only_a_worker_has_heard_of(tmp_path: Path) -> None:
                 say(server, message)
 
         decides._say = silent  # type: ignore[method-assign]
-        client = Client(run.view, deadline=15.0)
+        client = WorkerClient(run.view, deadline=15.0)
         ticket = client.begin(models_of(run.view), [[ZEROS]] * 2)
         while client.view.epoch == 1:
             time.sleep(0.01)

@@ -17,7 +17,7 @@ import pytest
 from fxflow.distributed.messages import zeromq
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.worker import client as clients
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from tests.distributed.parameter_server.server.test_replicas import (
     ZEROS,
     Run,
@@ -77,7 +77,7 @@ class Work(threading.Thread):
 
     def run(self) -> None:
         try:
-            client = Client(self.run_.view, deadline=60.0)
+            client = WorkerClient(self.run_.view, deadline=60.0)
             self.number = client.number
             models = models_of(self.run_.view)
             client.wait(client.begin(models, [[ZEROS]] * len(models)))

@@ -7,7 +7,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import optim
 from fxflow.distributed.parameter_server.tables import (
-    Table,
+    RowTable,
     TableSpec,
     pad_rows,
     real_ids,
@@ -33,7 +33,7 @@ def test_sums_are_in_the_order_given(count) -> None:
 
 
 def test_gradients_are_those_of_the_whole_table() -> None:
-    table = Table(TableSpec("t", 3, optim.sgd(1.0)))
+    table = RowTable(TableSpec("t", 3, optim.sgd(1.0)))
     whole = fnp.asarray(table.pull(np.arange(20)))
     traces = []
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import optim
-from fxflow.distributed.parameter_server.tables import Table, TableSpec
+from fxflow.distributed.parameter_server.tables import RowTable, TableSpec
 from fxflow.distributed.parameter_server.tables.remote import (
     TableModel,
     make_table,
@@ -21,7 +21,7 @@ def test_a_table_made_from_text_has_the_same_bits() -> None:
     model = table_model(SPEC)
     described = json.loads(json.dumps([model.description, model.fields]))
     sent = TableModel(described[0], described[1], model.programs)
-    own, remote = Table(SPEC), make_table(sent, "here")
+    own, remote = RowTable(SPEC), make_table(sent, "here")
     rng = np.random.default_rng(0)
     for count in (3, 40, 600):
         ids = rng.integers(0, 10**12, count)

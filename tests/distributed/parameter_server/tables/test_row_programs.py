@@ -9,7 +9,7 @@ import fxflow
 from fxflow import optim, random
 from fxflow.distributed.parameter_server.tables import (
     RowPrograms,
-    Table,
+    RowTable,
     TableSpec,
     row_functions,
     row_programs,
@@ -30,8 +30,8 @@ OPTIMIZERS = {
 def test_first_values_do_not_depend_on_order_or_block() -> None:
     spec = TableSpec("t", WIDTH, optim.sgd(0.1), seed=3)
     ids = np.random.default_rng(0).integers(0, 2**63, 300)
-    at_once = Table(spec).pull(ids)
-    backwards = Table(spec, row_programs(spec, (4, 64)))
+    at_once = RowTable(spec).pull(ids)
+    backwards = RowTable(spec, row_programs(spec, (4, 64)))
     for i in range(len(ids), 0, -7):
         backwards.pull(ids[max(i - 7, 0) : i])
     assert np.array_equal(backwards.pull(ids), at_once)
@@ -56,7 +56,7 @@ def test_first_values_are_of_the_seed_the_name_and_the_id() -> None:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_row_is_updated_like_a_parameter(name) -> None:
     optimizer = OPTIMIZERS[name]
-    table = Table(TableSpec("t", WIDTH, optimizer))
+    table = RowTable(TableSpec("t", WIDTH, optimizer))
     generator = np.random.default_rng(0)
     params = {i: fxflow.numpy.asarray(table.pull([i])[0]) for i in range(3)}
     states = {i: optimizer.init(p) for i, p in params.items()}
@@ -76,7 +76,7 @@ def test_a_row_is_updated_like_a_parameter(name) -> None:
 
 
 def test_scale_multiplies_the_change() -> None:
-    table = Table(TableSpec("t", WIDTH, optim.adam(0.1), initializers.zeros))
+    table = RowTable(TableSpec("t", WIDTH, optim.adam(0.1), initializers.zeros))
     table.push([1], np.ones((1, WIDTH), np.float32), scale=0.5)
     assert np.allclose(table.pull([1]), -0.05)
 
@@ -91,7 +91,10 @@ def test_programs_of_text_give_the_same_bits() -> None:
         lambda fields, g, scale: update(tuple(fields), g, np.float32(scale)),
         (8,),
     )
-    here, there = Table(spec), Table(TableSpec.from_description(spec.describe()), sent)
+    here, there = (
+        RowTable(spec),
+        RowTable(TableSpec.from_description(spec.describe()), sent),
+    )
     ids = np.arange(50) * 3
     gradients = np.random.default_rng(0).normal(size=(50, 2, 3)).astype(np.float32)
     for table in (here, there):

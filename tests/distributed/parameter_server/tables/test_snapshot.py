@@ -6,7 +6,7 @@ import pytest
 from fxflow.distributed.parameter_server.tables import snapshot
 from fxflow.distributed.parameter_server.tables.memory import Memory
 from fxflow.distributed.parameter_server.tables.row_programs import Field
-from fxflow.distributed.parameter_server.tables.snapshot import BLOCK, Cut
+from fxflow.distributed.parameter_server.tables.snapshot import BLOCK, TableCut
 
 FIELDS = (Field((1,), np.dtype(np.float32)), Field((), np.dtype(np.int32)))
 
@@ -16,7 +16,7 @@ def test_rows_that_change_are_copied_first() -> None:
     ids = np.arange(3 * BLOCK)
     slots = memory.add(ids)
     memory.write(slots, [ids[:, None], ids])
-    cut = Cut(memory, None)
+    cut = TableCut(memory, None)
 
     def change(some):
         cut.changing(some)
@@ -44,7 +44,7 @@ def test_blocks_of_long_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = np.arange(95)
     slots = memory.add(ids)
     memory.write(slots, [ids[:, None], ids])
-    cut = Cut(memory, None)
+    cut = TableCut(memory, None)
     cut.changing(slots[50:])
     blocks = list(iter(cut.next, None))
     assert max(len(block.ids) for block in blocks) == 10

@@ -14,7 +14,7 @@ from fxflow import optim
 from fxflow.distributed.parameter_server.tables import (
     Field,
     RowPrograms,
-    Table,
+    RowTable,
     TableSpec,
 )
 from fxflow.errors import (
@@ -53,11 +53,11 @@ PROGRAMS = RowPrograms(
 )
 
 
-def plain(**options) -> Table:
-    return Table(TableSpec("t", WIDTH, **options), PROGRAMS)
+def plain(**options) -> RowTable:
+    return RowTable(TableSpec("t", WIDTH, **options), PROGRAMS)
 
 
-def on_disk(folder: Path, rows: int, evict: str = "lru") -> Table:
+def on_disk(folder: Path, rows: int, evict: str = "lru") -> RowTable:
     pytest.importorskip("lmdb")
     return plain(rows_in_memory=rows, folder=str(folder), evict=evict)
 
@@ -156,7 +156,7 @@ def test_refusals_name_the_table() -> None:
     with pytest.raises(DtypeError, match=r"table 't'.*float32, got float64"):
         table.push([1], np.zeros((1, WIDTH)))
     with pytest.raises(ArgumentError, match="table 't': give it an optimizer"):
-        Table(TableSpec("t", WIDTH))
+        RowTable(TableSpec("t", WIDTH))
     reading = table.state()
     with pytest.raises(ArgumentError, match="table 't': a state is being read"):
         table.load([])
@@ -166,7 +166,7 @@ def test_refusals_name_the_table() -> None:
     del forgotten
     assert list(table.state()) == []
     table.push([1], gradients)
-    other = Table(TableSpec("u", WIDTH, optim.sgd(0.1)))
+    other = RowTable(TableSpec("u", WIDTH, optim.sgd(0.1)))
     with pytest.raises(ShapeError, match=r"table 'u'.*another optimizer"):
         other.load(table.state())
     (block,) = table.state()
@@ -204,7 +204,7 @@ def test_gradients_that_are_not_finite(policy) -> None:
 
 def test_short_floats_are_added_in_32_bits() -> None:
     spec = TableSpec("t", 2, optim.sgd(1.0), dtype="bfloat16")
-    table = Table(spec)
+    table = RowTable(spec)
     before = table.pull([1]).astype(np.float32)
     small = np.full((256, 2), 2.0**-9, table.spec.dtype)
     table.push([1] * 256, small)
@@ -295,7 +295,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from fxflow.distributed.parameter_server.tables import (
-    Field, RowPrograms, Table, TableSpec,
+    Field, RowPrograms, RowTable, TableSpec,
 )
 from fxflow.errors import OutOfMemoryError
 
@@ -313,7 +313,7 @@ resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 options = {} if sys.argv[1] == "" else {"folder": sys.argv[1], "rows_in_memory": 8000}
 blocks = np.random.default_rng(0).permutation(ROWS).reshape(-1, 2000)
 try:
-    with Table(TableSpec("t", WIDTH, **options), programs) as table:
+    with RowTable(TableSpec("t", WIDTH, **options), programs) as table:
         for _ in range(2):
             for ids in blocks:
                 table.push(ids, np.ones((len(ids), WIDTH), np.float32))

@@ -15,10 +15,10 @@ from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.consistency import asynchronous, bsp
 from fxflow.distributed.parameter_server.model import Model, make_model
-from fxflow.distributed.parameter_server.server.process import Server
+from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import View, first_view
 from fxflow.distributed.parameter_server.worker import client as clients
-from fxflow.distributed.parameter_server.worker.client import Client
+from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import DistributedError
 
 pytest.importorskip("zmq")
@@ -34,7 +34,7 @@ class Running:
         hub = Hub()
         listener = hub.listen(address)
         self.view = first_view([listener.address])
-        self.server = Server(hub, listener, 0, self.view, folder=folder, **options)
+        self.server = ShardServer(hub, listener, 0, self.view, folder=folder, **options)
         self.thread = threading.Thread(target=self.server.serve)
         self.thread.start()
 
@@ -49,11 +49,11 @@ def model(consistency: Any = None) -> list[Model]:
     return [make_model(["w"], [ZEROS], optim.sgd(-1.0), consistency or asynchronous())]
 
 
-def client(view: View, **options: Any) -> Client:
-    return Client(view, deadline=options.pop("deadline", 20.0), **options)
+def client(view: View, **options: Any) -> WorkerClient:
+    return WorkerClient(view, deadline=options.pop("deadline", 20.0), **options)
 
 
-def total(worker: Client, ticket: Any) -> float:
+def total(worker: WorkerClient, ticket: Any) -> float:
     ((_, params),) = worker.wait(ticket)
     return float(params[0][0])
 
@@ -142,7 +142,7 @@ def test_a_silent_worker_is_let_go_and_joins_again() -> None:
     running.stop()
 
 
-def die(worker: Client) -> None:
+def die(worker: WorkerClient) -> None:
     """As if it were killed: it says goodbye to nobody."""
     worker._fail(RuntimeError("died"))
     worker._orders.put(("die",))  # which nobody can do
