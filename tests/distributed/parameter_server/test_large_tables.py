@@ -31,9 +31,9 @@ from fxflow.distributed.parameter_server import (
 )
 from fxflow.distributed.parameter_server.server import snapshots
 from fxflow.distributed.parameter_server.tables import snapshot as blocks
-from fxflow.distributed.parameter_server.worker import beginning
-from fxflow.distributed.parameter_server.worker.beginning import RowParts
+from fxflow.distributed.parameter_server.worker import row_blocks
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
+from fxflow.distributed.parameter_server.worker.row_blocks import RowParts
 from fxflow.errors import DistributedError
 from fxflow.train.checkpoint import Checkpointer
 from tests.distributed.parameter_server.server.test_replicas import Run, running
@@ -71,7 +71,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes blocks and parts small; gets the bytes of the messages that have rows."""
     monkeypatch.setattr(snapshots, "_BYTES", SENT // 2)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", SENT // 2)
-    monkeypatch.setattr(beginning, "PART_BYTES", SENT)
+    monkeypatch.setattr(row_blocks, "PART_BYTES", SENT)
     found: list[int] = []
     send = zeromq._End._send
 
@@ -281,7 +281,7 @@ from fxflow import nn, optim
 from fxflow.distributed.parameter_server import (
     Cluster, TableSpec, asynchronous, parameter_server)
 from fxflow.distributed.parameter_server.worker import client
-from fxflow.distributed.parameter_server.worker.beginning import RowParts
+from fxflow.distributed.parameter_server.worker.row_blocks import RowParts
 from fxflow.train.checkpoint import Checkpointer
 
 servers, shards, what, folder = sys.argv[1:]

@@ -11,9 +11,9 @@ servers, and pure functions make something of what it saw:
 writes what each server and worker did when, for Perfetto.
 
 To be read in this order: `meter` (what a server counts by itself), `asking` (all
-servers at once), `figures` (two looks, and the rates between), `table`, `scalars`,
-`prometheus`; then `recorder` (spans of a process), `tracing` (how they come to who
-asks), `timeline` (the file for Perfetto), and `command`.
+servers at once), `figures` (two looks, the rates between, and scalars), `table`,
+`prometheus`; then `tracing` (spans of processes), `timeline` (the file for Perfetto),
+and `command`.
 """
 
 from fxflow.distributed.parameter_server.monitor.figures import (
@@ -23,7 +23,7 @@ from fxflow.distributed.parameter_server.monitor.figures import (
     WorkerFigures,
 )
 from fxflow.distributed.parameter_server.monitor.prometheus import Exporter, exposition
-from fxflow.distributed.parameter_server.monitor.scalars import scalars
+from fxflow.distributed.parameter_server.monitor.figures import scalars
 from fxflow.distributed.parameter_server.monitor.table import table
 from fxflow.distributed.parameter_server.monitor.timeline import trace
 

@@ -20,8 +20,11 @@ from fxflow.devices import files
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.monitor.asking import ServerAnswer, ServerPoll
-from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan, unpack
-from fxflow.distributed.parameter_server.monitor.tracing import Offset
+from fxflow.distributed.parameter_server.monitor.tracing import (
+    Offset,
+    TraceSpan,
+    unpack,
+)
 from fxflow.errors import DistributedError
 
 #: Spans of a trace; of a longer one the last are written. About 300 MB.

@@ -27,8 +27,7 @@ from fxflow.distributed.parameter_server.errors import (
 )
 from fxflow.distributed.parameter_server.ledger import Turn
 from fxflow.distributed.parameter_server.monitor.meter import Meter
-from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan
-from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing
+from fxflow.distributed.parameter_server.monitor.tracing import ServerTracing, TraceSpan
 from fxflow.distributed.parameter_server.server.replicas import Replicas
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.server.snapshots import Cuts

@@ -29,11 +29,10 @@ from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model, difference
-from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan
-from fxflow.distributed.parameter_server.monitor.tracing import WorkerTracing
+from fxflow.distributed.parameter_server.monitor.tracing import TraceSpan, WorkerTracing
 from fxflow.distributed.parameter_server.paxos import Voter, answer_of
 from fxflow.distributed.parameter_server.views import View
-from fxflow.distributed.parameter_server.worker.beginning import NOTHING, Beginning
+from fxflow.distributed.parameter_server.worker.row_blocks import NOTHING, Beginning
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Question, Ticket
 from fxflow.errors import DistributedError
 

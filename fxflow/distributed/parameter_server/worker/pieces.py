@@ -2,15 +2,27 @@
 
 A plan says which rows of which tensor lie on which server. Cutting and joining are
 pure functions of arrays, compiled with the gradient: no copies on the host.
+
+`recut` does the same for a snapshot of another number of servers. The optimizer's state
+of a server is that of its pieces. Arrays with the rows of a piece, such as moments, are
+joined to whole tensors and cut by the new plan; an array of a piece as a whole goes
+with a piece that is not cut; one that belongs to no piece, such as a count of steps, is
+the same on all servers. Rows of tables go to their servers by their ids (`row_blocks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.distributed.parameter_server.placement import Piece, PlacementPlan
+from fxflow.errors import ArgumentError
+from fxflow.transforms.inspection import eval_shape
 
 
 class Cutter:
@@ -70,3 +82,156 @@ class Cutter:
             values = [value for _, value in sorted(rows, key=lambda row: row[0])]
             tensors[name] = values[0] if len(values) == 1 else fnp.concatenate(values)
         return tensors
+
+
+# -- a snapshot for another number of servers ------------------------------------------
+
+HostArray = np.ndarray[Any, Any]
+Types = Mapping[str, ShapeDtypeStruct]
+
+
+class _StateSlot(NamedTuple):
+    """Where one array of an optimizer's state belongs.
+
+    Attributes:
+      path: in the state, without the name of a piece.
+      piece: name of the piece; empty: of none.
+      by_rows: whether its first axis is the rows of the piece.
+    """
+
+    path: str
+    piece: str
+    by_rows: bool
+
+
+class _StatePart(NamedTuple):
+    """What a snapshot has of a tensor, of one piece."""
+
+    piece: Piece
+    by_rows: bool
+    key: str
+    values: HostArray
+
+
+class _States:
+    """All servers' states of an optimizer, by tensor."""
+
+    def __init__(self) -> None:
+        self._of_pieces: dict[tuple[str, str], list[_StatePart]] = {}
+        self._of_all: dict[str, tuple[str, HostArray]] = {}
+
+    def add(self, slot: _StateSlot, piece: Piece | None, key: str, leaf: Any) -> None:
+        """Takes one array."""
+        values = np.asarray(leaf)
+        if piece is not None:
+            part = _StatePart(piece, slot.by_rows, key, values)
+            self._of_pieces.setdefault((slot.path, piece.name), []).append(part)
+            return
+        _, before = self._of_all.get(slot.path, (key, values))
+        if values.shape == () and values.dtype.kind in "iu":
+            # A count: servers may be a few steps apart.
+            values = np.maximum(values, before)
+        else:
+            values = before
+        self._of_all[slot.path] = key, values
+
+    def cut(self, slot: _StateSlot, piece: Piece | None) -> tuple[str, HostArray]:
+        """Returns one array, as a piece has it.
+
+        Raises:
+          ArgumentError: it is of a tensor as it was cut, or of another optimizer.
+        """
+        if piece is None:
+            if slot.path not in self._of_all:
+                raise ArgumentError(
+                    f"init: the snapshot is of another optimizer: it has no {slot.path}"
+                )
+            return self._of_all[slot.path]
+        found = self._of_pieces.get((slot.path, piece.name), [])
+        if not found:
+            raise ArgumentError(
+                f"init: the snapshot is of another optimizer: it has no {slot.path} of "
+                f"{piece.name!r}"
+            )
+        for part in found:
+            if part.piece[:3] == piece[:3]:
+                return part.key, part.values
+        if not all(part.by_rows for part in found):
+            raise ArgumentError(
+                f"init: {slot.path} of {piece.name!r} in the optimizer's state is not "
+                "by rows and cannot be cut for another number of servers: start as "
+                "many as the snapshot has, or begin with snapshot['params'] alone"
+            )
+        rows = []
+        for part in sorted(found, key=lambda part: part.piece.start):
+            first = part.piece.start
+            start, stop = max(piece.start, first), min(piece.stop, part.piece.stop)
+            if start < stop:
+                rows.append(part.values[start - first : stop - first])
+        return found[0].key, np.concatenate(rows)
+
+
+def recut(
+    servers: Sequence[Mapping[str, Any]],
+    init: Callable[[Any], Any],
+    old: Cutter,
+    new: Cutter,
+    types: Mapping[str, ShapeDtypeStruct],
+) -> list[dict[str, Any]]:
+    """Returns what a snapshot has of each server, for other servers.
+
+    Args:
+      servers: of the snapshot, for each the kinds of ``keys`` and the arrays of
+        ``optimizer``.
+      init: the optimizer's: from pieces by name to its state.
+      old: how tensors lay on those servers.
+      new: how they lie now.
+      types: of the tensors, by name.
+
+    Raises:
+      ArgumentError: the state cannot be cut, or is another optimizer's.
+    """
+    states = _States()
+    for number, server in enumerate(servers):
+        slots, pieces = _slots(init, old, number, types)
+        given = server["keys"], server["optimizer"]
+        if len(slots) != len(given[1]):
+            raise ArgumentError(
+                f"init: the snapshot is of another optimizer: it has {len(given[1])} "
+                f"arrays of server {number}, where {len(slots)} are expected"
+            )
+        for slot, key, leaf in zip(slots, *given, strict=True):
+            states.add(slot, pieces.get(slot.piece), str(key), leaf)
+    found: list[dict[str, Any]] = []
+    for number in range(len(new.names)):
+        slots, pieces = _slots(init, new, number, types)
+        cut = [states.cut(slot, pieces.get(slot.piece)) for slot in slots]
+        keys, leaves = [key for key, _ in cut], [leaf for _, leaf in cut]
+        found.append({"keys": keys, "optimizer": leaves})
+    return found
+
+
+def _slots(
+    init: Callable[[Any], Any], cutter: Cutter, server: int, types: Types
+) -> tuple[list[_StateSlot], dict[str, Piece]]:
+    """Returns where the arrays of a server's state belong, and its pieces by name."""
+    pieces = dict(zip(cutter.names[server], cutter.pieces[server], strict=True))
+
+    def state(more: int) -> Any:
+        given = {}
+        for name, piece in pieces.items():
+            shape = types[piece.name].shape
+            rows = (piece.stop - piece.start + more, *shape[1:]) if shape else ()
+            given[name] = ShapeDtypeStruct(rows, types[piece.name].dtype)
+        return eval_shape(init, given)
+
+    slots = []
+    longer = tree.leaves(state(1))
+    for (path, leaf), more in zip(tree.leaves_with_path(state(0)), longer, strict=True):
+        names = [getattr(key, "key", None) for key in path]
+        name = next((n for n in names if n in pieces), "")
+        kept = [k for k, n in zip(path, names, strict=True) if not name or n != name]
+        by_rows = bool(leaf.shape) and more.shape[0] == leaf.shape[0] + 1
+        text = tree.keystr(tuple(kept), simple=True, separator="/")
+        slots.append(_StateSlot(text, name, by_rows))
+    return slots, pieces

@@ -19,9 +19,12 @@ from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.model import Model
 from fxflow.distributed.parameter_server.placement import tensors_of
-from fxflow.distributed.parameter_server.worker.beginning import Beginning, RowParts
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
-from fxflow.distributed.parameter_server.worker.row_files import RowFiles
+from fxflow.distributed.parameter_server.worker.row_blocks import (
+    Beginning,
+    RowFiles,
+    RowParts,
+)
 from fxflow.distributed.parameter_server.worker.tickets import HostArray, Pulled
 from fxflow.errors import ArgumentError
 

@@ -32,8 +32,7 @@ from fxflow.distributed.parameter_server.running import Cluster, connect
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker import snapshots
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
-from fxflow.distributed.parameter_server.worker.pieces import Cutter
-from fxflow.distributed.parameter_server.worker.recutting import recut
+from fxflow.distributed.parameter_server.worker.pieces import Cutter, recut
 from fxflow.distributed.parameter_server.worker.rows import Gathered, WorkerTables
 from fxflow.distributed.parameter_server.worker.tickets import Pulled, Ticket
 from fxflow.distributed.zero import StepMetrics

@@ -19,11 +19,11 @@ from fxflow.distributed.parameter_server import (
     parameter_server,
     ssp,
 )
-from fxflow.distributed.parameter_server.monitor.recorder import TraceSpan
 from fxflow.distributed.parameter_server.monitor.timeline import (
     ProcessSpan,
     chrome_trace,
 )
+from fxflow.distributed.parameter_server.monitor.tracing import TraceSpan
 from fxflow.errors import DistributedError
 
 

@@ -104,8 +104,6 @@ def test_bad_input() -> None:
         made(1, consistency=local_sgd(2))[0].close()
     with pytest.raises(ArgumentError, match="two tables have one name"):
         made(1, tables=[words(), words()])
-    with pytest.raises(ArgumentError, match="tables needs a consistency"):
-        parameter_server(loss, optim.sgd(0.1), tables=[words()])
     local, server = made(1)
     state = server.init(np.float32(1.0))
     with pytest.raises(ArgumentError, match=r"name the tables \['words'\], got \[\]"):
