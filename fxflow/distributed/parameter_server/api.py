@@ -73,7 +73,7 @@ def parameter_server(
       is the caller's.
 
     Raises:
-      ArgumentError: an option is none of those above; the cluster cannot be read.
+      ArgumentError: an option is not among those above; the cluster cannot be read.
 
     Reference: Li et al. 2014, "Scaling distributed machine learning with the parameter
     server".

@@ -1,15 +1,15 @@
 """Which servers whole shards are to lie on, and how that changes with the servers.
 
-`placement` cuts tensors and shares them out among shards, once, before a run begins.
-Here shards are given to servers: again whenever servers come or go, with as few moves
-as even shares take. No shard is looked at, only its size.
+`placement` cuts tensors and divides them among shards, once, before a run begins. Here
+shards are assigned to servers, again whenever servers join or leave, with as few moves
+as balance takes. Only the sizes of shards are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-#: A move that evens out less than this part of a fair share is not made.
+#: A move that balances less than this fraction of a fair share is not made.
 _SLACK = 0.01
 
 Places = tuple[tuple[int, ...], ...]
@@ -21,23 +21,22 @@ def assign(
     copies: int = 1,
     weights: Sequence[float] | None = None,
 ) -> Places:
-    """Gives shards to servers: evenly, and as far as possible to those that have them.
+    """Assigns shards to servers: evenly, and if possible to those that hold them.
 
-    What lay on servers that are gone goes to whoever has least, the largest first. Then
-    shards go from who has more to who has less, for as long as that evens out. At last,
-    who is named first of a shard's servers (it serves it) is chosen in the same way.
+    Shards of servers that left go to the server with the least load, the largest first.
+    Then shards move from servers with more load to those with less, while that balances
+    them. Finally, the first server of each shard (which serves it) is chosen likewise.
 
     Args:
-      places: for each shard the servers that it is to lie on so far, who serves it
-        first.
-      members: numbers of the servers that there are.
-      copies: how many servers each shard is to lie on; all of them if there are fewer.
-      weights: of each shard, such as its bytes; None: all weigh the same, and so do
-        those of a weight that is not known (0).
+      places: for each shard its servers so far, the one that serves it first.
+      members: numbers of the present servers.
+      copies: number of servers for each shard; all of them if there are fewer.
+      weights: of each shard, such as its bytes; None: all equal. A weight of 0 is
+        unknown, and counts as the mean.
 
     Returns:
-      For each shard as many servers as it is to lie on, who is to serve it first. With
-      the same members again, nothing changes.
+      For each shard its servers, the one that serves it first. With the same members
+      again, nothing changes.
 
     Example:
       >>> assign([(0,), (1,), (0,), (1,), (0,), (1,)], [0, 1, 2])
@@ -50,7 +49,7 @@ def assign(
 
 
 class _Loads:
-    """Shards as they are given to servers, and what each server has."""
+    """Shards as they are assigned to servers, and the load of each server."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class _Loads:
         self._worth = _SLACK * total
 
     def fill(self) -> None:
-        """Gives each shard as many servers as it is to have."""
+        """Gives each shard its number of servers."""
         order = sorted(
             range(len(self._held)), key=lambda shard: (-self._weights[shard], shard)
         )
@@ -87,7 +86,7 @@ class _Loads:
                 self._load[least] += self._weights[shard]
 
     def level(self) -> None:
-        """Moves shards to servers that have less, for as long as it is worth it."""
+        """Moves shards to servers with less load, while it is worth it."""
         while (move := self._best_move()) is not None:
             shard, source, target = move
             held = self._held[shard]
@@ -96,16 +95,16 @@ class _Loads:
             self._load[target] += self._weights[shard]
 
     def _best_move(self) -> tuple[int, int, int] | None:
-        """Returns shard, source and target of what evens out most between two servers.
+        """Returns shard, source and target of the move that balances two servers best.
 
-        The two that are furthest apart and have a shard that may move.
+        These are the two furthest apart that have a shard that may move.
         """
         by_load = sorted(self._members, key=lambda s: (self._load[s], s))
         pairs = [(a, b) for a in reversed(by_load) for b in by_load]
         pairs.sort(key=lambda pair: self._load[pair[1]] - self._load[pair[0]])
         for source, target in pairs:
             apart = self._load[source] - self._load[target]
-            # Of w that moves, the difference is |apart − 2w| afterwards.
+            # After w has moved, the difference is |apart − 2w|.
             found = [
                 (abs(apart - 2 * self._weights[shard]), shard)
                 for shard, held in enumerate(self._held)
@@ -116,7 +115,7 @@ class _Loads:
         return None
 
     def served(self) -> Places:
-        """Returns the servers of each shard, after who serves it is chosen."""
+        """Returns the servers of each shard, the one that serves it first."""
         load = dict.fromkeys(self._members, 0.0)
         for held, weight in zip(self._held, self._weights, strict=True):
             load[held[0]] += weight

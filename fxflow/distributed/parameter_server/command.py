@@ -17,11 +17,10 @@ Where there are more shards than servers (`--shards`), or copies, servers may co
 go: one more begins with `--join` and the address at which it will be reached, and one
 that gets SIGTERM ends when others have what it held.
 
-The exit status is 0 when it was told to end (SIGTERM, Ctrl-C), 1 when it cannot begin
-(to listen, to read its log, to join), 2 for a wrong command line, 3 when it cannot go
-on (an update for which there is no memory, a full disk), 4 when it was told to end and
-others had not taken all that it held in time: a copy takes its place, or it is started
-again.
+The exit status is 0 after SIGTERM or Ctrl-C, 1 when it cannot begin (to listen, to read
+its log, to join), 2 for a wrong command line, 3 when it cannot continue (no memory for
+an update, a full disk), 4 after SIGTERM if other servers had not taken over all that it
+held in time: a copy takes its place, or it is started again.
 """
 
 from __future__ import annotations
@@ -60,9 +59,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="fxflow parameter-server",
         description="Run one server of an asynchronous parameter server. (`fxflow "
         "parameter-server watch` shows what those that run are doing.)",
-        epilog="Exit status: 0 when it was told to end, 1 when it cannot begin, 2 for "
-        "a wrong command line, 3 when it cannot go on, 4 when others had not taken in "
-        "time what it held. FXFLOW_PS_KEYS_FILE names the file of the run's keys.",
+        epilog="Exit status: 0 after SIGTERM or Ctrl-C, 1 when it cannot begin, 2 for "
+        "a wrong command line, 3 when it cannot continue, 4 when others had not taken "
+        "over in time what it held. FXFLOW_PS_KEYS_FILE names the file of the run's "
+        "keys.",
     )
     add = parser.add_argument
     task = os.environ.get(TASK, "")
@@ -251,7 +251,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check_number(
     parser: argparse.ArgumentParser, options: argparse.Namespace, count: int
 ) -> None:
-    """Checks what a server of the first ones is told of the others."""
+    """Checks the options of a server with which the run begins."""
     if options.number is None or not 0 <= options.number < count:
         parser.error(f"--number must be one of 0 to {count - 1}, got {options.number}")
     if not 1 <= options.copies <= count:

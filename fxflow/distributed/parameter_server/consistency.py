@@ -59,7 +59,7 @@ class Consistency:
 
     @property
     def in_rounds(self) -> bool:
-        """Whether who has pushed waits for the update that its push is part of."""
+        """Whether a worker waits for the update that its push is part of."""
         return self.kind in ("bsp", "backup", "local_sgd")
 
     @property
@@ -154,7 +154,7 @@ def ssp(
 
 
 def asynchronous(*, rate: str = "staleness", compensation: float = 0.0) -> Consistency:
-    """Returns updates as pushes come: nobody waits.
+    """Returns an update for each push as it arrives: no worker waits.
 
     A worker sees its own pushes and all others that have arrived; nothing bounds how
     old a gradient may be. With n workers of one speed its staleness is about n − 1.
@@ -186,11 +186,11 @@ def asynchronous(*, rate: str = "staleness", compensation: float = 0.0) -> Consi
 
 
 def backup(workers: int, spares: int) -> Consistency:
-    """Returns rounds of the first gradients to arrive: nobody waits for stragglers.
+    """Returns rounds of the first gradients to arrive, without waiting for stragglers.
 
-    Of the gradients of a version the first `workers` are averaged into one update; one
-    that comes after that is late: dropped, counted, and its worker reads at once. No
-    gradient is stale. If fewer than `workers` are alive, a round is one of each.
+    The first `workers` gradients of a version are averaged into one update; a later one
+    is dropped and counted, and its worker reads at once. No gradient is stale. If fewer
+    than `workers` are alive, a round has one gradient of each.
 
     Args:
       workers: how many gradients make an update.
@@ -216,8 +216,8 @@ def backup(workers: int, spares: int) -> Consistency:
 def softsync(n: int, *, rate: str = "staleness") -> Consistency:
     """Returns updates by the average of a share of the workers' gradients; none waits.
 
-    With λ workers alive an update takes ⌊λ/n⌋ gradients (at least one), whoever they
-    are from: n = 1 is an update for as many gradients as there are workers, n = λ is
+    With λ workers alive an update takes ⌊λ/n⌋ gradients (at least one) from any
+    workers: n = 1 is an update for as many gradients as there are workers, n = λ is
     `asynchronous`. Staleness is about n.
 
     Args:
@@ -275,7 +275,7 @@ def elastic_averaging(steps: int, alpha: float) -> Consistency:
 
     After `steps` steps of its own a worker reads the server's parameters x̃, moves its
     own x by −α·(x − x̃), and pushes α·(x − x̃), which the server adds to x̃ at once.
-    Nobody waits; workers explore apart, and need few exchanges.
+    No worker waits; workers explore apart, and need few exchanges.
 
     Args:
       steps: how many steps of its own a worker makes between exchanges.

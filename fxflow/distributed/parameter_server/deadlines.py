@@ -1,4 +1,4 @@
-"""Times by which something must have happened."""
+"""Deadlines of waits for other processes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fxflow.errors import DistributedError
 
 
 class Deadline:
-    """A time by which something must have happened, and whose fault it is if not.
+    """The time at which a wait fails, and the process that it waits for.
 
     Args:
       seconds: from now.
-      what: what is waited for: ``"an answer to pull"``.
-      who: who is to do it; may be given later.
+      what: the awaited event: ``"an answer to pull"``.
+      peer: the process that is waited for; may be given later.
 
     Example:
       >>> Deadline(60, "an answer to pull", "server 1").passed
@@ -22,14 +22,14 @@ class Deadline:
 
     seconds: float
     what: str
-    who: str
+    peer: str
 
-    __slots__ = ("_end", "seconds", "what", "who")
+    __slots__ = ("_end", "peer", "seconds", "what")
 
-    def __init__(self, seconds: float, what: str, who: str = "") -> None:
+    def __init__(self, seconds: float, what: str, peer: str = "") -> None:
         self.seconds = seconds
         self.what = what
-        self.who = who
+        self.peer = peer
         self._end = time.monotonic() + seconds
 
     @property
@@ -43,20 +43,20 @@ class Deadline:
         return time.monotonic() >= self._end
 
     def renew(self) -> None:
-        """Begins anew: what is waited for goes on."""
+        """Begins anew: the peer is making progress."""
         self._end = time.monotonic() + self.seconds
 
     def error(
         self, late: str = "", processes: tuple[int, ...] = ()
     ) -> DistributedError:
-        """Returns the error that names who is late.
+        """Returns the error that names the late servers.
 
         Args:
-          late: who it is; empty: `who`.
+          late: the late processes; empty: `peer`.
           processes: their numbers.
         """
         return DistributedError(
-            f"{self.what} from {late or self.who or 'a peer'} did not come within "
+            f"{self.what} from {late or self.peer or 'a peer'} did not come within "
             f"{self.seconds:g} s",
             processes,
             self.seconds,

@@ -71,7 +71,7 @@ def filter_of(
       what: the argument, for messages.
 
     Raises:
-      ArgumentError: it is none of these.
+      ArgumentError: it is not one of these.
     """
     if isinstance(exchange, Filter):
         return exchange
@@ -99,7 +99,7 @@ def pull_filter_of(pull: str) -> Filter:
       pull: "f32", "bf16" or "f16".
 
     Raises:
-      ArgumentError: it is none of these.
+      ArgumentError: it is not one of these.
     """
     if pull not in ("f32", "bf16", "f16"):
         raise ArgumentError(
@@ -156,7 +156,7 @@ def top_k(share: float, *, values: str | Code = "f32") -> Filter:
         `Code`.
 
     Raises:
-      ArgumentError: `share` is not such a number; `values` is none of these.
+      ArgumentError: `share` is not such a number; `values` is not one of these.
 
     Reference: Aji, Heafield 2017, "Sparse communication for distributed gradient
     descent"; Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with memory".
@@ -195,7 +195,7 @@ def significance(
         `Code`.
 
     Raises:
-      ArgumentError: an argument is none of those above.
+      ArgumentError: an argument is not among those above.
 
     Reference: Hsieh et al. 2017, "Gaia: geo-distributed machine learning approaching
     LAN speeds"; Li et al. 2014, "Scaling distributed machine learning with the

@@ -1,7 +1,7 @@
-"""What was applied, so that nothing is applied twice and nothing is left out.
+"""The numbers of applied pushes: each push is applied exactly once.
 
-A worker numbers what it pushes 1, 2, 3, … A server takes number n after n - 1 only.
-What comes again changes nothing; what comes too early is asked for later.
+A worker numbers its pushes 1, 2, 3, … A server applies number n only after n - 1. A
+repeated push changes nothing; one that is too early is requested later.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Turn(enum.Enum):
-    """What a number is to a server."""
+    """How a number compares with the next one that a server expects."""
 
     NEXT = "next"
     SEEN = "seen"
@@ -22,8 +22,8 @@ class Turn(enum.Enum):
 class Ledger:
     """The last number of each worker.
 
-    A worker's numbers outlive its absence: one that was taken for dead and comes back
-    goes on where it was.
+    A worker's numbers outlive its absence: one that was considered lost and returns
+    continues from its last number.
     """
 
     def __init__(self, numbers: Iterable[tuple[int, int]] = ()) -> None:
@@ -34,17 +34,17 @@ class Ledger:
         return self._last.get(worker, 0)
 
     def turn(self, worker: int, number: int) -> Turn:
-        """Returns what a number is: the next one, one that was seen, or too early."""
+        """Returns whether a number is the next, was seen, or is too early."""
         last = self.last(worker)
         if number <= last:
             return Turn.SEEN
         return Turn.NEXT if number == last + 1 else Turn.EARLY
 
     def note(self, worker: int, number: int) -> None:
-        """Writes down that the next number of a worker has been taken.
+        """Records that the next number of a worker has been applied.
 
         Raises:
-          ValueError: it is not the next.
+          ValueError: it is not the next number.
         """
         if self.turn(worker, number) is not Turn.NEXT:
             raise ValueError(
@@ -53,7 +53,7 @@ class Ledger:
         self._last[worker] = number
 
     def items(self) -> list[tuple[int, int]]:
-        """Returns the workers with their last numbers, to be kept."""
+        """Returns the workers with their last numbers, for a snapshot."""
         return sorted(self._last.items())
 
     def __eq__(self, other: Any) -> bool:

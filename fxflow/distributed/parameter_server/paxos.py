@@ -1,13 +1,13 @@
-"""Agreeing on the view that follows: votes, without any input or output.
+"""Agreement on the next view: a vote by Paxos, without input or output.
 
-The voters of a view decide which view is next, once: whoever proposes one first asks
-for promises under a ballot of its own, and takes over what a voter has accepted
-already. So a proposer that dies halfway leaves nothing that another could contradict,
-and two proposers at once, lost, late or doubled messages give one next view or none
-yet. A vote counts for one epoch only; the next one's voters begin anew.
+The voters of a view decide once which view is next: a proposer first asks for promises
+under a ballot of its own, and adopts a view that a voter has accepted already. So a
+proposer that dies halfway leaves nothing that another could contradict, and two
+proposers at once, or lost, late and duplicated messages, give one next view or none
+yet. A vote counts for one epoch only; the voters of the next one begin anew.
 
-A process that comes again has forgotten its promises: it is another voter (another
-number), and votes when a view has taken it in.
+A restarted process has forgotten its promises: it is another voter (another number),
+and votes when a view has taken it in.
 
 Reference: Lamport 1998, "The part-time parliament"; Lamport, Malkhi, Zhou 2009,
 "Vertical Paxos and primary-backup replication".
@@ -166,7 +166,7 @@ def is_quorum(some: Collection[int], voters: Sequence[int]) -> bool:
       voters: all of them.
     """
     if 2 * len(some) == len(voters):
-        # Of two halves one has the first voter.
+        # One of two halves has the first voter.
         return voters[0] in some
     return 2 * len(some) > len(voters)
 

@@ -171,7 +171,7 @@ class PlacementPlan:
         return found
 
     def replicas(self, k: int) -> dict[int, tuple[int, ...]]:
-        """Returns who holds copies of what each server serves: the next ones in a ring.
+        """Returns the servers with copies of each server's pieces: the next in a ring.
 
         Args:
           k: how many servers hold each shard, the one that serves it included.
@@ -410,7 +410,7 @@ class RowMove(NamedTuple):
       name: of the tensor.
       start: the first row.
       stop: the row after the last.
-      source: the server that has them; if it is gone, its replicas do.
+      source: the server that has them; if it has left, its replicas do.
       target: the server that is to have them.
     """
 

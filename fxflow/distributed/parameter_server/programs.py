@@ -45,8 +45,8 @@ class ProgramText(NamedTuple):
         first arguments.
       inputs: types of the other arguments.
       outputs: types of the results.
-      donated: how many of the inputs, the first ones, are gone when it has run: it may
-        write its results there.
+      donated: number of leading inputs that the program may overwrite with its
+        results.
     """
 
     name: str
@@ -79,7 +79,7 @@ def write(
       *args: pytrees of arrays or of their types, as it will be called with.
       name: for messages.
       platform: of the server: "cpu", "gpu" or "tpu".
-      donated: how many of the args, the first ones, are gone when it has run.
+      donated: number of leading args that the program may overwrite.
 
     Returns:
       The program, of flat arguments and results, and the structure of the results.
@@ -142,10 +142,10 @@ def adopted(value: Any) -> Array:
     """Returns an array; the memory of a NumPy array that is read-only is its own now.
 
     Such are the arrays of messages that came. 100 MB would otherwise be copied twice:
-    by `as_array`, which cannot know that nobody writes to them, and onto the device.
+    by `as_array`, which cannot know that no code writes to them, and onto the device.
 
     Args:
-      value: array-like; if read-only, then nobody writes to its memory any more.
+      value: array-like; if read-only, no code may write to its memory any more.
 
     Example:
       >>> came = np.arange(3, dtype=np.float32)
@@ -186,7 +186,7 @@ class Runner:
 
         Args:
           arrays: of the types it was written for; those that are read-only are
-            `adopted`, those that the program is donated are gone.
+            `adopted`, donated arguments are deleted.
         """
         own = list(map(adopted, arrays))
         given = own[: self.program.donated]

@@ -240,7 +240,7 @@ class Simulation:
 
     Attributes:
       seconds: virtual time at the end.
-      finished: whether all steps were made (False: nobody was left to make them).
+      finished: whether all steps were made (False: no worker was left to make them).
       updates: how many updates a server made.
       steps: how many steps of workers are part of updates.
       dropped: how many pushes were dropped.
@@ -309,11 +309,11 @@ def simulate(
         a push; or a number of servers of which each has to be asked for nothing.
       compute: how long a step takes; a number is that of every step.
       network: what messages cost; None is a link of 10 Gbit/s.
-      steps: how many steps of each worker to wait for, whoever makes them; pushes that
-        are dropped do not count.
+      steps: number of steps, times the number of workers, to wait for, whichever
+        workers make them; dropped pushes do not count.
       seed: of all that is drawn. Worker w's draws depend on it and on w alone.
       faults: what happens to processes.
-      detection: seconds until a worker that says nothing more counts as gone.
+      detection: seconds until a silent worker counts as lost.
       problem: what to train, or None.
       learning_rate: of the problem's plain gradient steps.
 
@@ -428,7 +428,7 @@ class _Simulator:
         heapq.heappush(self.events, event)
 
     def until(self, pushes: int) -> Simulation:
-        """Runs until so many steps are part of updates, or nothing happens any more."""
+        """Runs until `steps` steps are part of updates, or no event is left."""
         handlers = {
             "computed": self.on_computed,
             "push": self.on_push,
@@ -459,7 +459,7 @@ class _Simulator:
     # -- a worker's round --------------------------------------------------------------
 
     def read(self, number: int, worker: _VirtualWorker) -> None:
-        """A pull has come to the servers: it is answered, or waits."""
+        """A pull has arrived at the servers: it is answered, or waits."""
         if may_read(self.consistency, self.group, number, worker.clock):
             worker.version = self.group.version
             if self.training is not None:

@@ -1,10 +1,10 @@
-"""Who serves what: a view, and the views that follow from it.
+"""Which servers hold which shards: a view, and the views that follow from it.
 
 A *shard* is a part of all parameters that always lies on one server as a whole. A view
 names, under an epoch, the servers that hold each shard in full; the first of them is
-its primary. It also says where each shard is to lie: who is to hold it and does not yet
-is sent it, and then takes the place of who is not to. Only functions of views are here;
-agreeing on the next one is `paxos`.
+its primary. It also has the planned servers of each shard: one that does not hold it
+yet is sent it, and then replaces a server that is not planned. Only functions of views
+are here; agreement on the next one is in `paxos`.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def with_holder(view: View, shard: int, server: int) -> View:
 def settled(view: View) -> View:
     """Returns the view after those have left shards in whose place others hold them.
 
-    Shards none of whose holders is there stay as they are: whoever comes back serves.
+    Shards without a present holder stay as they are: a holder that returns serves.
     """
     changed = {
         shard: _settled(held, places)
@@ -201,7 +201,7 @@ def _settled(held: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the holders of a shard: as they are to be, once all of them have it."""
     if set(places) <= set(held):
         return places
-    # Who is to serve it does so as soon as it can; nobody leaves before the last came.
+    # The planned server serves as soon as it can; none leaves before the last arrived.
     return tuple(sorted(held, key=lambda server: server != places[0]))
 
 
@@ -221,12 +221,12 @@ def replanned(
     joining: Sequence[str] = (),
     weights: Mapping[int, float] | None = None,
 ) -> View:
-    """Returns the view for other members: where shards are to lie from now on.
+    """Returns the view for other members, with new planned servers of shards.
 
-    Who joins, or comes back, gets shards; those of who leaves, or is lost, go to
-    others. A server that may have the only copy of a shard is never given up, and the
-    last that stays never leaves. Who has left, and holds nothing any more, is no longer
-    in it.
+    Servers that join or return get shards; those of servers that leave or are lost go
+    to others. A server that may have the only copy of a shard is never given up, and
+    the last server never leaves. A server that has left and holds no shard is no longer
+    in the view.
 
     Args:
       view: as it is, without those who died.
@@ -249,7 +249,7 @@ def replanned(
     }
     members = {*view.members} | came
     for out in ({*lost} - {*there} - waits, {*leaving}):
-        # Somebody has to be there who takes over.
+        # A server must be present that takes over.
         if (members - out) & {*there}:
             members -= out
     planned, places = tuple(sorted(members)), view.places

@@ -413,7 +413,7 @@ def sharded_optimizer(
       A `ShardedOptimizer`: `init`, `step`, `params`, `whole` and `shard`.
 
     Raises:
-      ArgumentError: an option is none of those above; the mesh has no such axis.
+      ArgumentError: an option is not among those above; the mesh has no such axis.
 
     Reference: Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training
     trillion parameter models".

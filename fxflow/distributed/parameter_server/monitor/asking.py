@@ -1,6 +1,6 @@
-"""Questions to all servers of a run at once; who does not answer is named.
+"""Requests to all servers of a run at once; those that do not answer are named.
 
-Whoever asks is no worker: servers do not wait for it, and count it nowhere.
+The process that asks is not a worker: servers neither wait for it nor count it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.messages.zeromq import Dialer, Hub
 from fxflow.distributed.parameter_server import messages
 
-#: How often a connection that is not there yet is looked for, in seconds.
+#: Seconds between two attempts to reach a server that is not connected.
 _LOOK = 0.05
-#: Nanoseconds after which a question counts as lost.
+#: Nanoseconds after which a request counts as lost.
 _LOST = 10_000_000_000
 
 
 class ServerAnswer(NamedTuple):
-    """What one server said.
+    """The answer of one server.
 
     Attributes:
       server: its number.
       address: where it was asked.
-      message: what it said; None if nothing came.
-      problem: why nothing came; empty if something did.
-      asked: when it was asked, by this process's `time.monotonic_ns`.
-      heard: when its answer came; 0 if none did.
+      message: the answer; None if none arrived.
+      problem: why none arrived; empty if one did.
+      asked: time of the request, by this process's `time.monotonic_ns`.
+      heard: time of the answer; 0 without one.
     """
 
     server: int
@@ -46,15 +46,15 @@ class _Line:
     """The connection to one server."""
 
     dialer: Dialer
-    #: The question that is not answered yet, if there is one, and when it was asked.
+    #: The unanswered request, 0 if there is none, and its time.
     request: int = 0
     asked: int = 0
-    #: Whether it is worth waiting for: not if it was silent until the last end.
+    #: Whether to wait for it: not if it let the last request time out.
     answers: bool = True
 
 
 class ServerPoll:
-    """Connections to all servers, of the thread that made them.
+    """Connections to all servers; belong to the thread that made them.
 
     Args:
       addresses: of the servers, by number; a sequence begins with 0.
@@ -62,7 +62,7 @@ class ServerPoll:
       patience: seconds after which a server that has not answered is named.
 
     Raises:
-      DistributedError: an address is none, or needs keys.
+      DistributedError: an address is malformed, or needs keys.
       ImportError: pyzmq is missing.
     """
 
@@ -90,8 +90,8 @@ class ServerPoll:
     def ask(self, question: messages.Stats | messages.Trace) -> list[ServerAnswer]:
         """Asks all servers, and waits until each has answered or time is up.
 
-        A server that is stopped is not asked a second time before it has answered, for
-        it would find all the questions when it goes on; nor is it waited for again.
+        A stopped server is not asked a second time before it has answered, since it
+        would find all requests when it resumes; nor is it waited for again.
 
         Args:
           question: its number is set for each server.
@@ -122,7 +122,7 @@ class ServerPoll:
         ]
 
     def follow(self, addresses: Sequence[str], peers: Sequence[int]) -> None:
-        """Asks servers that have joined, too, and those no more that have left.
+        """Includes servers that have joined, and leaves out those that have left.
 
         Args:
           addresses: of all servers that ever were, by number.

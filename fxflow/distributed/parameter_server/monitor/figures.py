@@ -141,14 +141,14 @@ class Monitor:
     Belongs to the thread that made it.
 
     Args:
-      addresses: of the servers, by number. A sequence begins with 0, and servers that
-        join are looked at, too; with a dictionary its servers alone.
+      addresses: of the servers, by number. A sequence begins with 0 and includes
+        servers that join later; a dictionary is all servers.
       keys: of the run; None on this machine.
       patience: seconds after which a server that has not answered is named, and the
-        others are told of without it.
+        others are reported without it.
 
     Raises:
-      DistributedError: an address is none, or needs keys.
+      DistributedError: an address is malformed, or needs keys.
       ImportError: pyzmq is missing.
 
     Example:
@@ -223,7 +223,7 @@ class Monitor:
             for _, shard in server.served:
                 for worker, clock in shard["clocks"].items():
                     clocks[worker] = min(clocks.get(worker, clock), clock)
-        # Of one that was started again the process that is gone is known for a while.
+        # The exited process of a restarted worker stays known for a while.
         latest = {names[w]: w for w in sorted(silent, key=silent.__getitem__)[::-1]}
         found = []
         for name in sorted(latest, key=_in_order):

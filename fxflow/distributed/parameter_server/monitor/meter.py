@@ -1,4 +1,4 @@
-"""What a server's time and bytes go into; always counted, for it costs nothing."""
+"""Counts of the time and bytes of a server; always on, since they cost nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-#: By what name rows of tables are counted, which no filter codes.
+#: The name under which rows of tables are counted, which have no filter.
 ROWS = "rows"
 
 
@@ -17,9 +17,9 @@ class Meter:
     """Counts of one server; belongs to its thread.
 
     Attributes:
-      busy: nanoseconds by kind of the message that was answered.
-      filters: bytes of arrays by filter: of gradients that came (``"push"``) and of
-        parameters that went (``"pull"``).
+      busy: nanoseconds spent on messages, by kind.
+      filters: bytes of arrays by filter: of received gradients (``"push"``) and of sent
+        parameters (``"pull"``).
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Meter:
         self._begun = time.monotonic()
 
     def handled(self, kind: str, begun: int) -> None:
-        """Notes that a message was answered.
+        """Counts a message that was answered.
 
         Args:
           kind: of the message.
@@ -43,13 +43,13 @@ class Meter:
         arrays: Mapping[str, np.ndarray[Any, Any]],
         tables: bool = False,
     ) -> None:
-        """Notes that gradients came or parameters went.
+        """Counts received gradients or sent parameters.
 
         Args:
           direction: ``"push"`` or ``"pull"``.
-          filters: how many bytes travel by which filter.
-          arrays: what travelled; nothing is noted if there is none.
-          tables: whether there may be rows among them, which are what is left.
+          filters: bytes sent by each filter.
+          arrays: the arrays; if there are none, nothing is counted.
+          tables: whether rows may be among them, which are the remaining bytes.
         """
         if not arrays:
             return

@@ -75,7 +75,7 @@ def exposition(figures: Figures) -> str:
     stats = {
         "waiting": gauge("waiting_pulls", "Pulls not answered yet.", "server"),
         "epoch": gauge(
-            "epoch", "Of the view: grows as servers join and leave.", "server"
+            "epoch", "Epoch of the view: grows as servers join and leave.", "server"
         ),
     }
     clock = gauge("worker_clock", "Pushes of a worker since it joined.", "worker")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fxflow.distributed.parameter_server.monitor.figures import Figures, ServerFigures
 
-#: Of a bar of the histogram, and of how many are shown.
+#: Width of a bar of the histogram; number of members shown of a family.
 _BAR = 24
 _MOST_MEMBERS = 6
 
@@ -228,7 +228,7 @@ def redrawn(text: str, before: int) -> tuple[str, int]:
 
     Returns:
       What to write, and how many lines it has. Lines are cut to the terminal's width,
-      and there are at most as many as it has: else it could not be gone back.
+      and there are at most as many as it has: else the cursor could not return.
     """
     width, height = shutil.get_terminal_size()
     lines = [line[:width] for line in text.splitlines()][: height - 1]

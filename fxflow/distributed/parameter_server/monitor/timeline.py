@@ -70,7 +70,7 @@ def trace(
       A context manager.
 
     Raises:
-      DistributedError: an address is none, or needs keys; no server lets itself be
+      DistributedError: an address is malformed, or needs keys; no server can be
         traced.
       OSError: the file cannot be written.
     """

@@ -22,15 +22,15 @@ _NOTHING = contextlib.nullcontext()
 
 
 class TraceSpan(NamedTuple):
-    """What was done from when to when.
+    """An activity and when it began and ended.
 
     Attributes:
-      begun: of the process's `time.monotonic_ns`.
-      ended: the same.
-      kind: what was done.
-      worker: number of the worker whom it was done for; 0: of none.
-      sequence: the worker's number of the push; 0: of none.
-      shard: of the servers; -1: of none.
+      begun: in the process's `time.monotonic_ns`.
+      ended: likewise.
+      kind: the activity.
+      worker: number of the worker that it was done for; 0: none.
+      sequence: the worker's number of the push; 0: none.
+      shard: its number; -1: none.
     """
 
     begun: int
@@ -45,7 +45,7 @@ class Recorder:
     """Records spans while it is on. Any thread may add to it.
 
     Attributes:
-      on: whether it does.
+      on: whether it records.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -55,7 +55,7 @@ class Recorder:
     def span(
         self, kind: str, worker: int = 0, sequence: int = 0, shard: int = -1
     ) -> AbstractContextManager[None]:
-        """Returns a context manager that records what is done in it.
+        """Returns a context manager that records the block.
 
         Args:
           kind: see `TraceSpan`.
@@ -83,20 +83,20 @@ class Recorder:
             self._spans.append(span)
 
     def drain(self) -> list[TraceSpan]:
-        """Returns what was recorded since the last call, and forgets it."""
+        """Returns the spans recorded since the last call, and drops them."""
         spans = self._spans
         return [spans.popleft() for _ in range(len(spans))]
 
 
 def pack(spans: Iterable[TraceSpan]) -> tuple[list[str], np.ndarray[Any, Any]]:
-    """Returns spans as a message takes them.
+    """Returns spans in the form of a message.
 
     Args:
       spans: any number.
 
     Returns:
-      The kinds there are, and int64[n, 6]: the attributes of each span, the number of
-      its kind in place of the kind.
+      The kinds, and int64[n, 6]: the attributes of each span, with the index of its
+      kind in place of the kind.
     """
     kinds: dict[str, int] = {}
     rows = [
@@ -107,14 +107,14 @@ def pack(spans: Iterable[TraceSpan]) -> tuple[list[str], np.ndarray[Any, Any]]:
 
 
 def unpack(kinds: Any, rows: Any) -> list[TraceSpan]:
-    """Returns the spans of a message, which may be anybody's.
+    """Returns the spans of a message from an untrusted process.
 
     Args:
       kinds: of `pack`.
       rows: of `pack`.
 
     Raises:
-      ValueError: they are no spans.
+      ValueError: they are not spans.
     """
     if (
         not isinstance(kinds, list)
@@ -128,15 +128,15 @@ def unpack(kinds: Any, rows: Any) -> list[TraceSpan]:
         or (len(rows) and not 0 <= rows[:, 2].min() <= rows[:, 2].max() < len(kinds))
         or bool((rows[:, 1] < rows[:, 0]).any())
     ):
-        raise ValueError("these are no spans of a trace")
+        raise ValueError("these are not spans of a trace")
     return [TraceSpan(b, e, kinds[k], w, s, n) for b, e, k, w, s, n in rows.tolist()]
 
 
 # -- between processes -----------------------------------------------------------------
 
-#: Seconds after which a trace that nobody fetches ends by itself.
+#: Seconds after which a trace ends that no process fetches.
 LEASE = 5.0
-#: Clocks of two machines may run apart by so much (of 1), which makes old readings bad.
+#: The relative drift of the clocks of two machines, which makes old readings worse.
 _DRIFT = 50e-6
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -146,8 +146,8 @@ class Offset:
     """By how much another process's clock is ahead of this one's.
 
     Attributes:
-      nanoseconds: 0 where no difference can be told: on one machine there is none.
-      heard: when the last reading came.
+      nanoseconds: 0 where the clocks may be the same, as on one machine.
+      heard: when the last reading arrived.
     """
 
     heard: int
@@ -211,13 +211,13 @@ class ServerTracing:
           asked: whether to go on, and whether it is the last time.
 
         Raises:
-          DistributedError: somebody else traces this server.
+          DistributedError: another process traces this server.
         """
         if peer != self._peer:
             if self._leased:
                 raise DistributedError(
-                    "somebody else traces this server; it ends when they do, or "
-                    f"{LEASE:g} s after they are gone"
+                    "another process traces this server; try again when it has ended, "
+                    f"or {LEASE:g} s after it has exited"
                 )
             self._forget()
         self._peer, self._until = peer, time.monotonic() + LEASE
@@ -247,7 +247,7 @@ class ServerTracing:
           `trace` and `clock` of the answer.
 
         Raises:
-          ValueError: they are no spans.
+          ValueError: they are not spans.
         """
         if not self._leased:
             self.recorder.on = False

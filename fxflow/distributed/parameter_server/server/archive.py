@@ -1,33 +1,36 @@
-"""A shard on disk: a snapshot, and the log of what came after it.
+"""A shard on disk: a snapshot, and the log of the entries after it.
 
-The log of a run would grow as long as the run lasts, and be read as long. So now and
-then the shard as it is becomes a snapshot, and the log before that is removed. Files
-have generations:
+The log of a run would grow for as long as the run lasts, and take as long to read. So
+from time to time the shard is written as a snapshot, and the log before it is removed.
+Files have generations:
 
-- ``shard-0003.000007.log``: the entries after the moment at which generation 7 began;
-- ``shard-0003.000007.state``: the shard at that moment, but for rows of its tables;
-- ``shard-0003.000007.rows``: rows of its tables; which of these files make up a
-  snapshot, its state says.
+- ``shard-0003.000007.log``: the entries since generation 7 began;
+- ``shard-0003.000007.state``: the shard at that moment, without rows of its tables;
+- ``shard-0003.000007.rows``: rows of its tables; the state names the rows files that
+  belong to the snapshot.
 
-A generation begins with its log: from then on entries go there. Its snapshot is written
-by a thread, from arrays that never change and a cut of the tables, and counts from the
-moment at which it gets its name; only then are older files removed. So whenever the
-process dies there is a snapshot (or none, at first) with all logs from it on.
+All are written in the record format of `log`, with its checksums: rows of tables are
+streamed, so that neither memory nor a header must hold all of them.
 
-Tables may be much larger than what changes in them. A snapshot has therefore only the
-rows that changed since the one before, and names its files beside its own; when rows of
-several generations take more than twice as much as when they were last written whole,
-all are written again. So each row is written as often as its updates pay for.
+A generation begins with its log, which gets all entries from then on. A thread writes
+its snapshot, from arrays that never change and a cut of the tables. The snapshot is
+valid once it has its name; only then are older files removed. So whenever the process
+dies there is a snapshot (or none, at first) with all logs since.
+
+Tables may be much larger than what changes in them. A snapshot therefore has only the
+rows that changed since the previous one, and names the older files; when rows of
+several generations take more than twice the space of the last full set, all are written
+again. So each row is written as often as its updates pay for.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from fxflow.devices import files
 from fxflow.distributed.messages.codec import Limits, Message
 from fxflow.distributed.parameter_server import messages
 from fxflow.distributed.parameter_server.server import log as logs
@@ -36,28 +39,28 @@ from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.distributed.parameter_server.tables.store import TableState
 from fxflow.errors import DistributedError
 
-#: Bytes of a log before there is a snapshot in its place, at least: a second's reading.
+#: The least bytes of a log before a snapshot replaces it: they take a second to read.
 SNAPSHOT_BYTES = 64 << 20
-#: Entries of a log before there is one: some seconds of applying them again.
+#: Entries of a log before a snapshot replaces it: they take seconds to apply again.
 SNAPSHOT_ENTRIES = 50_000
 
 
 class _Given(Exception):
-    """A snapshot that is not to be finished."""
+    """A snapshot was cancelled."""
 
 
 class Archive:
     """The files of one shard. One process may use them at a time.
 
-    At rest they take the snapshot and a log of `snapshot_bytes`, or of the snapshot's
-    size where that is more; while a snapshot is written, twice that. A log that grows
-    faster than a snapshot is written waits for it.
+    They take the space of a snapshot and of a log of `snapshot_bytes` (or of the
+    snapshot's size, if that is larger); while a snapshot is written, twice that. A log
+    that grows faster than a snapshot is written waits for it.
 
     Args:
-      folder: where; made if it is not there.
+      folder: of the files; created if it does not exist.
       number: of the shard.
       limits: of a record.
-      snapshot_bytes: of a log before a snapshot takes its place.
+      snapshot_bytes: of a log before a snapshot replaces it.
       snapshot_entries: the same, in entries.
     """
 
@@ -78,7 +81,7 @@ class Archive:
             left.unlink()
         #: The generation of the snapshot, and of the log that is written.
         self._first = self._last = max(self._generations("state"), default=0)
-        #: The generations whose rows are in the snapshot, the first one's all of them.
+        #: The generations of the snapshot's rows; the first has all rows.
         self._runs: list[int] = []
         self._written = 0
         self._log: logs.EntryLog | None = None
@@ -89,7 +92,7 @@ class Archive:
     # -- reading -----------------------------------------------------------------------
 
     def snapshot(self) -> Message | None:
-        """Returns the snapshot's state; None: there is none.
+        """Returns the snapshot's state; None without a snapshot.
 
         Raises:
           DistributedError: it is damaged.
@@ -107,7 +110,7 @@ class Archive:
         return message
 
     def rows(self) -> Iterator[tuple[str, RowBlock]]:
-        """Yields the snapshot's rows by table; later ones take the place of earlier.
+        """Yields the snapshot's rows by table; later rows replace earlier ones.
 
         Raises:
           DistributedError: a file is damaged.
@@ -126,10 +129,10 @@ class Archive:
                 raise self._damaged(path)
 
     def replay(self, shard: Shard) -> None:
-        """Applies what came after the snapshot, and goes on with the last log.
+        """Applies the entries after the snapshot, and continues the last log.
 
         Args:
-          shard: as the snapshot has it.
+          shard: in the state of the snapshot.
         """
         there = [g for g in self._generations("log") if g >= self._first]
         begun = False
@@ -155,15 +158,15 @@ class Archive:
 
     def _damaged(self, path: Path) -> DistributedError:
         return DistributedError(
-            f"the snapshot {path} is damaged, so what came after it means nothing: put "
-            f"a copy of the folder in its place, or remove {self._stem}.* for a shard "
-            "that other servers hold too, or to begin the run anew"
+            f"the snapshot {path} is damaged, so the entries after it are useless: "
+            f"restore a copy of the folder, or remove {self._stem}.* for a shard that "
+            "other servers hold too, or to begin the run anew"
         )
 
     # -- writing -----------------------------------------------------------------------
 
     def append(self, entry: Message) -> None:
-        """Writes down an entry.
+        """Appends an entry to the log.
 
         Raises:
           DistributedError: the disk is full, or the file cannot be written to.
@@ -178,7 +181,7 @@ class Archive:
 
     @property
     def is_due(self) -> bool:
-        """Whether a snapshot should take the log's place."""
+        """Whether a snapshot should replace the log."""
         assert self._log is not None
         large = self._log.size >= max(self._bytes, self._written)
         if self._thread is not None and (large or not self._thread.is_alive()):
@@ -188,7 +191,7 @@ class Archive:
 
     @property
     def wants_all_rows(self) -> bool:
-        """Whether the next snapshot is to have all rows, not those that changed."""
+        """Whether the next snapshot should have all rows, not only changed ones."""
         if not self._runs:
             return True
         first, *more = [self._size(g) for g in self._runs]
@@ -206,14 +209,14 @@ class Archive:
 
         Args:
           position: of the shard.
-          state: all of it but the rows.
-          rows: of its tables, that changed since the last snapshot or
-          whole: all of them.
+          state: of the shard, without rows.
+          rows: of its tables: those that changed since the last snapshot, or all.
+          whole: whether `rows` has all of them.
         """
         assert self._log is not None
         generation = self._last + 1
         try:
-            # What follows it must not outlive it if the machine loses power.
+            # After a power cut, no later entry may exist without the earlier ones.
             self._log.sync()
             log = logs.EntryLog(self._path(generation, "log"))
             self._begin_log(log, position)
@@ -235,11 +238,11 @@ class Archive:
     def replace(
         self, position: Position, state: Message, rows: Mapping[str, TableState]
     ) -> None:
-        """Puts another copy's shard in the place of all that is here.
+        """Replaces the shard by that of another copy.
 
         Args:
           position: of the shard.
-          state: all of it but the rows.
+          state: of the shard, without rows.
           rows: all rows of its tables.
 
         Raises:
@@ -259,7 +262,7 @@ class Archive:
         self._since = 0
 
     def close(self) -> None:
-        """Closes the files; a snapshot that is being written is left unfinished."""
+        """Closes the files; cancels a snapshot that is being written."""
         self._given_up = True
         if self._thread is not None:
             self._thread.join()
@@ -296,9 +299,9 @@ class Archive:
             self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        """Goes on with the log; which rows had changed is not known any more."""
+        """Continues the log; which rows had changed is no longer known."""
         self._runs = []
-        # Not again for each entry.
+        # So that it is not tried again for each entry.
         self._since, self._written = 0, 2 * max(self._written, self._bytes)
         print(
             f"fxflow: a snapshot of {self._stem} was not written, its log goes on: "
@@ -331,7 +334,7 @@ class Archive:
             file.close()
         self._require_wanted()
         new.replace(path)
-        _sync_folder(self._folder)
+        files.sync(self._folder)
         self._first, self._runs, self._written = generation, runs, size
         self._remove_before(generation)
 
@@ -370,17 +373,8 @@ class Archive:
         return [int(path.name.split(".")[1]) for path in found]
 
     def _remove_before(self, generation: int) -> None:
-        """Removes what the snapshot of a generation has taken the place of."""
+        """Removes the files that the snapshot of a generation replaces."""
         for kind in ("log", "state", "rows"):
             for old in self._generations(kind):
                 if old < generation and (kind != "rows" or old not in self._runs):
                     self._path(old, kind).unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Waits until the names of a folder's files are on the disk."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -1,9 +1,9 @@
-"""A log on disk: what a server acknowledged, so that it outlives the process.
+"""A log on disk of the entries that a server acknowledged.
 
-A file is a row of records: length, checksum, the frames of one message. What a killed
-process left half written is at the end, and cut off when the file is read. Records are
-written before they are acknowledged; that outlives the process. What `sync` was called
-for also outlives the machine's loss of power.
+A file is a sequence of records: length, checksum, the frames of one message. A record
+that a killed process left incomplete is at the end, and truncated when the file is
+read. Records are written before they are acknowledged, so they survive the process;
+after `sync` they also survive a power cut.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class EntryLog:
     """Appends messages to a file.
 
     Args:
-      path: of the file; what is in it stays.
+      path: of the file; existing records stay.
 
     Attributes:
       size: of the file, in bytes.
@@ -47,7 +47,7 @@ class EntryLog:
         self.size = self._file.tell()
 
     def append(self, message: Message, *, limits: Limits) -> None:
-        """Writes a message at the end.
+        """Appends a message.
 
         Raises:
           DistributedError: the disk is full, or the file cannot be written to.
@@ -67,7 +67,7 @@ class EntryLog:
                 while view:
                     view = view[os.write(self._file.fileno(), view) :]
         except OSError as error:
-            # Half a record would hide all that come after it.
+            # An incomplete record would hide all that follow it.
             self._file.truncate(self.size)
             raise DistributedError(
                 f"the log {self.path} cannot be written to: {error.strerror}; the "
@@ -76,21 +76,21 @@ class EntryLog:
         self.size += sum(map(len, pieces))
 
     def sync(self) -> None:
-        """Waits until all that was written is on the disk."""
+        """Waits until everything written is on the disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Ends the file."""
+        """Closes the file."""
         self._file.close()
 
 
 def read(path: Path, *, limits: Limits, repair: bool = True) -> Iterator[Message]:
-    """Yields the messages of a log, up to what is not whole.
+    """Yields the messages of a log, up to an incomplete record.
 
     Args:
-      path: of the file; nothing is yielded if there is none.
+      path: of the file; without one, nothing is yielded.
       limits: of one message.
-      repair: whether to cut off what is not whole, so that more may be appended.
+      repair: whether to truncate an incomplete record, so that more may be appended.
 
     Raises:
       DistributedError: another version of fxflow has written it.
@@ -107,7 +107,7 @@ def read(path: Path, *, limits: Limits, repair: bool = True) -> Iterator[Message
                 if error.reason == "version":
                     raise DistributedError(
                         f"{path} was written by another version of fxflow: {error}. "
-                        "Go on with that one, or begin anew with an empty folder"
+                        "Continue with that one, or start with an empty folder"
                     ) from None
                 message = None
             if message is None:

@@ -131,9 +131,9 @@ class Shard:
         self._prepared: _Prepared | None = None
         #: Rows that come before the run begins; None: it has them all.
         self.lacking: Lacking | None = None
-        #: Of the workers in the group, who they are for people.
+        #: Names of the workers in the group, for messages.
         self.names: dict[int, str] = {}
-        #: Who has not come yet of those with whom rounds begin, by name.
+        #: Names of workers that must join before the first round and have not.
         self.awaited: tuple[str, ...] = ()
         #: Version → the parameters that some worker computes on.
         self._seen: dict[int, list[Array]] = {}
@@ -228,7 +228,7 @@ class Shard:
         return f"{', '.join(names[:4])}{more}: {_said(error)}"
 
     def _prepare(self, model: Model, entry: Message) -> None:
-        """Makes a step with a model that is thrown away, before anybody relies on it.
+        """Makes a trial step with a model, before any worker relies on it.
 
         Raises:
           DistributedError: the programs cannot be run here, or the tables not be made.
@@ -311,7 +311,7 @@ class Shard:
         if (brought.snapshot, has_parts) != (snapshot, parts):
             raise DistributedError(
                 f"the run is to begin with a snapshot, of which {taken} of {parts} "
-                "parts are here, and whoever brought them is gone; worker "
+                "parts are here, and the worker that sent them has exited; worker "
                 f"{message.worker} has another snapshot, or none: give all workers the "
                 "same one, or begin anew with servers whose folders are empty"
             )
@@ -349,7 +349,7 @@ class Shard:
 
     def _apply_read(self, entry: Message) -> None:
         self._forget_read(entry.worker)
-        # Else nobody asks for them, and the next update writes over them.
+        # Otherwise they are not read again, and the next update overwrites them.
         if self._required(entry).consistency.compensation:
             self._reads[entry.worker] = self.group.version
             self._seen[self.group.version] = self.params
@@ -394,7 +394,7 @@ class Shard:
         if not given:
             return
         self.counts.updates += 1
-        # In one order on all replicas, whoever came first.
+        # In the same order on all replicas, whichever arrived first.
         given.sort(key=lambda item: item[0].push)
         for weighted, brought in given:
             for name, table in self.tables.items():

@@ -203,7 +203,7 @@ class Store:
         """Puts the state of another copy in the place of a shard, and of its files.
 
         Raises:
-          ValueError: it is no state.
+          ValueError: it is not a state.
           DistributedError: it cannot be written to the disk.
         """
         loaded = self._loaded(number, message)

@@ -33,7 +33,7 @@ from fxflow.errors import ArgumentError, OutOfRangeError, ShapeError
 
 # Fewer than these would not make a program quicker.
 _LEAST = 32
-# Rounds with fewer ids, or fewer than one in so many, cost more than these one by one.
+# Rounds with fewer ids, or a smaller fraction of them, cost more than ids one by one.
 _FEW, _MANY = 8, 1024
 
 

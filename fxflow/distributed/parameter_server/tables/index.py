@@ -5,7 +5,7 @@ few buckets are split, so no call pays for the whole of it. What does not fit in
 bucket goes to a dictionary: well under one in a hundred. All operations take many ids
 at once, and an id costs 40 bytes: a Python dictionary needs three times as many.
 
-The arrays are made for `capacity` ids at once. Pages nobody wrote to take no memory,
+The arrays are made for `capacity` ids at once. Pages without a write take no memory,
 and an array that never grows is never copied.
 """
 
@@ -24,7 +24,7 @@ _WIDTH = 1 << _SHIFT
 # many, when one in forty overflows.
 _MEAN = 5
 _FIRST = 64
-# Of MurmurHash3's finalizer.
+# From the finalizer of MurmurHash3.
 _MIX = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _HALF = np.uint64(32)
 

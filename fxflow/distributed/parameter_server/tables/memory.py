@@ -1,6 +1,6 @@
 """The rows in memory: an array for each field, an index, and what eviction looks at.
 
-Arrays have room for all rows there may be from the start: pages nobody wrote to take no
+Arrays have room for all rows there may be from the start: pages without a write take no
 memory, nothing is ever copied to make room, and a row is one offset away in a table of
 any size.
 """
@@ -23,8 +23,8 @@ from fxflow.errors import OutOfMemoryError
 _COST = IdIndex.COST + 8 + 8 + 4 + 1 + 1
 # Slots are 32 bits in the index.
 _MOST = 2**31 - 1
-# Of these many rows drawn for each that must go, the coldest go: as in Redis, which
-# found that 10 are hardly worse than to look at all.
+# Rows drawn for each eviction, of which the coldest is evicted, as in Redis: 10 are
+# hardly worse than all.
 _DRAWN = 10
 
 

@@ -68,7 +68,7 @@ class TableCut:
             slots = memory.find(only)
             self._slots = np.sort(slots[slots >= 0])
             self._stored = only[slots < 0]
-            # Pages of zeros nobody touches take no memory.
+            # Untouched pages of zeros take no memory.
             self._waiting = np.zeros(self._end, bool)
             self._waiting[self._slots] = True
         self._blocks = self._read()

@@ -40,7 +40,7 @@ Rows = npt.NDArray[Any]
 
 # Ids that are looked up together where there is a limit to rows in memory.
 _PIECE = 65536
-# At most so many rows, and one in so many, are evicted at once: short pauses, and few.
+# Rows evicted at a time: at most this many, and this fraction: short pauses, and few.
 _EVICTED, _PART = 4096, 8
 
 
@@ -437,7 +437,7 @@ class RowTable:
             block[: len(own)] = gradients[start:stop]
             fields = self._memory.gather(padded)
             for fresh in (block, *fields):
-                fresh.flags.writeable = False  # so that nobody copies them
+                fresh.flags.writeable = False  # so that they are not copied
             new = self.programs.update(fields, block, scale)
             self._change(own, [np.asarray(x)[: len(own)] for x in new])
 
@@ -452,7 +452,7 @@ class RowTable:
             self._changed.append(ids)
 
     def _make_room(self, count: int) -> None:
-        """Evicts rows, if there is no room for so many more."""
+        """Evicts rows, if there is no room for `count` more."""
         memory, disk = self._memory, self._disk
         excess = len(memory) + count - memory.capacity
         if excess <= 0:

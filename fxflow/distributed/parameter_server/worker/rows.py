@@ -76,7 +76,7 @@ class WorkerTables:
           clock: number of the step.
 
         Raises:
-          ArgumentError: a table is missing, or unknown; or ids are no integers.
+          ArgumentError: a table is missing, or unknown; or ids are not integers.
           OutOfRangeError: an id is negative, or 2**63 or more.
         """
         if set(ids) != set(self.specs):

@@ -234,7 +234,7 @@ class ParameterServer:
         ticket = client.begin(self._models, [list(p.values()) for p in parts], given)
         residual = [self._code.init(values) for values in parts]
         own = None
-        # Here, so that what is wrong with the model is told where it was given.
+        # Here, so that an error in the model is raised where it was given.
         pulled = client.wait(ticket, says=True)
         if self.consistency.pushes == "changes":
             start = self._joined(pulled)
@@ -275,7 +275,8 @@ class ParameterServer:
           The next state, and loss and aux of the batch, before the step.
 
         Raises:
-          DistributedError: the parameters did not come in time; it names who is late.
+          DistributedError: the parameters did not arrive in time; it names the late
+            servers.
           NonFiniteError: the gradient is not finite, and that is to be an error.
           ArgumentError: this process is an evaluator.
         """
@@ -364,7 +365,7 @@ class ParameterServer:
           ``"params"`` the parameters, as `init` was given them; in ``"servers"`` for
           each server the optimizer's state and the rows of tables; in ``"name"`` one
           that no other snapshot has. With a folder, rows are memory-mapped, read-only,
-          in files without a name: they take space until nobody refers to them.
+          in files without a name: they take space until no array refers to them.
 
         Raises:
           ArgumentError: `init` was not called, or `close` was.
@@ -466,7 +467,7 @@ class ParameterServer:
         if state.number != number:
             raise ArgumentError(
                 f"parameter_server: this is the state after step {state.number}, but "
-                f"step {number} has been pushed: the servers have gone on, and no "
+                f"step {number} has been pushed: the servers have moved on, and no "
                 "state can be used twice"
             )
         with client.tracing.recorder.span("pull"):
@@ -552,7 +553,7 @@ class ParameterServer:
     def _own_step(
         self, state: WorkerState, batch: Any, shared: Sequence[Any]
     ) -> tuple[WorkerState, StepMetrics]:
-        """Makes a step of this worker alone; every so many, exchanges what changed."""
+        """Makes a step of this worker alone; exchanges changes every `rule.steps`."""
         rule = self.consistency
         params, memory, base = state.own
         if rule.in_rounds and state.number and state.number % rule.steps == 0:
