@@ -1,4 +1,4 @@
-"""The step of a worker: gradients at its own pace, updates by the servers."""
+"""A worker's training step: it computes gradients, the servers make the updates."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ NON_FINITE = ("reject", "skip", "apply")
 
 
 class WorkerState(NamedTuple):
-    """What one step of a worker hands to the next.
+    """The state that one step of a worker passes to the next.
 
     Attributes:
-      number: of the step. The parameters are with the servers: a state is used once.
-      own: where workers make steps by themselves, their parameters, their optimizer's
-        memory, and the servers' parameters they began with; else None.
+      number: of the step. The servers have the parameters: a state is used once.
+      own: where workers make steps of their own, their parameters, the state of their
+        optimizer, and the servers' parameters that they started from; else None.
       residual: what the filter lost so far.
     """
 
@@ -59,16 +59,16 @@ class WorkerState(NamedTuple):
 
 
 class TrafficReport(NamedTuple):
-    """What went over the wire, of one worker.
+    """Network traffic of one worker.
 
     Attributes:
       sent: bytes by kind of message: ``"push"`` has gradients.
       received: bytes by kind of message: ``"params"`` has parameters.
       exchange: name of the filter of gradients.
       pull: name of the filter of parameters.
-      exact_bytes: of a gradient, and of the parameters, as they are.
-      push_bytes: of a gradient as it travels.
-      pull_bytes: of the parameters as they travel.
+      exact_bytes: of a gradient, and of the parameters, unencoded.
+      push_bytes: of an encoded gradient.
+      pull_bytes: of the encoded parameters.
     """
 
     sent: dict[str, int]
@@ -81,17 +81,17 @@ class TrafficReport(NamedTuple):
 
     @property
     def push_ratio(self) -> float:
-        """How many times smaller a gradient is as it travels."""
+        """Compression ratio of gradients."""
         return self.exact_bytes / self.push_bytes if self.push_bytes else 1.0
 
     @property
     def pull_ratio(self) -> float:
-        """How many times smaller parameters are as they travel."""
+        """Compression ratio of parameters."""
         return self.exact_bytes / self.pull_bytes if self.pull_bytes else 1.0
 
 
 class _Shape(NamedTuple):
-    """What is known once the parameters are: their structure and where they lie."""
+    """The structure of the parameters, and their placement."""
 
     treedef: Any
     cutter: Cutter
@@ -105,7 +105,7 @@ class _Shape(NamedTuple):
         return [dict(zip(n, p)) for n, p in zip(self.cutter.names, parts, strict=True)]
 
     def whole(self, pulled: Any) -> Any:
-        """Returns the pytree of parameters that pieces make, as they travel."""
+        """Returns the pytree of parameters from their encoded pieces."""
         parts = []
         for sent, like in zip(pulled, self.types, strict=True):
             treedef = coded_types(self.pull, like)[1]
@@ -119,8 +119,8 @@ class ParameterServer:
     """Functions of a worker's state. Made by `parameter_server`.
 
     Every worker of a cluster makes one and calls the same functions, each with its own
-    batches, at its own pace. Only numbers and residuals are in the state: parameters
-    and the optimizer's memory lie with the servers.
+    batches, at its own pace. The state has numbers and residuals only: the servers hold
+    the parameters and the optimizer's state.
     """
 
     def __init__(
@@ -157,9 +157,9 @@ class ParameterServer:
         self._shape: _Shape | None = None
         self._models: list[Model] = []
         self._ticket: tuple[int, Ticket] | None = None
-        #: Steps whose gradient was not finite, whatever became of it.
+        #: Number of steps with a gradient that was not finite.
         self.non_finite: int = 0
-        #: Those of them that were left out.
+        #: Number of these that were skipped.
         self.skipped: int = 0
 
     def __repr__(self) -> str:
@@ -169,18 +169,18 @@ class ParameterServer:
     # -- public ------------------------------------------------------------------------
 
     def init(self, params: Any, snapshot: Any = None) -> WorkerState:
-        """Joins the run: the first worker's parameters are those of all.
+        """Joins the run: all workers start from the first worker's parameters.
 
-        An evaluator does not join: it waits until the run has begun, checks that it
-        trains the same, and may come and go as it likes.
+        An evaluator does not join: it waits until the run has begun, checks that it has
+        the same model, and may start and exit at any time.
 
         Args:
           params: pytree of floating or complex arrays.
-          snapshot: what `snapshot` returned, to begin with its parameters (those of
-            `params` then say their structure), the optimizer's state and rows. All
-            workers are given the same; one of them brings the rows of tables, part by
-            part, and another one goes on if it dies. Rows in files (`snapshot(folder)`,
-            `checkpoint.restore(mmap=True)`) do not pass through memory as a whole.
+          snapshot: of `snapshot`, to start from its parameters (`params` then gives
+            their structure), optimizer state and rows. All workers must have the same;
+            one of them sends the rows of tables, part by part, and another continues if
+            it dies. Rows in files (`snapshot(folder)`, `checkpoint.restore(mmap=True)`)
+            are never in memory as a whole.
 
         Returns:
           The state for the first step.
@@ -188,9 +188,9 @@ class ParameterServer:
         Raises:
           DistributedError: a server does not answer in time, or trains another model.
           DtypeError: a parameter is of integers or booleans.
-          ArgumentError: a group of the filter has no parameter, or the snapshot is of
-            other parameters or another optimizer; or it is of another number of servers
-            and the optimizer's state is not by rows, so that it cannot be cut anew.
+          ArgumentError: a group of the filter has no parameter; the snapshot has other
+            parameters or another optimizer; or it has another number of servers and an
+            optimizer state that is not by rows and cannot be divided again.
         """
         self.close()
         if snapshot is not None:
@@ -243,7 +243,7 @@ class ParameterServer:
         return WorkerState(0, own, residual)
 
     def _servers_of(self, snapshot: Any, params: Any) -> Any:
-        """Returns the optimizer's state of each server, of as many as there are now."""
+        """Returns the optimizer's state for each of the present servers."""
         servers, cutter = snapshot["servers"], self._known.cutter
         if len(servers) == len(cutter.names):
             return servers
@@ -262,22 +262,22 @@ class ParameterServer:
         *shared: Any,
         ids: Mapping[str, Any] | None = None,
     ) -> tuple[WorkerState, StepMetrics]:
-        """Trains one step: waits for parameters, pushes a gradient.
+        """Makes one training step: waits for parameters, pushes a gradient.
 
         Args:
-          state: as `init` or `step` gave it.
-          batch: this worker's, for the loss function.
+          state: of `init` or `step`.
+          batch: of this worker, for the loss function.
           *shared: more arguments of the loss function, such as a random key.
-          ids: for each table the integers, of any shape, of the rows that the loss
-            function gets.
+          ids: for each table the ids of the rows that the loss function gets: integers,
+            of any shape.
 
         Returns:
-          The next state, and loss and aux of the batch, before the step.
+          The next state, and loss and aux of the batch before the update.
 
         Raises:
           DistributedError: the parameters did not arrive in time; it names the late
             servers.
-          NonFiniteError: the gradient is not finite, and that is to be an error.
+          NonFiniteError: the gradient is not finite, with `non_finite="reject"`.
           ArgumentError: this process is an evaluator.
         """
         if not self._joins:
@@ -307,7 +307,7 @@ class ParameterServer:
             (loss, aux), coded, slopes, finite, residual = self._gradient(
                 parts, rows, state.residual, batch, shared
             )
-            # To the host: where the computation is waited for.
+            # The copy to the host waits for the computation.
             sent = self._sent(state, coded, finite, loss)
         if sent is None:
             residual, pushed = state.residual, None
@@ -316,7 +316,7 @@ class ParameterServer:
         return self._pushed(state, sent, residual, pushed), StepMetrics(loss, aux)
 
     def rows(self, ids: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns rows of tables as they are now.
+        """Returns the present rows of tables.
 
         Args:
           ids: integers of any shape, by table; only these tables are asked.
@@ -334,8 +334,8 @@ class ParameterServer:
         """Returns the parameters that the state's next step begins with.
 
         Args:
-          state: as `init` or `step` gave it. An evaluator gets the newest parameters
-            whenever it asks: all servers' after the same pushes of each worker.
+          state: of `init` or `step`. An evaluator always gets the newest parameters,
+            from all servers after the same pushes of each worker.
 
         Raises:
           DistributedError: a server does not answer in time.
@@ -348,17 +348,17 @@ class ParameterServer:
         return self._joined(self._pulled(state))
 
     def snapshot(self, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """Returns all that the servers train, as it was at one moment.
+        """Returns the state of all servers at one moment.
 
-        Every server has the same pushes of each worker in it. Training goes on
-        meanwhile: pushes wait for the few messages in which servers agree on the
-        moment. Gradients that wait for others (in rounds) are not in it, nor what
-        workers keep to themselves (residuals; their own parameters in `local_sgd` and
+        It includes the same pushes of each worker on every server. Training continues
+        meanwhile: pushes wait only for the few messages in which servers agree on the
+        moment. Gradients that wait for others (in rounds) are not included, nor the
+        state of workers (residuals; their own parameters in `local_sgd` and
         `elastic_averaging`).
 
         Args:
-          folder: on a disk, for rows of tables that this process's memory has no room
-            for: they are written there as they come. None: they are kept in memory.
+          folder: on a disk, to which rows of tables are written as they arrive, if this
+            process's memory has no room for them. None: they are kept in memory.
 
         Returns:
           A pytree of NumPy arrays and texts for `init` or `train.checkpoint.save`: in
@@ -387,7 +387,7 @@ class ParameterServer:
         }
 
     def traffic(self) -> TrafficReport:
-        """Returns what went over the wire since `init`, and what it would have been.
+        """Returns the traffic since `init`, and its size without encoding.
 
         Raises:
           ArgumentError: `init` was not called, or `close` was.
@@ -407,8 +407,8 @@ class ParameterServer:
     def plan(self) -> PlacementPlan:
         """Which rows of which tensor lie in which shard; known after `init`.
 
-        A shard is a server of the plan. There may be more of them than servers, each of
-        which then serves several (`fxflow parameter-server watch` shows which).
+        Each server of the plan is a shard. If there are more shards than servers, each
+        server serves several (`fxflow parameter-server watch` shows which).
         """
         return self._known.cutter.plan
 
