@@ -31,7 +31,7 @@ import numpy as np
 from digit_models import halves
 
 from fxflow.errors import ServeError
-from fxflow.serve import ModelConfig, Repository, SelectorConfig, Source
+from fxflow.serve import ModelConfig, ModelSource, Repository, SelectorConfig
 from fxflow.serve.selection.policies import selection_policy
 from fxflow.serve.service import MetricsSink
 
@@ -41,7 +41,7 @@ KINDS = ("svm", "neighbours", "linear", "bayes", "tree")
 
 def model(name: str, folder: Path, kind: str, seed: int = 0) -> ModelConfig:
     arguments = {"kind": kind, "switch": str(folder / name), "seed": seed}
-    source = Source(
+    source = ModelSource(
         f"{HERE / 'digit_models.py'}:classifier", factory=True, arguments=arguments
     )
     return ModelConfig(name, source, slo=0.5, deadline=5.0, capacity=10_000)

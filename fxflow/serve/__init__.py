@@ -11,14 +11,14 @@ models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC), `config` and
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.serve.containers import Model, Source, load_model
+from fxflow.serve.containers import Model, ModelSource, load_model
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import Selector, SelectorConfig
 from fxflow.serve.service import Prediction, ModelConfig, ModelService
 from fxflow.serve.versions import Versions, VersionsConfig
 
 __all__ = [
-    "Model", "ModelConfig", "ModelService", "Prediction", "Repository", "Source",
+    "Model", "ModelConfig", "ModelService", "Prediction", "Repository", "ModelSource",
     "load_model",
     "Selector", "SelectorConfig", "Versions", "VersionsConfig",
 ]

@@ -261,10 +261,10 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
     Raises:
       ServeError: uvicorn is not installed, or it cannot listen.
     """
-    return await _Process(config, options).run()
+    return await _Serving(config, options).run()
 
 
-class _Process:
+class _Serving:
     """The process of `fxflow serve`: models, HTTP, gRPC and signals."""
 
     def __init__(self, config: ServerConfig, options: argparse.Namespace) -> None:

@@ -30,7 +30,7 @@ from typing import Any
 
 from fxflow.errors import ServeError
 from fxflow.serve.containers.placement import placement_of
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.repository import GroupConfig
 from fxflow.serve.selection import ensembles, losses
@@ -168,7 +168,7 @@ def _fields(kind: Any, without: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 _OF_MODEL = _fields(ModelConfig, ("name", "source"))
-_OF_SOURCE = _fields(Source)
+_OF_SOURCE = _fields(ModelSource)
 _OF_SERVER = _fields(ServerConfig, ("models", "groups"))
 _OF_SELECTOR = _fields(SelectorConfig, ("name", "policy")) | {"policy": "str"}
 #: Options of a selector that its policy takes.
@@ -374,7 +374,7 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
     of_model, of_source = _options(place, options, _OF_MODEL, _OF_SOURCE)
     if "source" not in of_source:
         raise ServeError(f"{place}source is missing, such as 'models.py:digits'")
-    config = ModelConfig(name, Source(**of_source), **of_model)
+    config = ModelConfig(name, ModelSource(**of_source), **of_model)
     for option, found in (
         ("replicas", config.replicas),
         ("max_batch", config.source.max_batch),

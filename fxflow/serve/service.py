@@ -20,10 +20,10 @@ import numpy as np
 
 from fxflow.errors import ServeError
 from fxflow.serve.batching.policies import batch_policy
-from fxflow.serve.batching.queue import Lateness, Pace, Queue, QueueEntry, Refused
+from fxflow.serve.batching.queue import Lateness, Pace, Queue, QueueEntry, Refusal
 from fxflow.serve.cache import PredictionCache, key_of
 from fxflow.serve.containers.placement import placement_of
-from fxflow.serve.containers.replica import Replica, Source
+from fxflow.serve.containers.replica import ModelSource, Replica
 from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import ModelSignature
 
@@ -59,7 +59,7 @@ class ModelConfig:
     """
 
     name: str
-    source: Source
+    source: ModelSource
     version: str = "1"
     replicas: int = 1
     devices: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ def check_single(name: str, signature: ModelSignature) -> None:
         )
 
 
-def _too_late(why: Refused) -> ServeError:
+def _too_late(why: Refusal) -> ServeError:
     words = f"it cannot be answered in time: {why.reason}"
     return ServeError(words, 503, why.retry_after)
 
@@ -393,7 +393,7 @@ class ModelService:
         refused = self._queue.foretell(
             entry, now, self._limit(signature), self._pace, **self._room()
         )
-        return _too_late(refused) if isinstance(refused, Refused) else None
+        return _too_late(refused) if isinstance(refused, Refusal) else None
 
     async def submit(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.errors import ServeError
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.service import MetricsSink, ModelConfig, Prediction
 from fxflow.serve.signatures import ModelSignature, TensorSpec
 
@@ -40,7 +40,7 @@ class Fake:
 
     @property
     def config(self) -> ModelConfig:
-        return ModelConfig("fake", Source("none:none"), version=self.version)
+        return ModelConfig("fake", ModelSource("none:none"), version=self.version)
 
     @property
     def versions(self) -> tuple[str, ...]:

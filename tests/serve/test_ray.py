@@ -24,14 +24,14 @@ import pytest
 
 from fxflow.errors import ServeError
 from fxflow.serve.config import ServerConfig, server_config
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.ray import _Remote, build, run_on_ray
 from fxflow.serve.service import ModelConfig, Prediction
 from fxflow.serve.signatures import ModelSignature
 from tests.processes import check_gone
 
 ROOT = Path(__file__).parents[2]
-MODEL = ModelConfig("m", Source("a:b"), slo=0.1, deadline=0.2)
+MODEL = ModelConfig("m", ModelSource("a:b"), slo=0.1, deadline=0.2)
 
 
 class Handle:

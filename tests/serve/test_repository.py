@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fxflow.errors import ServeError
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.repository import Repository
 from fxflow.serve.selector import SelectorConfig
 from fxflow.serve.service import ModelConfig
@@ -15,13 +15,13 @@ from fxflow.serve.versions import VersionsConfig
 
 
 def scaled(scale: float, name: str = "m") -> ModelConfig:
-    source = Source(
+    source = ModelSource(
         "tests.serve.zoo:linear", factory=True, arguments={"scale": scale}, max_batch=2
     )
     return ModelConfig(name, source, version=str(scale), slo=1.0)
 
 
-BAD = ModelConfig("m", Source("tests.serve.zoo:none"))
+BAD = ModelConfig("m", ModelSource("tests.serve.zoo:none"))
 
 
 async def ask(repository: Repository) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fxflow.errors import ServeError
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.service import (
     MetricsSink,
     ModelConfig,
@@ -26,7 +26,7 @@ from fxflow.serve.service import (
 )
 from fxflow.serve.signatures import ModelSignature
 
-ACT = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
+ACT = ModelSource("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
 
 
 class Counting(MetricsSink):
@@ -48,7 +48,7 @@ class Counting(MetricsSink):
 
 def using(
     body: Callable[[ModelService, Counting], Awaitable[None]],
-    source: Source = ACT,
+    source: ModelSource = ACT,
     **options: Any,
 ) -> None:
     async def main() -> None:
@@ -228,7 +228,7 @@ def test_known_answers() -> None:
 
 def test_what_cannot_be_loaded(capfd: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
-        service = ModelService(ModelConfig("m", Source("tests.serve.zoo:none")))
+        service = ModelService(ModelConfig("m", ModelSource("tests.serve.zoo:none")))
         with pytest.raises(ServeError, match="model 'm': it cannot be loaded"):
             await service.start()
 
@@ -238,9 +238,9 @@ def test_what_cannot_be_loaded(capfd: pytest.CaptureFixture[str]) -> None:
 # -- streams of results ----------------------------------------------------------------
 
 
-def counter(streams: int, asynchronous: bool) -> Source:
+def counter(streams: int, asynchronous: bool) -> ModelSource:
     arguments = {"asynchronous": asynchronous}
-    return Source(
+    return ModelSource(
         "tests.serve.zoo:counter", factory=True, arguments=arguments, streams=streams
     )
 
@@ -343,13 +343,17 @@ def test_a_generator_that_does_not_stop_is_killed() -> None:
 @pytest.mark.parametrize(
     ("source", "options", "words"),
     [
-        (Source(ACT.source, inputs=ACT.inputs, streams=2), {}, "are for generators"),
+        (
+            ModelSource(ACT.source, inputs=ACT.inputs, streams=2),
+            {},
+            "are for generators",
+        ),
         (counter(1, asynchronous=False), {"cache": 1}, "of a generator are not kept"),
     ],
     ids=["streams", "cache"],
 )
 def test_options_that_do_not_fit_the_model(
-    source: Source, options: dict[str, Any], words: str
+    source: ModelSource, options: dict[str, Any], words: str
 ) -> None:
     service = ModelService(ModelConfig("m", source, **options))
     (replica,) = service._replicas

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fxflow.errors import ServeError
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.repository import Repository
 from fxflow.serve.selection.rollouts import RolloutPlan
 from fxflow.serve.service import ModelConfig, RequestOrigin
@@ -314,7 +314,7 @@ def test_versions_by_name() -> None:
 
 def test_processes_under_load() -> None:
     """Forward, back and a candidate that is killed, with requests in flight."""
-    source = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
+    source = ModelSource("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
 
     async def main() -> None:
         plan = RolloutPlan(shares=(0.5, 1.0), least=5)

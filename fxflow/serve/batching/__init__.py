@@ -11,13 +11,13 @@ from fxflow.serve.batching.policies import (
     AIMD, BatchPolicy, Fixed, QuantileRegression, batch_policy, padded, sizes_up_to,
 )
 from fxflow.serve.batching.queue import (
-    Lateness, NextBatch, Pace, Queue, QueueEntry, Refused,
+    Lateness, NextBatch, Pace, Queue, QueueEntry, Refusal,
 )
 
 __all__ = [
     "AIMD", "BatchPolicy", "Fixed", "QuantileRegression", "batch_policy", "padded",
     "sizes_up_to",
-    "Lateness", "NextBatch", "Pace", "Queue", "QueueEntry", "Refused",
+    "Lateness", "NextBatch", "Pace", "Queue", "QueueEntry", "Refusal",
 ]
 
 # fmt: on

@@ -50,7 +50,7 @@ class QueueEntry:
 _order = operator.attrgetter("order")
 
 
-class Refused(NamedTuple):
+class Refusal(NamedTuple):
     """Why a request is refused, and the seconds after which it may be accepted."""
 
     reason: str
@@ -67,7 +67,7 @@ class NextBatch(NamedTuple):
     """
 
     batch: list[QueueEntry]
-    shed: list[tuple[QueueEntry, Refused]]
+    shed: list[tuple[QueueEntry, Refusal]]
     wake: float = math.inf
 
 
@@ -109,7 +109,7 @@ class Queue:
         replicas: int,
         margin: float = 0.0,
         until: float = 0.0,
-    ) -> Refused | None:
+    ) -> Refusal | None:
         """Accepts a request, or returns why not.
 
         Args:
@@ -132,7 +132,7 @@ class Queue:
             margin=margin,
             until=until,
         )
-        if isinstance(wait, Refused):
+        if isinstance(wait, Refusal):
             return wait
         entry.due = 0.0 if until else now + wait
         self._count += 1
@@ -155,7 +155,7 @@ class Queue:
         replicas: int,
         margin: float = 0.0,
         until: float = 0.0,
-    ) -> float | Refused:
+    ) -> float | Refusal:
         """Returns the seconds until a request would be answered, or why it is refused.
 
         Args:
@@ -167,9 +167,9 @@ class Queue:
         """
         entry.order = (entry.priority, entry.deadline, self._count + 1)
         if not replicas:
-            return Refused("no replica of the model is ready", 1.0)
+            return Refusal("no replica of the model is ready", 1.0)
         if self.rows + entry.rows > self.capacity and self._entries:
-            return Refused(
+            return Refusal(
                 f"{self.rows} rows wait already, and {self.capacity} may",
                 max(0.001, self._seconds(self.rows, limit, pace, replicas)),
             )
@@ -187,7 +187,7 @@ class Queue:
             late = now + wait + margin - entry.deadline
             if late > 0:
                 left = max(0.0, entry.deadline - now)
-                return Refused(
+                return Refusal(
                     f"{why}, and it might take {wait + margin:.3f} s of the "
                     f"{left:.3f} s that it has",
                     max(0.001, late),
@@ -209,7 +209,7 @@ class Queue:
           A batch of one group, most urgent first, with at most `limit` rows (more only
           if a single request has more); and what had to be shed.
         """
-        shed: list[tuple[QueueEntry, Refused]] = []
+        shed: list[tuple[QueueEntry, Refusal]] = []
         spared: QueueEntry | None = None
         # Requests that would be late in a batch as large as the next one.
         horizon = now + pace.predict(max(1, min(limit, self.rows))) + margin
@@ -227,7 +227,7 @@ class Queue:
             self._remove(entry)
             over = max(0.001, horizon - entry.deadline)
             why = f"it waited {now - entry.arrived:.3f} s, and would have been late"
-            shed.append((entry, Refused(why, over)))
+            shed.append((entry, Refusal(why, over)))
         if not self._entries:
             return NextBatch([], shed)
         head = self._entries[0]

@@ -8,9 +8,9 @@ served), `placement` (devices and cores), `streams` (results of generators), `wo
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.serve.containers.models import Model, load_model
-from fxflow.serve.containers.replica import Replica, Source
+from fxflow.serve.containers.replica import Replica, ModelSource
 
-__all__ = ["Model", "Replica", "Source", "load_model"]
+__all__ = ["Model", "Replica", "ModelSource", "load_model"]
 
 _public(globals(), __all__)
 # fmt: on

@@ -36,7 +36,7 @@ _ANYWHERE = placement_of("")
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """What a model's process is to load, and what it may take.
 
     Attributes:
@@ -95,7 +95,7 @@ class Replica:
 
     def __init__(
         self,
-        source: Source,
+        source: ModelSource,
         changed: Callable[[], None] = lambda: None,
         placement: ProcessPlacement = _ANYWHERE,
     ) -> None:

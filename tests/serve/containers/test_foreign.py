@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.service import ModelConfig, ModelService
 
 
-def answers(source: Source, x: Any) -> dict[str, Any]:
+def answers(source: ModelSource, x: Any) -> dict[str, Any]:
     """What the model says of each row of x, all asked at once, one by one."""
 
     async def main() -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_scikit_learn(tmp_path: Path) -> None:
     forest = ensemble.RandomForestClassifier(10, random_state=0)
     forest.fit(seen, seen[:, 0] > 0)
     x = np.random.default_rng(1).normal(size=(12, 3)).astype(np.float32)
-    found = answers(Source(f"{path}:load", factory=True), x)
+    found = answers(ModelSource(f"{path}:load", factory=True), x)
     np.testing.assert_array_equal(found["class"], forest.predict(x))
     np.testing.assert_allclose(found["shares"], forest.predict_proba(x))
 
@@ -96,6 +96,6 @@ def test_onnxruntime(tmp_path: Path) -> None:
     )
     x = np.random.default_rng(1).normal(size=(9, 3)).astype(np.float32)
     arguments = {"path": str(tmp_path / "net.onnx")}
-    source = Source(f"{path}:load", factory=True, arguments=arguments)
+    source = ModelSource(f"{path}:load", factory=True, arguments=arguments)
     found = answers(source, x)
     np.testing.assert_allclose(found["y"], np.tanh(x @ weights), rtol=1e-5, atol=1e-6)

@@ -10,7 +10,7 @@ import pytest
 
 from fxflow.errors import ServeError
 from fxflow.serve.containers.placement import placement_of
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.service import ModelConfig, ModelService
 
 
@@ -36,7 +36,7 @@ def test_replicas_run_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(Path(__file__).parents[3])
     cores = sorted(os.sched_getaffinity(0))
     first, last = cores[0], cores[-1]
-    source = Source("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
+    source = ModelSource("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
     config = ModelConfig(
         "m", source, replicas=3, devices=(f"cpu:{first}", f"cpu:{last}")
     )
@@ -62,7 +62,7 @@ def test_replicas_run_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux tells")
 def test_cores_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[3])
-    source = Source("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
+    source = ModelSource("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
 
     async def main() -> None:
         service = ModelService(ModelConfig("m", source, devices=("cpu:1000",)))

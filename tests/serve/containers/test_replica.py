@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from fxflow.errors import ServeError
-from fxflow.serve.containers.replica import Replica, Source
+from fxflow.serve.containers.replica import ModelSource, Replica
 
 ROOT = Path(__file__).parents[3]
-ACT = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, load_timeout=60)
+ACT = ModelSource("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, load_timeout=60)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def x(value: float = 0.0, rows: int = 1) -> list[list[Any]]:
     return [[np.full((rows, 2), value, np.float32)]]
 
 
-def using(source: Source, body: Callable[[Replica], Awaitable[None]]) -> None:
+def using(source: ModelSource, body: Callable[[Replica], Awaitable[None]]) -> None:
     async def main() -> None:
         replica = Replica(source)
         replica.start()
@@ -99,7 +99,7 @@ def test_calls_and_faults(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells")
 def test_memory_is_bounded() -> None:
-    source = Source(ACT.source, inputs=ACT.inputs, memory=500 << 20)
+    source = ModelSource(ACT.source, inputs=ACT.inputs, memory=500 << 20)
 
     async def body(replica: Replica) -> None:
         with pytest.raises(ServeError, match="MiB of memory, and 500 MiB are allowed"):
@@ -111,16 +111,22 @@ def test_memory_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (Source("tests.serve.zoo:none"), "cannot be loaded: ServeError: there is no"),
-        (Source("math:sqrt", factory=True), "cannot be loaded: TypeError: math.sqrt"),
         (
-            Source("tests.serve.zoo:wrong_rows", inputs={"x": "f32[b]"}),
+            ModelSource("tests.serve.zoo:none"),
+            "cannot be loaded: ServeError: there is no",
+        ),
+        (
+            ModelSource("math:sqrt", factory=True),
+            "cannot be loaded: TypeError: math.sqrt",
+        ),
+        (
+            ModelSource("tests.serve.zoo:wrong_rows", inputs={"x": "f32[b]"}),
             "first axis has to be the batch's",
         ),
     ],
 )
 def test_what_cannot_be_loaded_says_why(
-    source: Source, words: str, capfd: pytest.CaptureFixture[str]
+    source: ModelSource, words: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def body(replica: Replica) -> None:
         assert words in replica.reason and not replica.ready

@@ -14,7 +14,7 @@ from fxflow.distributed.messages.channel import Channel
 from fxflow.errors import ServeError
 from fxflow.serve.containers.models import load_model
 from fxflow.serve.containers.regions import Region
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.containers.worker import run_call
 
 
@@ -47,11 +47,11 @@ def test_results_that_do_not_fit() -> None:
 def test_it_ends_with_the_server_whatever_the_model_does(streamed: bool) -> None:
     ours, theirs = socket.socketpair()
     region = Region(limit=1 << 16)
-    source = Source("tests.serve.zoo:act", inputs={"x": "f32[b,2]"})
+    source = ModelSource("tests.serve.zoo:act", inputs={"x": "f32[b,2]"})
     rows = [3.0, 0.0]  # sleeps for a minute
     call: dict[str, Any] = {"call": 1, "rows": 1}
     if streamed:
-        source = Source("tests.serve.zoo:counter", factory=True)
+        source = ModelSource("tests.serve.zoo:counter", factory=True)
         rows = [1.0, 0.0, 60.0, 0.0]
         call = {"stream": 1, "slot": 0, "rows": 1}
     process = subprocess.Popen(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fxflow.errors import ServeError
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.front import Front, RequestReport, key_checker, retry_after
@@ -19,7 +19,7 @@ KEY = "0123456789abcdef"
 
 
 def front(**options: Any) -> Front:
-    repository = Repository([ModelConfig("m", Source("none:none"), version="7")])
+    repository = Repository([ModelConfig("m", ModelSource("none:none"), version="7")])
     return Front(repository, Metrics(), **options)
 
 

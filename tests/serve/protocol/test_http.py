@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.limits import ClientLimits, RequestLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.front import Front
@@ -41,16 +41,18 @@ uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
 KEY = "0123456789abcdef"
 ZOO = "tests.serve.zoo"
 MODELS = [
-    ModelConfig("linear", Source(f"{ZOO}:doubling", max_batch=8), slo=2.0),
+    ModelConfig("linear", ModelSource(f"{ZOO}:doubling", max_batch=8), slo=2.0),
     ModelConfig(
-        "shouting", Source(f"{ZOO}:shouting", inputs={"text": "bytes[b]"}), slo=2.0
+        "shouting", ModelSource(f"{ZOO}:shouting", inputs={"text": "bytes[b]"}), slo=2.0
     ),
     ModelConfig(
-        "act", Source(f"{ZOO}:act", inputs={"x": "f32[b,2]"}, max_batch=4), slo=2.0
+        "act", ModelSource(f"{ZOO}:act", inputs={"x": "f32[b,2]"}, max_batch=4), slo=2.0
     ),
     ModelConfig(
         "linear-2",
-        Source(f"{ZOO}:linear", factory=True, arguments={"scale": 4.0}, max_batch=8),
+        ModelSource(
+            f"{ZOO}:linear", factory=True, arguments={"scale": 4.0}, max_batch=8
+        ),
         version="2",
         slo=2.0,
         cache=100_000,
@@ -619,7 +621,7 @@ class Busy(ModelService):
 
 def refused(body: bytes, *headers: tuple[bytes, bytes], **options: Any) -> Reply:
     """What a busy server answers to a request that came at once."""
-    config = ModelConfig("m", Source("none:none"))
+    config = ModelConfig("m", ModelSource("none:none"))
     repository = Repository([config], metrics := Metrics())
     repository._services["m"] = busy = Busy(config)
     busy._refused_at = time.monotonic()

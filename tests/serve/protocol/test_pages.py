@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol import pages
 from fxflow.serve.repository import Repository
@@ -39,7 +39,7 @@ def test_the_page_has_what_there_is() -> None:
 
 
 def test_stats_of_the_status_page() -> None:
-    config = ModelConfig("m", Source("a:b", max_batch=8), slo=0.02)
+    config = ModelConfig("m", ModelSource("a:b", max_batch=8), slo=0.02)
     metrics = Metrics()
     for seconds in (0.003, 0.0035, 0.04, 60):
         metrics.request("m", 200, seconds)

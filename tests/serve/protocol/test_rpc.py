@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.front import Front
@@ -29,9 +29,9 @@ grpc = pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
 KEY = "0123456789abcdef"
 ZOO = "tests.serve.zoo"
 MODELS = [
-    ModelConfig("linear", Source(f"{ZOO}:doubling", max_batch=4), slo=2.0),
+    ModelConfig("linear", ModelSource(f"{ZOO}:doubling", max_batch=4), slo=2.0),
     ModelConfig(
-        "shouting", Source(f"{ZOO}:shouting", inputs={"text": "bytes[b]"}), slo=2.0
+        "shouting", ModelSource(f"{ZOO}:shouting", inputs={"text": "bytes[b]"}), slo=2.0
     ),
 ]
 

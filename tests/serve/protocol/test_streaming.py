@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.limits import RequestLimits
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.front import Front
@@ -49,14 +49,16 @@ uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
 
 KEY = "0123456789abcdef"
 ZOO = "tests.serve.zoo"
-COUNTER = Source(
+COUNTER = ModelSource(
     f"{ZOO}:counter", factory=True, arguments={"asynchronous": True}, streams=2
 )
 MODELS = [
     ModelConfig("count", COUNTER, slo=4.0),
-    ModelConfig("words", Source(f"{ZOO}:WORDS"), slo=4.0),
-    ModelConfig("negative", Source(f"{ZOO}:negative", inputs={"x": "f32[b]"}), slo=4.0),
-    ModelConfig("new words", Source(f"{ZOO}:WORDS"), version="2", slo=4.0),
+    ModelConfig("words", ModelSource(f"{ZOO}:WORDS"), slo=4.0),
+    ModelConfig(
+        "negative", ModelSource(f"{ZOO}:negative", inputs={"x": "f32[b]"}), slo=4.0
+    ),
+    ModelConfig("new words", ModelSource(f"{ZOO}:WORDS"), version="2", slo=4.0),
 ]
 PAIR = ("words", "new words")
 GROUPS = [

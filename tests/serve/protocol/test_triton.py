@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fxflow.serve.containers.replica import Source
+from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.metrics import Metrics
 from fxflow.serve.protocol.front import Front
 from fxflow.serve.protocol.http import application
@@ -30,13 +30,14 @@ uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
 ZOO = "tests.serve.zoo"
 MODELS = [
     ModelConfig(
-        *("linear", Source(f"{ZOO}:doubling", max_batch=4)),
+        *("linear", ModelSource(f"{ZOO}:doubling", max_batch=4)),
         slo=2.0,
         delay=0.001,
         cache=10_000,
     ),
     ModelConfig(
-        *("shouting", Source(f"{ZOO}:shouting", inputs={"text": "bytes[b]"})), slo=2.0
+        *("shouting", ModelSource(f"{ZOO}:shouting", inputs={"text": "bytes[b]"})),
+        slo=2.0,
     ),
 ]
 
