@@ -56,8 +56,8 @@ from fxflow.errors import DeletedBufferError, PlacementError
 ALIGNMENT = 64
 
 
-class ArrayType(Protocol):
-    """What the runtime asks of an array's type."""
+class BareType(Protocol):
+    """A type without a placement: what the runtime asks of it."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...  # noqa: D102
@@ -68,7 +68,7 @@ class ArrayType(Protocol):
 
 
 class BufferType(NamedTuple):
-    """The plainest `ArrayType`, for buffers that come from elsewhere."""
+    """The plainest `BareType`, for buffers that come from elsewhere."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -285,7 +285,7 @@ on_fork(_after_fork)
 # -- in --------------------------------------------------------------------------------
 
 
-def result_handler(aval: ArrayType, placement: Placement, committed: bool) -> Any:
+def result_handler(aval: BareType, placement: Placement, committed: bool) -> Any:
     """Returns what turns one raw result of an executable into a buffer.
 
     Args:
@@ -297,7 +297,7 @@ def result_handler(aval: ArrayType, placement: Placement, committed: bool) -> An
     return array_result_handler(aval, sharding, committed, *HANDLER_OPTIONS)
 
 
-def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Buffer:
+def put(aval: BareType, host: np.ndarray[Any, Any], placement: Placement) -> Buffer:
     """Returns a buffer with the values of `host`, aliasing its memory if possible.
 
     `host` must not be written to any more. It is kept alive as long as needed.
@@ -325,7 +325,7 @@ def can_alias(host: np.ndarray[Any, Any]) -> bool:
 
 
 def put_copy(
-    aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement
+    aval: BareType, host: np.ndarray[Any, Any], placement: Placement
 ) -> Buffer:
     """Returns a buffer with a copy of `host`, which may be changed afterwards.
 
@@ -354,7 +354,7 @@ def _parts(
     return [host[index] for index in placement.indices(host.shape)]
 
 
-def assemble(aval: ArrayType, parts: Sequence[Any], placement: Placement) -> Buffer:
+def assemble(aval: BareType, parts: Sequence[Any], placement: Placement) -> Buffer:
     """Returns the buffer whose parts are given.
 
     Args:
@@ -416,7 +416,7 @@ def to_host(buffer: Buffer) -> np.ndarray[Any, Any]:
 
 
 def gather_to_host(
-    aval: ArrayType, buffer: Buffer, placement: Placement
+    aval: BareType, buffer: Buffer, placement: Placement
 ) -> np.ndarray[Any, Any]:
     """Returns the whole of an array that lies on several devices; waits for it.
 
@@ -467,7 +467,7 @@ def start_copy_to_host(buffer: Buffer) -> None:
 
 
 def move(
-    aval: ArrayType, buffer: Buffer, source: Placement, target: Placement
+    aval: BareType, buffer: Buffer, source: Placement, target: Placement
 ) -> Buffer:
     """Returns the values of `buffer` at another placement; always new memory.
 
@@ -524,7 +524,7 @@ def _full(index: tuple[slice, ...], shape: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(*s.indices(n)[:2]) for s, n in zip(index, shape, strict=True))
 
 
-def copy(aval: ArrayType, buffer: Buffer) -> Buffer:
+def copy(aval: BareType, buffer: Buffer) -> Buffer:
     """Returns the values in new memory on the same device.
 
     Raises:
@@ -533,7 +533,7 @@ def copy(aval: ArrayType, buffer: Buffer) -> Buffer:
     return copy_to(aval, buffer, placement_of(buffer))
 
 
-def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
+def copy_to(aval: BareType, buffer: Buffer, placement: Placement) -> Buffer:
     """Returns the values of `buffer` at `placement`; always new memory.
 
     Args:

@@ -31,37 +31,36 @@ def combined(
         be one; None for others.
       combine: returns a graph from all their operands to all their results.
     """
-    known: Graph | None = graph.memo.get(("combined", kind))
-    if known is not None:
-        return known
 
-    def inside(held: Graph) -> Graph:
-        return combined(held, kind, combine)
+    def derive() -> Graph:
 
-    # What a variable is in the new graph, where that is another one.
-    names: dict[Var, Any] = {}
+        def inside(held: Graph) -> Graph:
+            return combined(held, kind, combine)
 
-    nodes: list[Node] = []
-    for group in in_groups(graph, kind):
-        if len(group) == 1:
-            (node,) = group
-            params = with_graphs(node.params, inside)
-            nodes.append(
-                node.replace(inputs=renamed(node.inputs, names), params=params)
-            )
-            continue
-        one = combine(group)
-        operands = renamed((x for node in group for x in node.inputs), names)
-        names.update(zip(one.inputs, operands, strict=True))
-        nodes += [
-            part.replace(inputs=renamed(part.inputs, names)) for part in one.nodes
-        ]
-        results = [v for node in group for v in node.outputs]
-        names.update(zip(results, renamed(one.outputs, names), strict=True))
-    outputs = renamed(graph.outputs, names)
-    made = graph.replace(nodes=nodes, outputs=outputs)
-    graph.memo["combined", kind] = made
-    return made
+        # What a variable is in the new graph, where that is another one.
+        names: dict[Var, Any] = {}
+
+        nodes: list[Node] = []
+        for group in in_groups(graph, kind):
+            if len(group) == 1:
+                (node,) = group
+                params = with_graphs(node.params, inside)
+                nodes.append(
+                    node.replace(inputs=renamed(node.inputs, names), params=params)
+                )
+                continue
+            one = combine(group)
+            operands = renamed((x for node in group for x in node.inputs), names)
+            names.update(zip(one.inputs, operands, strict=True))
+            nodes += [
+                part.replace(inputs=renamed(part.inputs, names)) for part in one.nodes
+            ]
+            results = [v for node in group for v in node.outputs]
+            names.update(zip(results, renamed(one.outputs, names), strict=True))
+        outputs = renamed(graph.outputs, names)
+        return graph.replace(nodes=nodes, outputs=outputs)
+
+    return graph.remembered(("combined", kind), derive)
 
 
 def in_groups(graph: Graph, kind: Kind) -> Iterator[list[Node]]:

@@ -157,11 +157,12 @@ def split_for(graph: Graph, nonzero: Flags, policy: Policy | None) -> LinearGrap
       As `linearize_graph`, but `tangent` first computes again what is not kept.
     """
     key = ("checkpoint", tuple(nonzero), policy)
-    known: LinearGraphs | None = graph.memo.get(key)
-    if known is None:
-        known = graph.memo[key] = _split(
+    known = graph.remembered(
+        key,
+        lambda: _split(
             linearize_graph(inlined(graph), nonzero), len(graph.outputs), policy
-        )
+        ),
+    )
     return known
 
 

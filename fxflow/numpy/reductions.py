@@ -130,7 +130,7 @@ def sum(
       Array([4, 6], dtype=int32)
     """
     if out is not None:
-        no_out("sum", out)
+        no_out("sum", out)  # type: ignore[unreachable]
     array = a if isinstance(a, Array) else array_of(a, "sum", dtype)
     axes = canonical_axes("sum", axis, array.aval.ndim)
     wide, result = accumulated(array, dtype, promote_integers=promote_integers)

@@ -463,8 +463,8 @@ def _rule_of(primitive: Any) -> Callable[..., Any] | None:
 def _checked(graph: Graph, errors: Categories) -> tuple[Graph, tuple[Site, ...]]:
     """Returns a graph whose last outputs are its error, and the sites of that."""
     key = ("checkify", errors)
-    known = graph.memo.get(key)
-    if known is None:
+
+    def derive() -> tuple[Graph, tuple[Site, ...]]:
         sites: list[Site] = []
 
         def run(*values: Any) -> list[Any]:
@@ -474,9 +474,9 @@ def _checked(graph: Graph, errors: Categories) -> tuple[Graph, tuple[Site, ...]]
             return [*outs, as_array(found.code), *found.values]
 
         made = trace_closed(run, graph.in_avals, name=f"checked_{graph.name}")
-        known = graph.memo[key] = made, tuple(sites)
-    result: tuple[Graph, tuple[Site, ...]] = known
-    return result
+        return made, tuple(sites)
+
+    return graph.remembered(key, derive)
 
 
 def _zeros(sites: Sequence[Site]) -> list[Any]:

@@ -600,19 +600,21 @@ class _AcrossProcesses:
     def _compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         """Returns the program of all processes, for this process's slices."""
         traced = self.trace(*args, **kwargs)
-        # With the graph, which `jit` keeps or drops.
-        compiled: Compiled | None = traced.graph.memo.get("own slices")
-        if compiled is None:
+
+        def of_slices() -> Compiled:
             lowered = traced.lower()
             program = lowered.compile().program
-            of_slices = Program(
+            mine = Program(
                 program.executable,
                 [self._here(where) for where in program.placements],
                 [self._own(array_type) for array_type in program.out_types],
                 program.text,
                 program.calls_python,
             )
-            compiled = traced.graph.memo["own slices"] = Compiled(lowered, of_slices)
+            return Compiled(lowered, mine)
+
+        # With the graph, which `jit` keeps or drops.
+        compiled: Compiled = traced.graph.remembered("own slices", of_slices)
         return compiled
 
     def _here(self, where: buffers.Placement) -> buffers.Placement:

@@ -193,24 +193,23 @@ def batch_graph(
     # What rules look up while they are traced belongs to the key.
     scope = axis_name, state.axes, state.spmd
     key = ("batch", size, tuple(mapped), tuple(force), scope)
-    known = graph.memo.get(key)
-    if known is not None:
-        result: tuple[Graph, list[bool]] = known
-        return result
-    out_mapped: list[bool] = []
 
-    def vectorized(*values: Any) -> list[Any]:
-        outs, have = batch_flat(graph.evaluate, size, values, mapped, axis_name)
-        out_mapped[:] = [h or f for h, f in zip(have, force, strict=True)]
-        return [
-            materialize(o, size, h) if f else o
-            for o, h, f in zip(outs, have, force, strict=True)
+    def derive() -> tuple[Graph, list[bool]]:
+        out_mapped: list[bool] = []
+
+        def vectorized(*values: Any) -> list[Any]:
+            outs, have = batch_flat(graph.evaluate, size, values, mapped, axis_name)
+            out_mapped[:] = [h or f for h, f in zip(have, force, strict=True)]
+            return [
+                materialize(o, size, h) if f else o
+                for o, h, f in zip(outs, have, force, strict=True)
+            ]
+
+        avals = [
+            mapped_type(a, size) if m else a
+            for a, m in zip(graph.in_avals, mapped, strict=True)
         ]
+        derived = trace_closed(vectorized, avals, name=f"vmap_{graph.name}")
+        return derived, out_mapped
 
-    avals = [
-        mapped_type(a, size) if m else a
-        for a, m in zip(graph.in_avals, mapped, strict=True)
-    ]
-    derived = trace_closed(vectorized, avals, name=f"vmap_{graph.name}")
-    graph.memo[key] = derived, out_mapped
-    return derived, out_mapped
+    return graph.remembered(key, derive)

@@ -127,14 +127,14 @@ class GraphCall(HigherOrder):
         """Calls a pruned graph."""
         graph: Graph = node.params["graph"]
         key = ("dce", tuple(wanted))
-        known = graph.memo.get(key)
-        if known is None:
+
+        def derive() -> tuple[Graph, list[bool]]:
             pruned = prune(graph, wanted)
             used = used_inputs(pruned)
             # Operands that only dead results needed go, too, and with them their nodes.
-            smaller = pruned.replace(inputs=chosen(pruned.inputs, used))
-            known = graph.memo[key] = smaller, used
-        smaller, used = known
+            return pruned.replace(inputs=chosen(pruned.inputs, used)), used
+
+        smaller, used = graph.remembered(key, derive)
         return node.replace(
             inputs=chosen(node.inputs, used),
             outputs=chosen(node.outputs, wanted),

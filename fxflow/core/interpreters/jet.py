@@ -342,35 +342,34 @@ def jet_graph(
     if isinstance(instantiated, bool):
         instantiated = (instantiated,) * len(graph.outputs)
     key = ("jet", order, tuple(nonzero), tuple(instantiated))
-    known = graph.memo.get(key)
-    if known is not None:
-        result: tuple[Graph, list[bool]] = known
-        return result
-    has: list[bool] = []
-    count = len(graph.inputs)
 
-    def derivative(*values: Any) -> list[Any]:
-        series = spread_terms(
-            values[count:], nonzero, [a.tangent() for a in graph.in_avals], order
-        )
-        outs, terms = jet_flat(graph.evaluate, values[:count], series, order)
-        has[:] = [
-            type(t) is not Zero or bool(wanted)
-            for t, wanted in zip(terms, instantiated, strict=True)
+    def derive() -> tuple[Graph, list[bool]]:
+        has: list[bool] = []
+        count = len(graph.inputs)
+
+        def derivative(*values: Any) -> list[Any]:
+            series = spread_terms(
+                values[count:], nonzero, [a.tangent() for a in graph.in_avals], order
+            )
+            outs, terms = jet_flat(graph.evaluate, values[:count], series, order)
+            has[:] = [
+                type(t) is not Zero or bool(wanted)
+                for t, wanted in zip(terms, instantiated, strict=True)
+            ]
+            return [*outs, *listed_terms(terms, has, order)]
+
+        avals = [
+            a.tangent()
+            for a, live in zip(graph.in_avals, nonzero, strict=True)
+            if live
+            for _ in range(order)
         ]
-        return [*outs, *listed_terms(terms, has, order)]
+        derived = trace_closed(
+            derivative, [*graph.in_avals, *avals], name=f"jet_{graph.name}"
+        )
+        return derived, has
 
-    avals = [
-        a.tangent()
-        for a, live in zip(graph.in_avals, nonzero, strict=True)
-        if live
-        for _ in range(order)
-    ]
-    derived = trace_closed(
-        derivative, [*graph.in_avals, *avals], name=f"jet_{graph.name}"
-    )
-    graph.memo[key] = derived, has
-    return derived, has
+    return graph.remembered(key, derive)
 
 
 def listed_terms(series: Sequence[Any], flags: Sequence[bool], order: int) -> list[Any]:

@@ -163,37 +163,36 @@ def jvp_graph(
     if isinstance(instantiated, bool):
         instantiated = (instantiated,) * len(graph.outputs)
     key = ("jvp", tuple(nonzero), tuple(instantiated))
-    known = graph.memo.get(key)
-    if known is not None:
-        result: tuple[Graph, list[bool]] = known
-        return result
-    has_tangent: list[bool] = []
-    count = len(graph.inputs)
 
-    def derivative(*values: Any) -> list[Any]:
-        given = iter(values[count:])
-        tangents = [
-            next(given) if live else Zero(var.aval.tangent())
-            for var, live in zip(graph.inputs, nonzero, strict=True)
-        ]
-        outs, out_tangents = jvp_flat(graph.evaluate, values[:count], tangents)
-        # Known only once the graph has been traced, which happens below.
-        has_tangent[:] = [
-            type(t) is not Zero or bool(wanted)
-            for t, wanted in zip(out_tangents, instantiated, strict=True)
-        ]
-        live = [
-            instantiate(t)
-            for t, kept in zip(out_tangents, has_tangent, strict=True)
-            if kept
-        ]
-        return [*outs, *live]
+    def derive() -> tuple[Graph, list[bool]]:
+        has_tangent: list[bool] = []
+        count = len(graph.inputs)
 
-    tangent_avals = [
-        a.tangent() for a, live in zip(graph.in_avals, nonzero, strict=True) if live
-    ]
-    derived = trace_closed(
-        derivative, [*graph.in_avals, *tangent_avals], name=f"jvp_{graph.name}"
-    )
-    graph.memo[key] = derived, has_tangent
-    return derived, has_tangent
+        def derivative(*values: Any) -> list[Any]:
+            given = iter(values[count:])
+            tangents = [
+                next(given) if live else Zero(var.aval.tangent())
+                for var, live in zip(graph.inputs, nonzero, strict=True)
+            ]
+            outs, out_tangents = jvp_flat(graph.evaluate, values[:count], tangents)
+            # Known only once the graph has been traced, which happens below.
+            has_tangent[:] = [
+                type(t) is not Zero or bool(wanted)
+                for t, wanted in zip(out_tangents, instantiated, strict=True)
+            ]
+            live = [
+                instantiate(t)
+                for t, kept in zip(out_tangents, has_tangent, strict=True)
+                if kept
+            ]
+            return [*outs, *live]
+
+        tangent_avals = [
+            a.tangent() for a, live in zip(graph.in_avals, nonzero, strict=True) if live
+        ]
+        derived = trace_closed(
+            derivative, [*graph.in_avals, *tangent_avals], name=f"jvp_{graph.name}"
+        )
+        return derived, has_tangent
+
+    return graph.remembered(key, derive)

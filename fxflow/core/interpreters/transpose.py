@@ -133,35 +133,34 @@ def transpose_graph(
       whether it has one.
     """
     key = ("transpose", tuple(linear), tuple(nonzero), instantiated)
-    known = graph.memo.get(key)
-    if known is not None:
-        result: tuple[Graph, list[bool]] = known
-        return result
-    constants = [v for v, lin in zip(graph.inputs, linear, strict=True) if not lin]
-    variables = [v for v, lin in zip(graph.inputs, linear, strict=True) if lin]
-    has_cotangent: list[bool] = []
 
-    def transposed(*values: Any) -> list[Any]:
-        given = iter(values[len(constants) :])
-        cts = [
-            next(given) if live else Zero(a.aval)
-            for a, live in zip(graph.outputs, nonzero, strict=True)
-        ]
-        outs = backward_with_values(
-            graph, dict(zip(constants, values, strict=False)), variables, cts
-        )
-        has_cotangent[:] = [type(ct) is not Zero or instantiated for ct in outs]
-        return [
-            instantiate(ct)
-            for ct, kept in zip(outs, has_cotangent, strict=True)
-            if kept
-        ]
+    def derive() -> tuple[Graph, list[bool]]:
+        constants = [v for v, lin in zip(graph.inputs, linear, strict=True) if not lin]
+        variables = [v for v, lin in zip(graph.inputs, linear, strict=True) if lin]
+        has_cotangent: list[bool] = []
 
-    avals = [v.aval for v in constants]
-    avals += [a for a, live in zip(graph.out_avals, nonzero, strict=True) if live]
-    derived = trace_closed(transposed, avals, name=f"transpose_{graph.name}")
-    graph.memo[key] = derived, has_cotangent
-    return derived, has_cotangent
+        def transposed(*values: Any) -> list[Any]:
+            given = iter(values[len(constants) :])
+            cts = [
+                next(given) if live else Zero(a.aval)
+                for a, live in zip(graph.outputs, nonzero, strict=True)
+            ]
+            outs = backward_with_values(
+                graph, dict(zip(constants, values, strict=False)), variables, cts
+            )
+            has_cotangent[:] = [type(ct) is not Zero or instantiated for ct in outs]
+            return [
+                instantiate(ct)
+                for ct, kept in zip(outs, has_cotangent, strict=True)
+                if kept
+            ]
+
+        avals = [v.aval for v in constants]
+        avals += [a for a, live in zip(graph.out_avals, nonzero, strict=True) if live]
+        derived = trace_closed(transposed, avals, name=f"transpose_{graph.name}")
+        return derived, has_cotangent
+
+    return graph.remembered(key, derive)
 
 
 def backward_with_values(

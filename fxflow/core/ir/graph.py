@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -256,12 +256,11 @@ class Graph:
 
     def remembered(self, key: Any, make: Callable[[], T]) -> T:
         """Returns what was derived from this graph under a key, or derives it."""
-        found: T
-        try:
-            found = self.memo[key]
-        except KeyError:
+        found: Any = self.memo.get(key, make)
+        # Nothing is derived while an error is handled, which would be shown with it.
+        if found is make:
             found = self.memo[key] = make()
-        return found
+        return cast(T, found)
 
     def evaluate(self, *args: Any) -> list[Any]:
         """Runs the graph under the current interpreter.
@@ -412,21 +411,22 @@ def any_within(node: Node, key: Any, test: Callable[[Node], bool]) -> bool:
 
 def last_uses(graph: Graph) -> list[list[Var]]:
     """Returns for each node the variables that are dead after it."""
-    known = graph.memo.get("last_uses")
-    if known is None:
+
+    def find() -> list[list[Var]]:
         # From behind: the first time a variable is met, it is the last time it is used.
         seen = {id(atom) for atom in graph.outputs}
-        known = []
+        found = []
         for node in reversed(graph.nodes):
             dying = []
             for atom in (*node.inputs, *node.outputs):
                 if type(atom) is Var and id(atom) not in seen:
                     seen.add(id(atom))
                     dying.append(atom)
-            known.append(dying)
-        known.reverse()
-        graph.memo["last_uses"] = known
-    return known
+            found.append(dying)
+        found.reverse()
+        return found
+
+    return graph.remembered("last_uses", find)
 
 
 _array_of = attrgetter("array")
@@ -496,8 +496,8 @@ def forwarded(graph: Graph) -> list[int | None]:
 
     It is found through the calls, loops and branches of the graph, too.
     """
-    known: list[int | None] | None = graph.memo.get("forwarded")
-    if known is None:
+
+    def find() -> list[int | None]:
         origin = {var: i for i, var in enumerate(graph.inputs)}
         for node in graph.nodes:
             operands = node.primitive.forwarded(**node.params)
@@ -505,10 +505,9 @@ def forwarded(graph: Graph) -> list[int | None]:
                 atom = None if position is None else node.inputs[position]
                 if type(atom) is Var and atom in origin:
                     origin[var] = origin[atom]
-        known = graph.memo["forwarded"] = [
-            origin.get(a) if type(a) is Var else None for a in graph.outputs
-        ]
-    return known
+        return [origin.get(a) if type(a) is Var else None for a in graph.outputs]
+
+    return graph.remembered("forwarded", find)
 
 
 def ancestors(nodes: Iterable[Node], var: Var) -> list[Var]:

@@ -361,7 +361,8 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
         if self.types_inside:
             return out
         if explicit.used:
-            out = layouts.typed(self, avals, params, out)
+            is_open = state.open_layouts
+            out = layouts.typed(self, avals, params, out, is_open=is_open)
         if not state.tracked:
             return out
         vma = self.vma([a.vma for a in avals], params)

@@ -29,7 +29,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.arrays import Aval, dtypes
-from fxflow.core.ir.trace import state
 from fxflow.devices.meshes import Layout
 from fxflow.errors import ShardingTypeError
 
@@ -47,7 +46,9 @@ _HELP = (
 )
 
 
-def typed(primitive: Any, avals: Avals, params: dict[str, Any], out: Any) -> Any:
+def typed(
+    primitive: Any, avals: Avals, params: dict[str, Any], out: Any, *, is_open: bool
+) -> Any:
     """Returns the type of a result, or of several, as it is divided.
 
     Args:
@@ -55,6 +56,7 @@ def typed(primitive: Any, avals: Avals, params: dict[str, Any], out: Any) -> Any
       avals: types of the operands.
       params: its parameters.
       out: what `abstract` says.
+      is_open: whether types leave open how results are divided.
 
     Raises:
       ShardingTypeError: the operands do not go together, or do not say how the result
@@ -65,7 +67,7 @@ def typed(primitive: Any, avals: Avals, params: dict[str, Any], out: Any) -> Any
         return out
     outs: list[Aval] = list(out) if primitive.multi else [out]
     found: list[Layout | None] = [None] * len(outs)
-    if not state.open_layouts:
+    if not is_open:
         own = primitive.own_layout(params, outs)
         if own is not None:
             found = [own.checked(o.shape, primitive.name) for o in outs]

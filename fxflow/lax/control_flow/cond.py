@@ -178,9 +178,7 @@ class Branching(HigherOrder):
         """The branches with what the tangents need of them; branches of tangents."""
         nonzero = live_flags(tangents[1:])
         key = ("cond_linear", tuple(nonzero), branches[1:])
-        linear = branches[0].memo.get(key)
-        if linear is None:
-            linear = branches[0].memo[key] = _LinearCond(branches, nonzero)
+        linear = branches[0].remembered(key, lambda: _LinearCond(branches, nonzero))
         outs = self.bind(*primals, branches=linear.primal, **which)
         count = len(branches[0].outputs)
         out_tangents: list[Any] = []
@@ -637,8 +635,8 @@ def typed(graph: Graph, ins: Sequence[Aval], outs: Sequence[Aval]) -> Graph:
     if graph.in_avals == list(ins) and graph.out_avals == list(outs):
         return graph
     key = ("typed", tuple(ins), tuple(outs))
-    known: Graph | None = graph.memo.get(key)
-    if known is None:
+
+    def derive() -> Graph:
         body = trace_body(
             lambda *values: [
                 _as(v, a) for v, a in zip(graph.evaluate(*values), outs, strict=True)
@@ -647,5 +645,6 @@ def typed(graph: Graph, ins: Sequence[Aval], outs: Sequence[Aval]) -> Graph:
             ins,
             name=graph.name,
         )
-        known = graph.memo[key] = body.graph
-    return known
+        return body.graph
+
+    return graph.remembered(key, derive)

@@ -173,16 +173,17 @@ def select_branches(
         return run(args)
     avals = tuple(map(typeof, args))
     key = ("cond_rows", avals, tuple(mapped), branches[1:])
-    known = branches[0].memo.get(key)
-    if known is None:
-        known = branches[0].memo[key] = tuple(
+    known = branches[0].remembered(
+        key,
+        lambda: tuple(
             trace_closed(
                 lambda *values, guard=guard: run(values, guard),
                 avals,
                 name=branches[0].name,
             )
             for guard in (False, True)
-        )
+        ),
+    )
     graph, guarded = known
     return CondRows.bind(*args, graph=graph, guarded=guarded)
 

@@ -243,11 +243,9 @@ class Scan(HigherOrder):
         graph = p.graph
         nonzero, carried = tangent_flags(graph, tangents, p.num_consts, p.num_carry)
         key = ("scan_linear", tuple(nonzero), p.num_consts, p.num_carry)
-        linear = graph.memo.get(key)
-        if linear is None:
-            linear = graph.memo[key] = LinearScan(
-                graph, nonzero, carried, p.num_consts, p.num_carry
-            )
+        linear = graph.remembered(
+            key, lambda: LinearScan(graph, nonzero, carried, p.num_consts, p.num_carry)
+        )
         consts, carry, xs = p.split(primals)
         invariant = linear.invariant.evaluate(*consts)
         fixed = [*consts, *invariant]
@@ -281,11 +279,9 @@ class Scan(HigherOrder):
         ct_carry, ct_ys = split_at(cotangent, num_carry)
         live_ys = live_flags(ct_ys)
         key = ("scan_transpose", num_consts, num_carry, tuple(linear), tuple(live_ys))
-        known = graph.memo.get(key)
-        if known is None:
-            known = graph.memo[key] = transposed_body(
-                graph, num_consts, num_carry, linear, live_ys
-            )
+        known = graph.remembered(
+            key, lambda: transposed_body(graph, num_consts, num_carry, linear, live_ys)
+        )
         derived, has_const, has_x = known
         lin_c, _, lin_x = p.split(linear)
         consts, _, xs = p.split(args)
@@ -368,11 +364,9 @@ class Scan(HigherOrder):
         """Drops outputs, and carry that only serves them."""
         p = ScanParams(**node.params)
         key = ("scan_dce", tuple(wanted), p.num_consts, p.num_carry)
-        known = p.graph.memo.get(key)
-        if known is None:
-            known = p.graph.memo[key] = pruned_body(
-                p.graph, wanted, p.num_consts, p.num_carry
-            )
+        known = p.graph.remembered(
+            key, lambda: pruned_body(p.graph, wanted, p.num_consts, p.num_carry)
+        )
         smaller, keep_in, keep_out = known
         if smaller is p.graph:
             return node

@@ -74,8 +74,8 @@ def jvp_order(
       order: how many tangents a value has (Taylor coefficients).
     """
     key = ("scan_order", num_consts, num_carry)
-    known: Graph | None = derived.memo.get(key)
-    if known is None:
+
+    def derive() -> Graph:
         values, tangents = split_at(derived.inputs, len(graph.inputs))
         counts = [order * sum(f) for f in split_at(nonzero, num_consts, num_carry)]
         c, carry, x = split_at(values, num_consts, num_carry)
@@ -83,11 +83,12 @@ def jvp_order(
         outs, out_tangents = split_at(derived.outputs, len(graph.outputs))
         y, ys = split_at(outs, num_carry)
         ty, tys = split_at(out_tangents, order * sum(has[:num_carry]))
-        known = derived.memo[key] = derived.replace(
+        return derived.replace(
             inputs=[*c, *tc, *carry, *tcarry, *x, *tx],
             outputs=[*y, *ty, *ys, *tys],
         )
-    return known
+
+    return derived.remembered(key, derive)
 
 
 class LinearScan:

@@ -384,15 +384,16 @@ class While(HigherOrder):
 def _jvp_order(body: Graph, derived: Graph, num_body: int, count: int) -> Graph:
     """Returns the derivative with the constants' tangents before the carry."""
     key = ("while_order", num_body)
-    known: Graph | None = derived.memo.get(key)
-    if known is None:
+
+    def derive() -> Graph:
         fixed, carry, tangents = split_at(
             derived.inputs, num_body, len(body.inputs) - num_body
         )
-        known = derived.memo[key] = derived.replace(
+        return derived.replace(
             inputs=[*fixed, *tangents[:count], *carry, *tangents[count:]]
         )
-    return known
+
+    return derived.remembered(key, derive)
 
 
 def _with_unused(
@@ -400,17 +401,16 @@ def _with_unused(
 ) -> Graph:
     """Returns the condition with an unused input for each tangent of the carry."""
     key = ("while_unused", tuple(carried), order)
-    known: Graph | None = condition.memo.get(key)
-    if known is None:
+
+    def derive() -> Graph:
         count = len(carried)
         values = condition.in_avals[len(condition.inputs) - count :]
         unused = [
             Var(a.tangent()) for a in chosen(values, carried) for _ in range(order)
         ]
-        known = condition.memo[key] = condition.replace(
-            inputs=[*condition.inputs, *unused]
-        )
-    return known
+        return condition.replace(inputs=[*condition.inputs, *unused])
+
+    return condition.remembered(key, derive)
 
 
 def _stopping(
@@ -438,44 +438,44 @@ def _stopping(
       axis_name: of the batch, if the loop names it.
     """
     key = ("while_stopping", again, step, p.num_condition, p.num_body)
-    known: WhileParams | None = test.memo.get(key)
-    if known is not None:
-        return known
-    # What a collective takes of the rows that have stopped stays what it is.
-    guards = has_loop(p.body) and axis_name is None
-    masked = bool(p.body.effects)
 
-    def any_goes_on(going: Any, *carry: Any) -> list[Any]:
-        return [any_row(going)]
+    def derive() -> WhileParams:
+        # What a collective takes of the rows that have stopped stays what it is.
+        guards = has_loop(p.body) and axis_name is None
+        masked = bool(p.body.effects)
 
-    def masked_step(*values: Any) -> list[Any]:
-        fixed_c, fixed_b, rest = split_at(values, p.num_condition, p.num_body)
-        going, *carry = rest
-        given = [*fixed_b, *carry]
-        if guards:
-            others = filled(going, given, mapped)
-            given = [
-                select_rows(going, x, other) if m else x
-                for x, other, m in zip(given, others, mapped, strict=True)
+        def any_goes_on(going: Any, *carry: Any) -> list[Any]:
+            return [any_row(going)]
+
+        def masked_step(*values: Any) -> list[Any]:
+            fixed_c, fixed_b, rest = split_at(values, p.num_condition, p.num_body)
+            going, *carry = rest
+            given = [*fixed_b, *carry]
+            if guards:
+                others = filled(going, given, mapped)
+                given = [
+                    select_rows(going, x, other) if m else x
+                    for x, other, m in zip(given, others, mapped, strict=True)
+                ]
+            results = step.evaluate(*[going] * masked, *given)
+            new = [
+                select_rows(going, n, o) if c else o
+                for n, o, c in zip(results, carry, changes, strict=True)
             ]
-        results = step.evaluate(*[going] * masked, *given)
-        new = [
-            select_rows(going, n, o) if c else o
-            for n, o, c in zip(results, carry, changes, strict=True)
-        ]
-        (still,) = again.evaluate(*[going] * (again is not test), *fixed_c, *new)
-        return [table["and"].bind(going, still), *new]
+            (still,) = again.evaluate(*[going] * (again is not test), *fixed_c, *new)
+            return [table["and"].bind(going, still), *new]
 
-    of_test, carry_avals = split_at(test.in_avals, p.num_condition)
-    of_body = step.in_avals[masked : masked + p.num_body]
-    avals = [*test.out_avals, *carry_avals]
-    known = test.memo[key] = WhileParams(
-        trace_closed(any_goes_on, avals, name=test.name),
-        trace_closed(masked_step, [*of_test, *of_body, *avals], name=step.name),
-        0,
-        p.num_condition + p.num_body,
-    )
-    return known
+        of_test, carry_avals = split_at(test.in_avals, p.num_condition)
+        of_body = step.in_avals[masked : masked + p.num_body]
+        avals = [*test.out_avals, *carry_avals]
+        return WhileParams(
+            trace_closed(any_goes_on, avals, name=test.name),
+            trace_closed(masked_step, [*of_test, *of_body, *avals], name=step.name),
+            0,
+            p.num_condition + p.num_body,
+        )
+
+    return test.remembered(key, derive)
 
 
 # -- public ----------------------------------------------------------------------------
