@@ -169,7 +169,7 @@ def test_what_is_imported_when_first_used(module: str) -> None:
     found = importlib.import_module(module)
     assert set(lazy) <= set(found.__all__)
     for name in lazy:
-        # Whoever imports the submodule would put it in the place of the function.
+        # An import of the submodule would put it in the place of the function.
         assert not importlib.util.find_spec(f"{module}.{name}"), name
         assert getattr(found, name) is vars(found)[name]
 

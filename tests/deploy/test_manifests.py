@@ -197,7 +197,7 @@ def test_kustomize_agrees(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_published_schema_agrees(name: str) -> None:
-    """That of Kubernetes itself, where somebody has installed it."""
+    """Kubernetes' own schema accepts each manifest, where that schema is installed."""
     published = pytest.importorskip(
         "kubernetes_validate", reason="pip install kubernetes-validate"
     )

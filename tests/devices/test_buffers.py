@@ -223,7 +223,7 @@ def _export(buffer: buffers.Buffer) -> np.ndarray:
 @pytest.mark.parametrize(
     "attribute", ["tf.aliasing_output = 0 : i32", "jax.buffer_donor = true"]
 )
-@pytest.mark.parametrize("seen_by", ["nobody", "numpy", "view", "dlpack", "past view"])
+@pytest.mark.parametrize("seen_by", ["nothing", "numpy", "view", "dlpack", "past view"])
 def test_donation(place: Placement, put: Put, attribute: str, seen_by: str) -> None:
     program = compile_text(
         programs.DONATE.replace("ATTRIBUTE", attribute),

@@ -179,10 +179,12 @@ def test_leftovers_of_dead_writers_go(cache_dir: Path) -> None:
     assert not old.exists()
     assert new.exists()
     cache.clear()
-    assert all(file.exists() for file in foreign)  # they are somebody else's
+    assert all(file.exists() for file in foreign)  # not written by the cache
 
 
-def test_what_is_no_file_is_in_nobodys_way(place: Placement, cache_dir: Path) -> None:
+def test_entries_that_are_not_files_are_ignored(
+    place: Placement, cache_dir: Path
+) -> None:
     compile_text(programs.ADD, place)
     (entry,) = entries(cache_dir)
     entry.unlink()

@@ -72,7 +72,7 @@ def test_rows_and_sums_along_several_axes():
     rng = np.random.default_rng(0)
     a = rng.normal(size=(3, 5, 9, 4, 8)).astype(np.float32)
     b = rng.normal(size=(2, 9, 4, COLUMNS)).astype(np.float32)
-    # Of b's first axis the second half: parts along a's and b's second and third.
+    # The second half of b's first axis: parts along a's and b's second and third.
     contraction = Contraction(
         rows=(Axis(3, 5 * 9 * 32), Axis(5, 9 * 32), Axis(8, 1)),
         sums=(Axis(3, 32, 4 * COLUMNS), Axis(4, 8, COLUMNS)),

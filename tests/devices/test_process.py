@@ -111,7 +111,7 @@ from fxflow.devices import process
 
 before = sys.getswitchinterval()
 assert process._wait_for_threads(time.monotonic() + 10)
-assert sys.getswitchinterval() == before  # nobody is held off, so nobody is waited for
+assert sys.getswitchinterval() == before  # no thread is held off, so none is awaited
 threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 assert process._wait_for_threads(time.monotonic() + 10)
 assert sys.getswitchinterval() > 1e3

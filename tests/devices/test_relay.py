@@ -89,11 +89,11 @@ def test_the_client_does_not_notice(
         assert client.recv(1) == b""
 
 
-def test_nobody_answers() -> None:
+def test_a_failing_connect_is_reported() -> None:
     told: list[str] = []
 
     def connect() -> socket.socket:
-        raise OSError("nobody")
+        raise OSError("unreachable")
 
     relay = Relay(connect, told.append)
     host, port = relay.address.split(":")
@@ -101,7 +101,7 @@ def test_nobody_answers() -> None:
         end = time.monotonic() + 5
         while not told and time.monotonic() < end:
             time.sleep(0.01)
-    assert told == ["nobody"]
+    assert told == ["unreachable"]
     relay.close()
 
 

@@ -94,7 +94,7 @@ def test_signatures_have_no_addresses(
 
 
 def test_docstrings_are_converted(pages: ModuleType) -> None:
-    assert pages.as_rst("Of `Array`s and ``b``.") == "Of ``Array``\\ s and ``b``."
+    assert pages.as_rst("Two `Array`s and ``b``.") == "Two ``Array``\\ s and ``b``."
     assert pages.converted(".. math:: a * b\n   * c") == [".. math:: a * b", "   * c"]
     assert pages.as_rst(r"Is :math:`|x|` `x`") == r"Is :math:`|x|` ``x``"
     assert pages.as_rst("`a * b`, |a| * b") == "``a * b``, \\|a\\| \\* b"

@@ -57,7 +57,7 @@ def test_damage_again_and_again() -> None:
 
 
 def refusals(count: int, seed: int) -> int:
-    """How many of so many mutated programs are refused; the others are programs."""
+    """How many of `count` mutated programs are refused; the others are valid."""
     rng = np.random.default_rng(seed)
     refused = 0
     for _ in range(count):

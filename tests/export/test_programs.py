@@ -52,7 +52,7 @@ def test_what_cannot_leave() -> None:
 
 
 def test_exported() -> None:
-    """Of several platforms the CPU's is taken; sizes are known."""
+    """The program for the CPU is taken from those of two platforms; sizes are known."""
     made = export.export(fxflow.jit(fnp.sin), platforms=("tpu", "cpu"))(fnp.ones(3))
     program = program_of(export.deserialize(made.serialize()), "test")
     assert "@main(%x0: tensor<3xf32>)" in program.text

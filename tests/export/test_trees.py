@@ -115,7 +115,7 @@ def kind(number, **more):
         (kind(4, _1=[kind(0)]), 1, "keys"),
         (kind(4, _1=[kind(0)] * 2, _2=["a", "a"]), 2, "keys"),
         (kind(4, _1=[kind(0)] * 2, _2=["b", "a"]), 2, "not in order"),
-        (kind(5, _3="tests.Nobody"), 0, "'tests.Nobody', which is not registered"),
+        (kind(5, _3="tests.Unknown"), 0, "'tests.Unknown', which is not registered"),
         (kind(5, _1=[kind(0)], _3="tests.State", _4=b'["mean", "count"]'), 1, "parts"),
         (kind(5, _3="tests.State", _4=b'["a"]'), 0, "its fields were"),
         (kind(5, _1=[kind(0)], _3="tests.Box", _4=b"\xff"), 1, "cannot be read"),

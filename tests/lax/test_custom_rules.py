@@ -23,7 +23,7 @@ Y = as_array(np.float32(2.0))
 
 
 def product_rule(consts, primals, tangents):
-    """Of `c x y`; the tangent by `y` is left out where it is zero."""
+    """The rule of `c x y`; the tangent by `y` is left out where it is zero."""
     (c,), (x, y), (tx, ty) = consts, primals, tangents
     out = lax.mul(c, lax.mul(x, y))
     if type(tx) is Zero and type(ty) is Zero:

@@ -1,4 +1,4 @@
-"""Attention by cuDNN: what its kernels are told, and what is made of their results.
+"""Attention by cuDNN: the configuration of its kernels, and the use of their results.
 
 The kernels need a GPU. Here `kernel` stands for them: it computes what the
 configuration says, from the operands in the order and the layouts that XLA wants.
@@ -187,10 +187,10 @@ def test_what_a_program_says() -> None:
     text = lowered(q, k, k, is_causal=True, return_residual=True)
     assert '@"__cudnn$fmhaSoftmax"' in text
     assert r"\22mask_type\22: \22CAUSAL\22" in text
-    # Heads are told first and lie last, and the workspace's size is XLA's to find.
+    # The type lists heads first, the layout has them last; XLA sizes the workspace.
     assert "-> (tensor<2x4x6x8xbf16>, tensor<2x4x6xf32>, tensor<0xui8>)" in text
     assert "result_layouts = [dense<[3, 1, 2, 0]> : tensor<4xindex>" in text
-    # No sums where nobody asks for them.
+    # No sums unless they are requested.
     text = lowered(q, k, k, (4, 6, 9))
     assert '@"__cudnn$fmhaScaleBiasSoftmax"' in text
     assert "-> (tensor<2x4x6x8xbf16>, tensor<0xui8>)" in text

@@ -49,7 +49,7 @@ def test_stored_and_multiplied(mode: str) -> None:
     assert by_x.shape == X.shape and by_y.shape == Y.shape
     padded = np.concatenate([np.swapaxes(Y, 1, 2), np.zeros((2, 64, 24))], 2)
     rows = stored(padded.astype(np.float32), mode)[..., :8]
-    # Of a cotangent of ones in blocks of 8 numbers and zeros.
+    # The cotangent: ones in blocks of 8 numbers and zeros.
     one = stored(np.ones((1, 32), np.float32), mode)[0, 0]
     np.testing.assert_allclose(by_x[0, 0], one * rows[0].sum(1), 1e-4, 1e-4)
     # Zeros stay zeros, and odd lengths are filled up.

@@ -118,7 +118,7 @@ def test_nan_in_sets(dtype: str) -> None:
     assert fnp.unique(x).size == 3
     assert fnp.unique(x, equal_nan=False).size == 4
     assert fnp.unique_counts(x).counts.tolist() == [1, 1, 1, 1]
-    # Of each array, as nan is in nothing.
+    # The nan of each array, as no array contains it.
     assert fnp.setxor1d(x, x).size == 2
     assert fnp.union1d(x, x).size == 3
 

@@ -14,7 +14,7 @@ from fxflow.optim.perturbations import Gumbel, Normal, make_perturbed_fun
 KEY = random.key(3)
 X = np.array([1.0, -2.0, 0.5], np.float32)
 
-# Of squares, 4 draws, sigma 0.5.
+# The gradients of squares, by 4 draws with sigma 0.5.
 NORMAL = [[1.0446918, -0.1702387, 0.823954], [0.3231679, -1.847558, -2.366152],
           [0.644585, 1.655671, 6.281103]]  # fmt: skip
 PLAIN = [[0.410506, 0.3808717, 3.300425], [-2.213575, 0.356883, 7.539729],

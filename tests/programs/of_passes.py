@@ -312,7 +312,7 @@ def _products(
     form: int,
     around: str,
 ) -> Any:
-    """A loss of classes, with labels that may be none; and what is around it."""
+    """A loss of classes, with labels that may be invalid; and what is around it."""
     np_, dtype = api.np, "float32" if form % 3 else str(x.dtype)
     classes = 7
 

@@ -122,7 +122,7 @@ def both(first: Takes, second: Takes) -> Takes:
 
 
 def full_rank(least: int, kinds: str = "biufc") -> Takes:
-    """At least so many axes, none empty."""
+    """At least `least` axes, none empty."""
     return lambda *types: all(
         t.ndim >= least and t.size and t.kind in kinds for t in types
     )

@@ -18,7 +18,7 @@ Way = Callable[[Api, Program, Sequence[Any]], Answer]
 
 #: Dtypes on the way to or from 32-bit floats.
 NARROW = {"float32", "complex64", "uint8", "int8", "bool"}
-#: Of 16 bits.
+#: Dtypes of 16 bits.
 HALF = {"bfloat16", "float16"}
 #: Operations without a derivative backwards.
 FORWARD_ONLY = {"while_loop"}
@@ -300,5 +300,5 @@ def wide(api: Api) -> Any:
     if api.name == "fxflow":
         with api.root.config.override(x64=True):
             yield
-    else:  # JAX is told by its environment, when it starts
+    else:  # JAX reads its environment when it starts
         yield

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def smaller(program: Program) -> list[Program]:
     """Programs that lack one step: a result, or a step that its operand stands in for.
 
-    They are numbered, so that answers can be told apart.
+    They are numbered, so that each answer names its program.
     """
     found = []
     for place in reversed(range(len(program.steps))):

@@ -207,7 +207,7 @@ def test_clip_takes_the_bounds_of_unsigned_numbers() -> None:
 
 
 def test_ldexp_overflows_only_where_the_result_does() -> None:
-    """½ · 2¹⁶ is a float16, though 2¹⁶ is none (jax#28040)."""
+    """½ · 2¹⁶ is a float16, though 2¹⁶ is not (jax#28040)."""
     half = np.float16(0.5)
     check_both(lambda x: fnp.ldexp(x, 16), np.float16(32768), half, rtol=0)
     check_both(lambda x: fnp.ldexp(x, 200), 2.0**80, np.float32(2.0**-120), rtol=0)

@@ -51,7 +51,7 @@ def test_loggamma_of_zero_is_minus_infinity() -> None:
 def test_students_t_divides_by_an_independent_gamma() -> None:
     """Numerator and denominator of t come from different keys (jax#14597)."""
     draws = np.asarray(random.t(random.key(3), 5.0, (20_000,)), np.float64)
-    # Of 5 degrees of freedom: variance 5/3, and 5 % beyond 2.571.
+    # With 5 degrees of freedom: variance 5/3, and 5 % beyond 2.571.
     assert abs(draws.mean()) < 0.05
     assert abs((np.abs(draws) > 2.571).mean() - 0.05) < 0.006
 

@@ -122,7 +122,7 @@ def gamma_pairs(rng: Any, count: int) -> Any:
     spread = rng.normal(size=count) * rng.choice([0.5, 2, 6], count)
     x[: 2 * third] = np.maximum(a + spread * np.sqrt(a), a * 1e-3)[: 2 * third]
     x[:third] = np.float32(x[:third])
-    # Of sizes whose differences 200 bits hold.
+    # Clipped to sizes whose differences 200 bits hold.
     return a.clip(1e-30, 1e30), x.clip(1e-30, 1e30)
 
 

@@ -88,7 +88,7 @@ def differing(
       ulps: how far finite numbers may be apart, in units of the last place (of the
         larger part, for complex ones). What rounds to a subnormal number is zero.
       zeros: whether the signs of zeros count.
-      infinities: whether infinities and nan are told apart.
+      infinities: whether infinities and nan count as different.
       near: numbers of which a smaller result may be a difference.
     """
     if kind(want.dtype) not in "fc":

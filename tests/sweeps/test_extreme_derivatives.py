@@ -79,7 +79,7 @@ def at(point: str, dtype: str, operand: Any, x: Any) -> Any:
         return out
     size = SIZES[point][dtype]
     if high <= 1:
-        # Of probabilities: near 0, or near the end of the domain.
+        # Probabilities: near 0, or near the end of the domain.
         return x * size if size < 1 else np.sign(x) * (1 - 1e-2 * np.abs(x))
     out = x / max(abs(low), abs(high)) * size
     return out if low <= 0 or size > 1 else low + np.abs(out)

@@ -44,7 +44,7 @@ def _gelu_slope(x: Any) -> Any:
 
 LAMBDA, ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 
-#: Of each the function, its values and its slopes.
+#: The function, its values and its slopes.
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "celu": (
         lambda x: nn.celu(x, 0.5),

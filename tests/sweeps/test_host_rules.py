@@ -30,7 +30,7 @@ from tests.sweeps.special_values import differing, drawn, explained, grid, speci
 
 # -- elementwise -----------------------------------------------------------------------
 
-# Of these IEEE 754 does not say every bit, and the methods of NumPy and XLA differ.
+# IEEE 754 leaves the last bits of these open; the methods of NumPy and XLA differ.
 FUNCTIONS = """
     acos acosh asin asinh atan atan2 atanh cbrt cos cosh exp exp2 expm1 log log1p
     logistic pow rsqrt sin sinh tan tanh

@@ -144,7 +144,7 @@ def test_functions(case: tuple[Call, tuple[Shape, ...]]) -> None:
     want = _outcome(call.run, *numbers)
     got = _outcome(call.run, *keys)
     assert not isinstance(got, AssertionError), got
-    # Of one argument, `where` asks what is true.
+    # With one argument, `where` asks what is true.
     of_numbers = call.note == "places" or call.name.startswith("image.")
     structural = name in STRUCTURAL and not of_numbers
     if structural and not isinstance(want, Refused | AssertionError):

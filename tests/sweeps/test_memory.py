@@ -1,7 +1,7 @@
 """What was computed is freed: by each public function, and by what closes over arrays.
 
-Arrays that are still alive after a call and its results are gone are counted. What may
-be kept is kept once, however often the call is made.
+Counts the arrays that are still alive after a call whose results were dropped. What a
+call may keep, it keeps once, however often it is made.
 """
 
 from __future__ import annotations

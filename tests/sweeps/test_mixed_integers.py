@@ -48,7 +48,7 @@ OWN_DTYPE = {
 }
 
 
-#: Of integers divided by 0 NumPy and XLA have different notions.
+#: NumPy and XLA give different results for integers divided by 0.
 DIVISIONS = {
     "numpy.floor_divide",
     "numpy.divmod",

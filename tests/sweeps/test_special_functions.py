@@ -82,7 +82,7 @@ def differing(name: str, dtype: Any, run: Callable[..., Any]) -> list[str]:
             off = abs(got - want) / bound
         what = f"{name}, derivative {slopes[k - 1]}" if k else name
         if what in KNOWN:
-            # Of the right size at least where all is of ordinary size.
+            # The size at least is right where all operands are of ordinary size.
             usual = ((abs(rows[:, :count]) > 0.1) & (abs(rows[:, :count]) < 8)).all(1)
             with np.errstate(invalid="ignore"):
                 near |= ~usual | (abs(got - want) <= 1e-3 * abs(want) + 1e-6)

@@ -111,7 +111,7 @@ def test_a_function_is_traced_where_nothing_is_differentiated():
     out, same = checkpoint(inner)(3.0, y=2.0)
     assert (float(out), float(same), int(traced[...])) == (6.0, 3.0, 1)
     assert type(same) is fxflow.Array
-    # What cannot be traced is told so, differentiated or not.
+    # A function that cannot be traced raises so, differentiated or not.
     relu = checkpoint(lambda x: x if x > 0 else 0.0)
     for call in (relu, fxflow.grad(relu)):
         with pytest.raises(TracerBoolConversionError, match="argument x of <lambda>"):

@@ -39,7 +39,7 @@ def test_derivatives():
     ones = fnp.ones(3)
     np.testing.assert_allclose(fxflow.grad(f)(1.0, 2.0), 2 * np.cos(1.0), rtol=1e-6)
     assert not seen
-    # Of the rule, forwards in either order, and backwards around `vmap`.
+    # The derivative of the rule: forwards in either order, backwards around `vmap`.
     for fun in (
         lambda x: fxflow.vmap(lambda x: fxflow.jvp(f, (x, 1.0), (1.0, 0.0))[1])(x),
         lambda x: fxflow.jvp(lambda x: fxflow.vmap(f)(x, ones), (x,), (ones,))[1],
@@ -47,7 +47,7 @@ def test_derivatives():
     ):
         np.testing.assert_allclose(fun(ones), -np.sin(np.ones(3)), rtol=1e-6)
     count = len(seen)
-    # Of the function, inside of it.
+    # The derivative of the function: inside of `vmap`.
     out = fxflow.vmap(fxflow.grad(f))(ones, ones)
     np.testing.assert_allclose(out, np.cos(np.ones(3)), rtol=1e-6)
     assert len(seen) == count

@@ -108,7 +108,7 @@ def test_complex_and_holomorphic():
     assert complex(grad(lambda z: z**3, holomorphic=True)(z)) == pytest.approx(
         3 * (1 + 2j) ** 2
     )
-    # Of a real function of a complex argument: the conjugate of the steepest ascent.
+    # A real function of a complex argument: the conjugate of the steepest ascent.
     g = complex(grad(lambda z: fnp.abs(z) ** 2)(z))
     assert g == pytest.approx(2 - 4j)
 

@@ -202,7 +202,7 @@ def test_donation():
 
 
 def test_donated_arguments_are_written_over():
-    """Of each device's slice, without a copy first, though two results read it."""
+    """Each device's slice is, without a copy first, though two results read it."""
 
     def step(params, first, second, gradient):
         gradient = lax.pmean(gradient, "i")

@@ -209,7 +209,7 @@ PROGRAMS = {
 }
 # fmt: on
 
-# Of optax's own suite, which its wheel holds.
+# Files of optax's own test suite, which its wheel holds.
 SUITE = (
     "_src/transform_test.py", "_src/update_test.py", "_src/combine_test.py",
     "schedules/_inject_test.py", "transforms/_masking_test.py",

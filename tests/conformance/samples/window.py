@@ -30,7 +30,7 @@ def window_of(case: tuple[Any, ...]) -> Window:
 
 
 def distinct(rng: np.random.Generator, shape: Any, dtype: Any = "float32") -> Any:
-    """Elements far apart, so that finite differences do not change who wins."""
+    """Elements far apart, so that finite differences do not change the selection."""
     size = int(np.prod(shape))
     return (rng.permutation(size).reshape(shape) * 0.25 - size / 8).astype(dtype)
 

@@ -1,4 +1,4 @@
-"""What type checkers are told of arrays is what `fxflow.numpy` puts on them."""
+"""Type checkers see the methods that `fxflow.numpy` puts on arrays, and no others."""
 
 import inspect
 from pathlib import Path

@@ -90,7 +90,7 @@ def test_interning_from_several_threads():
         t.join()
     for mine in alive:
         assert [a.shape[0] for a in mine] == list(range(300))
-    # Whoever came first, the type that is now in the table is one object.
+    # All threads made this type; the table holds one object for it.
     assert Aval((5, 77), F32) is Aval((5, 77), F32)
 
 

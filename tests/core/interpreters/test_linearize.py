@@ -118,7 +118,7 @@ def test_tape_as_a_graph():
 
 def test_work_that_no_result_needs_is_dropped():
     def fun(x):
-        lax.exp(x)  # nobody asks
+        lax.exp(x)  # unused
         return [lax.sin(x)]
 
     graph, _ = tape_to_graph(linearize_flat(fun, [1.0]), "d")

@@ -48,7 +48,7 @@ def test_references_made_inside_disappear() -> None:
         return total[...]
 
     graph = graph_of(f, fnp.arange(3.0))
-    # Nobody outside sees the writes, so they are not effects of the whole.
+    # The writes are invisible outside, so the graph as a whole has no effects.
     assert graph.facts.has_refs and not graph.effects
     graph.check()
     pure = discharge(graph)

@@ -42,7 +42,7 @@ def test_bounds(constraints, text, least, most):
 
 
 def test_bounds_hold():
-    """Of random sizes under random constraints, for all small values."""
+    """Random sizes under random constraints are within them for all small values."""
     rng = random.Random(3)
     texts = ["b", "t", "b*t", "floordiv(b, 3)", "mod(b, 3)", "max(b, t)", "min(b, 2*t)"]
     for _ in range(60):

@@ -46,7 +46,7 @@ CASES = [
     for case in cases.cases()
     if case.primitive.name not in WITHOUT
     and not case.id.startswith(UNORDERED)
-    # Of integers that need the option `x64`.
+    # These integers need the option `x64`.
     and not case.id.endswith("edges-int64")
 ]
 

@@ -1,1 +1,1 @@
-"""What common mistakes are told: each program, our message, and facts about JAX's."""
+"""Common mistakes: each program, our error message, and facts about JAX's."""

@@ -1,4 +1,4 @@
-"""What 90 common mistakes are told is what it was, and no worse than what JAX tells.
+"""The messages of 90 common mistakes are unchanged, and no worse than those of JAX.
 
 `messages.txt` holds our texts: `python -m tests.golden.errors.messages` writes them
 anew, and the difference is part of the review. `jax.tsv` holds facts about JAX's.

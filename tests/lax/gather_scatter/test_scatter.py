@@ -87,7 +87,7 @@ def test_derivative_of_an_extremum_is_shared_among_equals() -> None:
 
 
 def test_no_tangent_costs_nothing() -> None:
-    # Only the operand has a tangent: the updates need not be told apart.
+    # Only the operand has a tangent: the updates need no numbers.
     graph, _ = trace_flat(
         lambda x, t: jvp_flat(lambda y: [lax.scatter(y, AT, U, ELEMENTS)], [x], [t])[1],
         [as_array(X).aval] * 2,

@@ -70,7 +70,7 @@ def test_short_time_and_back(boundary: str | None) -> None:
             for padded in (True, False):
                 forth = {**option, "boundary": boundary, "padded": padded}
                 given = signal.stft(X, **forth)
-                if "nperseg" not in option:  # SciPy's own default is told by the array
+                if "nperseg" not in option:  # SciPy derives it from the array
                     forth["nperseg"] = None
                 close(given, want.stft(X, **forth))
                 back = {**option, "boundary": boundary is not None}

@@ -222,8 +222,8 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def nobody() -> Iterator[None]:
-    """To root nothing is forbidden: the test is somebody else."""
+def unprivileged() -> Iterator[None]:
+    """Drops the rights of root, to which every folder is writable."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -231,7 +231,7 @@ def nobody() -> Iterator[None]:
     os.seteuid(user)
 
 
-def test_a_folder_without_permission(tmp_path: Path, nobody: None) -> None:
+def test_a_folder_without_permission(tmp_path: Path, unprivileged: None) -> None:
     if os.geteuid() != 65534:
         tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     state = {"a": fnp.ones(2)}
@@ -322,7 +322,7 @@ def test_every_flipped_byte_is_found(tmp_path: Path, which: int) -> None:
                 found = checkpoint.restore(where, small())
             except CheckpointError:
                 continue
-            # A byte without meaning: a space in a header, a name nobody reads.
+            # A byte without meaning: a space in a header, a name that is not read.
             assert_same(found, small())
         path.write_bytes(whole)
     assert_same(checkpoint.restore(where, small()), small())

@@ -47,7 +47,7 @@ def test_locks(tmp_path: Path) -> None:
         Local(tmp_path).lock()
     unlock()
     Local(tmp_path).lock()()
-    # Of one run, a process that was replaced does not keep out the others.
+    # A process that was replaced does not keep out the others of its run.
     unlock = Local(tmp_path).lock("of workers")
     Local(tmp_path).lock("of workers")()
     with pytest.raises(CheckpointError, match=r"another writer.*run of workers"):

@@ -141,7 +141,7 @@ def test_what_ends_a_long_run_names_its_element(
     told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert f"element {place} of map(stops_late)" in told
     assert given == numbers[: len(given)]
-    # Of a worker that says nothing any more, what it had not sent is lost.
+    # What a silent worker had not sent is lost.
     assert len(given) == place or (last in (800, 1000) and len(given) < place)
 
 

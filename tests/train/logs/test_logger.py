@@ -87,7 +87,7 @@ def test_does_not_wait_for_values() -> None:
     computed = threading.Event()
 
     class Late:
-        """Of an array that is not computed yet: whoever converts it waits."""
+        """Stands for an array that is not computed yet: a conversion waits for it."""
 
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             assert computed.wait(10), "log waits for the value"

@@ -71,7 +71,7 @@ def test_the_gradient_of_a_loop_saves_one_array_fewer(reverse):
     assert len(after.outputs) == len(before.outputs) - 1
 
 
-# Of each gate and each tanh the loop stacks one number, not a value and a slope.
+# The loop stacks one number for each gate and each tanh, not a value and a slope.
 @pytest.mark.parametrize(("kind", "fewer"), [("lstm", 5), ("gru", 2)])
 def test_gradients_of_recurrent_layers(kind, fewer):
     init, layer = getattr(nn, f"{kind}_init"), getattr(nn, kind)
