@@ -27,6 +27,8 @@ TEXT = "\n".join(path.read_text(encoding="utf-8") for path in GUIDES)
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 #: What needs no check here: the system's commands, with a file's content taken out.
 SYSTEM = {"cat", ".", "pip", "python3", "export"}
+#: Commands of fxflow other than `launch`.
+COMMANDS = ("coordinator", "parameter-server", "simulate")
 
 
 def commands() -> Iterator[list[str]]:
@@ -54,7 +56,7 @@ def check(words: list[str]) -> None:
     name = words[0]
     if words[:2] == ["fxflow", "launch"]:
         check_program(launched(words)[1])
-    elif words[0] == "fxflow" and words[1] in ("coordinator", "parameter-server"):
+    elif words[0] == "fxflow" and words[1] in COMMANDS:
         check_command(words[1:])
     elif name == "python" and words[1] != "-c":
         check_program(words[1:])
@@ -145,6 +147,7 @@ ERRORS = re.findall(r"^- `([^`]+)`:$", WRONG, re.M)
 def test_error_is_said_so(message: str) -> None:
     # Numbers, names, lists and what is left out are values.
     values = r"\d+(?:, \d+)*|'[^']*'|\bhost:(?:port|pid)\b|…|[();:]|coordinator (?=ans)"
+    values += r"|the coordinator (?=cannot listen)"
     parts = re.split(values, message)
     parts = [part.strip(" ,") for part in parts if len(part.split()) > 1]
     parts = [
