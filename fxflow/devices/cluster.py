@@ -248,18 +248,18 @@ class Client:
         self._gone = True
         self._tell(reason)
 
-    def close(self, farewell: bool = True) -> None:
+    def close(self, graceful: bool = True) -> None:
         """Leaves; harmless when the service is lost. Do not use `raw` afterwards.
 
         Args:
-          farewell: whether to say so, and wait for the answer. Not where the service
+          graceful: whether to say so, and wait for the answer. Not where the service
             may go meanwhile.
         """
         client, self.raw = self.raw, None
         if client is None:
             return
-        if self._gone or not farewell:
-            # A farewell that is not answered ends the process, so there is none. The
+        if self._gone or not graceful:
+            # A shutdown that is not answered ends the process, so there is none. The
             # client lives on without a service, and the relay with it.
             _abandoned.append((client, self._relay))
             return

@@ -1,10 +1,10 @@
 """Authentication of connections to a port, by the run's secret.
 
-A connection begins with a proof of fixed size (`channel.proof`). Until that has come a
+A connection begins with a proof of fixed size (`channel.proof`). Until that is there a
 peer is a stranger, and gets what a stranger should: no thread, no memory but for those
 few bytes, ten seconds, and no word of what it says is interpreted. One thread waits for
 all strangers; too many of them drive out the oldest. Having too many open files or
-having lost a peer before it was let in is no reason to stop listening.
+having lost a peer before it was let in does not stop the listener.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Stranger:
         self.refused = False
 
     def hear(self, expected: bytes) -> bool:
-        """Reads what has come; returns whether the proof is whole and right.
+        """Reads what is there; returns whether the proof is whole and right.
 
         Raises:
           EOFError: there is nothing more to wait for.
@@ -77,7 +77,7 @@ class _Stranger:
         if self.given[:4] != expected[: min(4, len(self.given))]:
             with contextlib.suppress(OSError):
                 self.connection.recv(1 << 12)  # unread, it would be a reset
-            raise EOFError("it is no process of fxflow")
+            raise EOFError("it is not a process of fxflow")
         if len(self.given) < len(expected):
             return False
         if hmac.compare_digest(self.given, expected):
@@ -93,7 +93,7 @@ class _Stranger:
 
 
 def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
-    """Yields the connections of those who know the secret, until `listener` is closed.
+    """Yields the connections that prove to know the secret, until `listener` is closed.
 
     Args:
       listener: listens.

@@ -25,7 +25,7 @@ from fxflow.distributed import processes
 
 #: Has Python run the leader's text, which is the first line of its input.
 _LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
-#: No questions; and a host that is gone is noticed within a minute.
+#: No questions; and a host that is down is noticed within a minute.
 _SSH = ("-o", "BatchMode=yes", "-o", "ServerAliveInterval=20")
 _COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
 #: What gloo prints to standard output whenever it connects, in pieces: its threads
@@ -54,7 +54,7 @@ class Output:
       colour: whether marks are coloured.
 
     Attributes:
-      ending: whether all were told to end: then how they do is not written.
+      ending: whether all are to end: then what they say of it is not written.
     """
 
     def __init__(self, colour: bool) -> None:
@@ -127,7 +127,7 @@ def _meet(one: TextIO, other: TextIO) -> bool:
 class Lines:
     """Finds the lines in what a child writes, and what its last one is at the moment.
 
-    Of a line that was overwritten after a carriage return, the last state counts.
+    A line that was overwritten after a carriage return counts in its last state.
     """
 
     def __init__(self) -> None:
@@ -158,8 +158,8 @@ class Lines:
         return states[-1] if states else b""
 
 
-class Farewell:
-    """Leaves out of a child's lines what it says of being ended.
+class EndingFilter:
+    """Drops from a child's lines what it says of being ended.
 
     That is the traceback of a KeyboardInterrupt, of the error that another process is
     lost, or of both, and the line by which fxflow tells of the loss.
@@ -172,12 +172,12 @@ class Farewell:
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
-        #: Last line of the traceback that is held, when it has come.
+        #: Last line of the traceback that is held.
         self._last = b""
         self._linked = False
 
     def kept(self, line: bytes) -> list[bytes]:
-        """Returns the lines that are to be written, now that this one has come."""
+        """Returns the lines that are to be written after this one."""
         begins = line.startswith(self._BEGIN)
         if self._held and not self._last:
             if not line.startswith((b" ", b"\n")):
@@ -194,7 +194,7 @@ class Farewell:
         return []
 
     def rest(self) -> list[bytes]:
-        """Returns what is held, if it is no farewell, and holds it no longer."""
+        """Returns the lines that are held, unless they say of being ended."""
         held, self._held = self._held, []
         ended = self._ENDED.match(self._last) is not None
         self._last = b""
@@ -274,13 +274,13 @@ class Child:
     def _copy(pipe: Any, stream: TextIO, mark: str, output: Output) -> None:
         with pipe:
             noisy = -_AFTER
-            farewell = Farewell()
+            ending = EndingFilter()
             lines = Lines()
 
             def write(line: bytes) -> None:
                 nonlocal noisy
                 if output.ending:
-                    for kept in farewell.kept(line):
+                    for kept in ending.kept(line):
                         output.write(stream, mark, kept)
                     return
                 now = time.monotonic()
@@ -297,7 +297,7 @@ class Child:
                     output.show(stream, mark, lines.live)
             if lines.rest:
                 write(lines.rest)
-            for kept in farewell.rest():
+            for kept in ending.rest():
                 output.write(stream, mark, kept)
 
     def _tell(self, line: str) -> None:

@@ -1,7 +1,7 @@
 """A process's connection to the coordinator: store, barriers, liveness.
 
 Every wait has a deadline and every error names the processes it is about. When the
-coordinator or a process is gone, every pending wait fails at once.
+coordinator or a process is lost, every pending wait fails at once.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Connection:
 
     Args:
       line: to the coordinator.
-      heartbeat_timeout: seconds after which a silent coordinator counts as gone.
+      heartbeat_timeout: seconds after which a silent coordinator counts as lost.
       on_event: called with each event and its epoch, from the thread that reads.
-      on_lost: called once with the reason when the coordinator is gone.
+      on_lost: called once with the reason when the coordinator is lost.
 
     Attributes:
-      lost: why the coordinator is gone; empty while it is there.
+      lost: why the coordinator is lost; empty while it is there.
     """
 
     lost: str
@@ -167,7 +167,7 @@ class Connection:
           The answer's message and bytes.
 
         Raises:
-          DistributedError: the coordinator is gone.
+          DistributedError: the coordinator is lost.
           TimeoutError: there was no answer in time; it is withdrawn.
         """
         number = next(self._numbers)
@@ -211,7 +211,7 @@ class Connection:
           epoch: whose service.
 
         Raises:
-          OSError: the coordinator is gone.
+          OSError: the coordinator is lost.
         """
         peer = self.line.socket.getpeername()[:2]
         connection = socket.create_connection(peer, timeout)
@@ -220,17 +220,17 @@ class Connection:
         Channel(connection).send(written(protocol.Runtime(epoch)))
         return connection
 
-    def close(self, farewell: bool = True) -> None:
+    def close(self, graceful: bool = True) -> None:
         """Leaves.
 
         Args:
-          farewell: whether to say so; without it the others take it as a death.
+          graceful: whether to say so; without it the others take this process as lost.
         """
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-        if farewell and not self.lost:
+        if graceful and not self.lost:
             with contextlib.suppress(OSError):
                 self.line.send(written(protocol.Bye()))
                 self.line.socket.shutdown(socket.SHUT_WR)
@@ -247,25 +247,25 @@ class Coordination:
       connection: to the coordinator.
       process_id: this process's number.
       num_processes: how many there are.
-      who: for each process ``host:pid``.
+      names: for each process ``host:pid``.
       epoch: that it is about.
     """
 
     num_processes: int
     process_id: int
-    who: list[str]
+    names: list[str]
 
     def __init__(
         self,
         connection: Connection,
         process_id: int,
         num_processes: int,
-        who: Sequence[str],
+        names: Sequence[str],
         epoch: int = 0,
     ) -> None:
         self.connection = connection
         self.process_id, self.num_processes = process_id, num_processes
-        self.who = list(who)
+        self.names = list(names)
         self._epoch = epoch
         self._counts: dict[str, int] = {}
 
@@ -297,7 +297,7 @@ class Coordination:
           message: a class of `protocol`.
 
         Raises:
-          OSError: the coordinator is gone.
+          OSError: the coordinator is lost.
         """
         self.connection.line.send(written(message, epoch=self._epoch))
 
@@ -322,18 +322,18 @@ class Coordination:
           num_processes: how many there will be.
           timeout: seconds for all of it.
           token: the run's secret; empty if it has none.
-          heartbeat_timeout: seconds of silence after which it counts as gone.
+          heartbeat_timeout: seconds of silence after which it counts as lost.
           on_event: called with each event and its epoch, from the thread that reads.
-          on_lost: called once with the reason when the coordinator is gone.
+          on_lost: called once with the reason when the coordinator is lost.
 
         Raises:
-          DistributedError: nobody answers, the coordinator refuses, or a process has
+          DistributedError: no coordinator answers, it refuses, or a process has
             not arrived; the message names it.
         """
         end = time.monotonic() + timeout
         line = dial(address, timeout, token)
         welcome = threading.Event()
-        who: list[str] = []
+        names: list[str] = []
         refusal = ""
 
         def first(event: Any, epoch: int) -> None:
@@ -341,7 +341,7 @@ class Coordination:
             nonlocal refusal
             if isinstance(event, (protocol.Welcome, protocol.Refused)):
                 if isinstance(event, protocol.Welcome):
-                    who[:] = event.who
+                    names[:] = event.names
                 else:
                     refusal = event.why
                 welcome.set()
@@ -381,7 +381,7 @@ class Coordination:
                 f"the coordinator at {address} refused process {process_id}: {refusal}",
                 [process_id],
             )
-        return cls(connection, process_id, num_processes, who)
+        return cls(connection, process_id, num_processes, names)
 
     # -- the store ---------------------------------------------------------------------
 
@@ -397,7 +397,7 @@ class Coordination:
 
         Raises:
           ValueError: it is.
-          DistributedError: the coordinator is gone.
+          DistributedError: the coordinator is lost.
         """
         self.key_value_set_bytes(key, value.encode(), allow_overwrite)
 
@@ -425,7 +425,7 @@ class Coordination:
           timeout: seconds.
 
         Raises:
-          DistributedError: it was not set in time, or the coordinator is gone.
+          DistributedError: it was not set in time, or the coordinator is lost.
         """
         try:
             answer, payload = self.request(
@@ -519,7 +519,7 @@ class Coordination:
           name: the same in all; it may be used again.
           payload: this process's bytes.
           timeout: seconds.
-          processes: who takes part; None is all processes.
+          processes: that take part; None is all processes.
 
         Returns:
           The bytes in the order of the processes' numbers.
@@ -540,7 +540,7 @@ class Coordination:
             absent: list[int] = error.processes  # type: ignore[attr-defined]
             raise DistributedError(
                 f"{name}: {listing(absent)} of {self.num_processes} did not come "
-                f"within {timeout:g} s{self._names(absent)}",
+                f"within {timeout:g} s{self._shown(absent)}",
                 absent,
                 timeout,
             ) from None
@@ -548,7 +548,7 @@ class Coordination:
             lost = answer["processes"]
             raise DistributedError(
                 f"{name}: {listing(lost)} will not come: {answer['why']}"
-                f"{self._names(lost)}",
+                f"{self._shown(lost)}",
                 lost,
             )
         result, start = [], 0
@@ -568,7 +568,7 @@ class Coordination:
         Args:
           name: the same in all; it may be used again.
           timeout: seconds.
-          processes: who takes part; None is all processes.
+          processes: that take part; None is all processes.
 
         Raises:
           DistributedError: a process did not arrive in time or never will; the
@@ -576,8 +576,8 @@ class Coordination:
         """
         self.exchange(f"barrier {name!r}", b"", timeout, processes)
 
-    def _names(self, processes: Sequence[int]) -> str:
-        names = [self.who[p] for p in processes if p < len(self.who)]
+    def _shown(self, processes: Sequence[int]) -> str:
+        names = [self.names[p] for p in processes if p < len(self.names)]
         return f" ({', '.join(names)})" if names else ""
 
     def live_processes(self) -> list[int]:
@@ -585,10 +585,10 @@ class Coordination:
         answer, _ = self.request(protocol.Live())
         return list(answer["processes"])
 
-    def close(self, farewell: bool = True) -> None:
+    def close(self, graceful: bool = True) -> None:
         """Leaves.
 
         Args:
-          farewell: whether to say so; without it the others take it as a death.
+          graceful: whether to say so; without it the others take this process as lost.
         """
-        self.connection.close(farewell)
+        self.connection.close(graceful)

@@ -68,7 +68,7 @@ class Group:
         #: Rank of each process that has left or died → why.
         self.gone: dict[int, str] = {}
         self._store: dict[str, Any] = {}
-        #: key → those who wait for it.
+        #: key → the callers that wait for it.
         self._getters: dict[str, list[Caller]] = {}
         self._barriers: dict[str, _Barrier] = {}
         self._stop = StopDecision()
@@ -211,7 +211,7 @@ class Group:
         self.tell(protocol.Late(request.processes, request.why))
 
     def leave(self, rank: int, why: str) -> None:
-        """Records that a process is gone, and fails the barriers that need it."""
+        """Records that a process has left, and fails the barriers that need it."""
         self.gone[rank] = why
         for name in list(self._barriers):
             self._check(name)
@@ -263,7 +263,7 @@ class Server:
       address: ``host:port`` to listen at; port 0 chooses one.
       token: the run's secret, which a connection must prove to know. It may be empty
         at an address of the loopback interface only.
-      heartbeat_timeout: seconds of silence after which a process counts as gone.
+      heartbeat_timeout: seconds of silence after which a process counts as lost.
 
     Attributes:
       port: where it listens.
@@ -323,7 +323,7 @@ class Server:
         handle: Callable[[Any, Message, Any], None],
         left: Callable[[str], None],
     ) -> None:
-        """Serves a process until it is gone.
+        """Serves a process until it leaves or is lost.
 
         Args:
           line: to the process.
@@ -420,7 +420,7 @@ class Coordinator(Server):
       address: ``host:port`` to listen at; port 0 chooses one.
       num_processes: how many there will be.
       token: what processes must know to take part; see `Server`.
-      heartbeat_timeout: seconds of silence after which a process counts as gone.
+      heartbeat_timeout: seconds of silence after which a process counts as lost.
 
     Raises:
       DistributedError: the port cannot be used.
@@ -439,12 +439,12 @@ class Coordinator(Server):
         if num_processes < 1:
             raise ValueError(f"num_processes must be at least 1, got {num_processes}")
         self.group = Group(num_processes)
-        self._who: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._complete = False
         self._service: Service | None = None
         self._stand_ins: list[StandIn] = []
         super().__init__(address, token, heartbeat_timeout)
-        # Asked for when all have come, so never before it is there.
+        # No process asks for it before all have joined.
         with self.lock:
             self._service = Service(num_processes)
 
@@ -462,10 +462,10 @@ class Coordinator(Server):
             refusal = self._refusal(rank, size)
             if not refusal:
                 self.group.lines[rank] = line
-                self._who[rank] = first.who
+                self._names[rank] = first.name
                 if len(self.group.lines) == self.group.size:
                     self._complete = True
-                    self.group.tell(protocol.Welcome(self._people()))
+                    self.group.tell(protocol.Welcome(self._all_names()))
         if refusal:
             line.send(protocol.written(protocol.Refused(refusal)))
             return
@@ -484,11 +484,11 @@ class Coordinator(Server):
                 self.group.lines.pop(rank, None)
                 return
             if why:
-                # Before those who wait are answered: then they know the reason.
-                self.group.tell(protocol.Lost(rank, self._who[rank], why))
+                # Before processes that wait are answered: then they know the reason.
+                self.group.tell(protocol.Lost(rank, self._names[rank], why))
             self.group.leave(rank, why or _LEFT)
             if why and self._service is not None and self._others():
-                # They may be waiting in the runtime for what it was to say.
+                # They may wait in the runtime for what it has not sent.
                 self._stand_ins.append(StandIn(self._service, rank))
 
         self.converse(line, handle, left)
@@ -497,22 +497,22 @@ class Coordinator(Server):
         group = self.group
         if size != group.size:
             return (
-                f"process {rank} was told that there are {size} processes, the "
-                f"coordinator that there are {group.size}"
+                f"process {rank} expects {size} processes, the "
+                f"coordinator expects {group.size}"
             )
         if not 0 <= rank < size:
             return f"process_id {rank} is not in 0 to {size - 1}"
         if rank in group.gone:
             return (
-                f"process {rank} is gone ({group.gone[rank]}) and cannot come back "
+                f"process {rank} has left ({group.gone[rank]}) and cannot come back "
                 "to a run that has begun"
             )
         if rank in group.lines:
-            return f"process_id {rank} is taken by {self._who[rank]}"
+            return f"process_id {rank} is taken by {self._names[rank]}"
         return ""
 
     def first_lost(self) -> int | None:
-        """Returns the process that went first without a farewell; None if none did."""
+        """Returns the process that was lost first; None if none was."""
         with self.lock:
             lost = (rank for rank, why in self.group.gone.items() if why != _LEFT)
             return next(lost, None)
@@ -520,8 +520,8 @@ class Coordinator(Server):
     def _others(self) -> bool:
         return bool(self.group.lines.keys() - self.group.gone.keys())
 
-    def _people(self) -> list[str]:
-        return [self._who[rank] for rank in range(self.group.size)]
+    def _all_names(self) -> list[str]:
+        return [self._names[rank] for rank in range(self.group.size)]
 
     def stop(self) -> None:
         """Closes the port, all connections and the runtime's service."""

@@ -1,8 +1,8 @@
 """`elastic`: a training loop that outlives its workers.
 
-The worker's side; `membership` is the launcher's and says how an epoch comes about. A
-worker has three threads besides the program's own: one hears the launcher, one gives
-the state to others, one waits for the notice to end.
+This is the worker's side; `membership` is the launcher's and says how an epoch forms. A
+worker has three threads besides the program's own: one reads the launcher's messages,
+one gives the state to other workers, one waits for SIGTERM.
 
 What is guaranteed. A step is *finished* when a member has its result, and a member
 keeps the results of its last two steps. Members of a step that communicates are never
@@ -42,7 +42,7 @@ Step = Callable[["World", Any, int], Any]
 
 #: Seconds for the launcher to answer.
 _CONNECT = 60.0
-#: How long a worker may take to end after the launcher is gone.
+#: How long a worker may take to end after the launcher is lost.
 _LAST_SECONDS = 10.0
 
 
@@ -117,7 +117,7 @@ def run_address() -> str:
     """Returns the launcher of the elastic run that this process is a worker of.
 
     Returns:
-      ``host:port``; empty if it is of none.
+      ``host:port``; empty outside of an elastic run.
     """
     return os.environ.get("FXFLOW_ELASTIC_ADDRESS", "")
 
@@ -139,9 +139,9 @@ def elastic(
 
     Args:
       step: ``step(world, state, index)`` returns the next state. It is called for
-        each index from 0 on, by all members of the `World`, and may use all devices
-        (`fxflow.devices()`, `World.mesh`) and `multihost`. What it computes must
-        not depend on the epoch: let a batch be a function of the index, and each
+        each index, starting at 0, by all members of the `World`, and may use all
+        devices (`fxflow.devices()`, `World.mesh`) and `multihost`. What it computes
+        must not depend on the epoch: let a batch be a function of the index, and each
         member take its part of it by `World.rank` and `World.size`. A jitted
         function inside is compiled again for each number of members.
       state: the state to begin with: a pytree of arrays, the same in all workers.
@@ -153,9 +153,9 @@ def elastic(
         instance. None leaves them to the default device.
       checkpointer: a `train.checkpoint.Checkpointer` of a folder or store that all
         workers see. It says how often the state is saved; it is besides when a notice
-        to end (SIGTERM) comes. The newest checkpoint is gone on from when the program
-        starts, and when all who had a part of the state are lost. It is closed at the
-        end.
+        to end (SIGTERM) comes. The run continues from the newest checkpoint when the
+        program starts, and when all workers with a part of the state are lost. The
+        checkpointer is closed at the end.
 
     Returns:
       The last state, in all workers. After a notice to end to any of them all stop
@@ -205,7 +205,7 @@ def _begun(state: Any) -> list[HostLeaf]:
 
 
 class _Program(NamedTuple):
-    """What the user gave."""
+    """The arguments of `elastic`."""
 
     step: Step
     place: Callable[[World, Any], Any] | None
@@ -333,10 +333,10 @@ class _Over(Exception):
 
 
 class _Epoch:
-    """What a worker has of an epoch."""
+    """A worker's part in an epoch."""
 
-    def __init__(self, world: World, who: Sequence[str], start: int) -> None:
-        self.world, self.who = world, list(who)
+    def __init__(self, world: World, names: Sequence[str], start: int) -> None:
+        self.world, self.names = world, list(names)
         self.agreement = Agreement(start)
         self.go = False
         self.over = ""
@@ -347,7 +347,7 @@ def _own_number() -> int:
     """Returns this worker's number: the cluster manager's, or a random one.
 
     Without ``FXFLOW_PROCESS_ID`` or a cluster manager it is drawn, so that a worker may
-    come to a run by knowing its address and secret alone.
+    join a run by knowing its address and secret alone.
     """
     known = detect()
     if known is not None and known.process_id is not None:
@@ -371,14 +371,14 @@ class _Worker:
         self._end = ""
         self._error: DistributedError | None = None
         self._epoch: _Epoch | None = None
-        #: step → the state before it (after so many steps).
+        #: step → the state before it (after that many steps).
         self._held: dict[int, StateSnapshot] = {}
         self._initial = StateSnapshot(initial, "initial")
         self._donates = False
         line = dial(address, _CONNECT, self.token, "launcher")
         self._states = StateServer(line.own_host, self.token, self._find)
-        who = f"{socket.gethostname()}:{os.getpid()}"
-        enlist = protocol.Enlist(self.number, who, self._states.address)
+        name = f"{socket.gethostname()}:{os.getpid()}"
+        enlist = protocol.Enlist(self.number, name, self._states.address)
         line.send(protocol.written(enlist))
         self._connection = Connection(
             line,
@@ -396,7 +396,7 @@ class _Worker:
         try:
             self._connection.line.send(protocol.written(message))
         except OSError:
-            raise DistributedError(f"the launcher at {self.address} is gone") from None
+            raise DistributedError(f"the launcher at {self.address} is lost") from None
 
     # -- the thread that hears the launcher --------------------------------------------
 
@@ -529,7 +529,7 @@ class _Worker:
             self._changed.wait_for(lambda: epoch.over or self._error)
 
     def _is_others(self, error: BaseException | None) -> bool:
-        """Returns whether an error says that others are gone, or may say so."""
+        """Returns whether an error may be due to the loss of others."""
         while error is not None:
             if isinstance(error, (RuntimeFailure, DistributedError)):
                 return True
@@ -566,7 +566,7 @@ class _Worker:
             (form, number), self._form = self._form, None
             members = tuple(form.members)
             world = World(form.rank, len(members), number, members)
-            self._epoch = _Epoch(world, form.who, int(form.plan["step"]))
+            self._epoch = _Epoch(world, form.names, int(form.plan["step"]))
             set_failure(None)
             return self._epoch, form.plan
 
@@ -595,7 +595,7 @@ class _Worker:
         """Connects this process's devices with those of the other members."""
         world = epoch.world
         coordination = Coordination(
-            self._connection, world.rank, world.size, epoch.who, epoch=world.epoch
+            self._connection, world.rank, world.size, epoch.names, epoch=world.epoch
         )
         epoch.agreement.attach(coordination)
 
@@ -620,7 +620,7 @@ class _Worker:
         epoch = self._epoch
         if epoch is None:
             return
-        # Those of the epoch that is over may be gone; the checkpoint before stands.
+        # Members of the epoch that is over may be lost; the last checkpoint stands.
         with contextlib.suppress(RuntimeFailure, DistributedError):
             self.program.close()
         for snapshot in list(self._held.values()):

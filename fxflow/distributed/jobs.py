@@ -1,12 +1,12 @@
 """``fxflow launch --ps 2 --workers 4``: servers and workers of an asynchronous run.
 
-Processes have jobs (`ps`, `worker`, `chief`, `evaluator`) and are told theirs by the
+Processes have jobs (`ps`, `worker`, `chief`, `evaluator`) and read theirs from the
 environment. One that dies is started again, as often as ``--restarts`` says; the others
-go on meanwhile. When all workers are through, evaluators are told to end, then servers.
-Another launch may join with more servers and workers (``--join``); when its workers are
-through, its servers hand over what they hold.
+go on meanwhile. When all workers have finished, evaluators are ended, then servers.
+Another launch may join with more servers and workers (``--join``); when its workers
+have finished, its servers hand over what they hold.
 
-On one machine they speak over sockets in a folder that nobody else may enter: that
+On one machine they use sockets in a folder that no other user may enter: that
 keeps strangers out as keys would, and is several times as fast. Between machines
 (``--hosts``) they have keys, which go to them as their environment does: over ssh's
 input, never on a command line.
@@ -46,7 +46,7 @@ from fxflow.errors import DistributedError
 _ANSWER = 5.0
 #: Seconds that servers have to hand over what they hold: they take 20.
 LEAVING = 25.0
-#: Seconds that evaluators have for a last look after the workers are through.
+#: Seconds that evaluators have for a last look after the workers have finished.
 LAST_LOOK = 30.0
 
 
@@ -70,7 +70,7 @@ class Job:
 
     @property
     def trains(self) -> bool:
-        """Whether the run lasts until it is through."""
+        """Whether the run lasts until it has finished."""
         return self.name in ("worker", "chief")
 
     def __str__(self) -> str:
@@ -99,14 +99,16 @@ def joined_run(addresses: Sequence[str], keys: Keys | None) -> JoinedRun:
       keys: of the run; None on this machine.
 
     Raises:
-      DistributedError: none answers, or an address is none.
+      DistributedError: none answers, or a text is not an address.
     """
     with ServerPoll(addresses, keys, patience=_ANSWER) as servers:
         answers = servers.ask(messages.Stats())
         said = [a.message.fields.stats for a in answers if a.message]
         if not said:
             silent = ", ".join(f"{a.address} ({a.problem})" for a in answers)
-            raise DistributedError(f"nobody answers for the run to be joined: {silent}")
+            raise DistributedError(
+                f"no server answers for the run to be joined: {silent}"
+            )
         view = View.from_json(max(said, key=lambda stats: stats["epoch"])["view"])
     names = (worker["name"] for stats in said for worker in stats["workers"].values())
     found = (name.removeprefix("worker ") for name in names)
@@ -127,8 +129,8 @@ def jobs_of(
     Args:
       options: of the command line.
       command: what all but servers run.
-      slots: machines for those who train, in order, and then again; servers and the
-        evaluator are dealt to the same machines in turn.
+      slots: machines for the chief and workers, in order, and then again; servers and
+        the evaluator are dealt to the same machines in turn.
       addresses: of the servers.
       keys: of the run; None where no other machine takes part.
       run: that is joined; None: this one begins.
@@ -140,7 +142,7 @@ def jobs_of(
         WORKERS: str(begun.workers + options.workers),
         CHIEF: str(int(options.chief)),
         SHARDS: str(begun.shards),
-        # Lines come when they are printed: output to a pipe is buffered otherwise.
+        # Output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
         # A run of servers has no coordinator of processes in step.
         "FXFLOW_COORDINATOR_ADDRESS": "",
@@ -221,10 +223,10 @@ class JobLauncher(Launcher):
         self._environment = dict(environment)
         self._options = options
         self._restarts = self._looks = options.restarts
-        self._through: set[int] = set()
-        #: Whether servers are to end when nobody else is left.
+        self._finished: set[int] = set()
+        #: Whether servers are to end when no other process is left.
         self._closing = False
-        #: When evaluators and, after them, servers are killed that were told to end.
+        #: When evaluators and, after them, servers are killed that are to end.
         self._kill_at = float("inf")
 
     def start(self) -> None:
@@ -255,7 +257,7 @@ class JobLauncher(Launcher):
         return child
 
     def tell_all(self, number: int) -> None:
-        """Sends a signal to every process, to servers after those who need them."""
+        """Sends a signal to every process, to servers after their clients."""
         if number == signal.SIGKILL:
             super().tell_all(number)
             return
@@ -269,8 +271,8 @@ class JobLauncher(Launcher):
         """Notes how a process ended; returns whether the others are to end."""
         job = self._jobs[number]
         if not code and job.trains:
-            self._through.add(number)
-            if all(n in self._through for n, j in enumerate(self._jobs) if j.trains):
+            self._finished.add(number)
+            if all(n in self._finished for n, j in enumerate(self._jobs) if j.trains):
                 self.status = self.status or 0
                 self.output.ending = True
                 self._kill_at = time.monotonic() + LAST_LOOK
@@ -325,7 +327,7 @@ class JobLauncher(Launcher):
                     child.send(signal.SIGKILL)
         if self._closing and all(self._jobs[n].name == "ps" for n in self.children):
             self._closing = False
-            # Unless others go on, nobody needs any more what they hold.
+            # Unless other launches continue, what they hold is not needed any more.
             self._kill_at = now + (LEAVING if self._joins else GRACE)
             super().tell_all(signal.SIGTERM if self._joins else signal.SIGINT)
         return self._kill_at

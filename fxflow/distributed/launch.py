@@ -1,4 +1,4 @@
-"""``fxflow launch``: start the processes of a run and see them through.
+"""``fxflow launch``: start and supervise the processes of a run.
 
     fxflow launch -n 2 train.py --epochs 3
     fxflow launch --hosts hosts.txt train.py
@@ -80,7 +80,7 @@ def parse_hosts(text: str) -> list[Host]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what to write where nothing was said."""
+    """Says what to write if no program is named."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required: program"):
@@ -91,7 +91,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fxflow launch",
-        description="Start the processes of a distributed run and see them through.",
+        description="Start and supervise the processes of a distributed run.",
         epilog="Exit status: that of the first process that failed, else 0.",
     )
     add = parser.add_argument
@@ -168,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--ps-folder",
         metavar="FOLDER",
-        help="with --ps: logs from which a server that died goes on",
+        help="with --ps: logs from which a server that died continues",
     )
     add(
         "--ps-copies",
@@ -212,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="K=V",
         help="a variable for the processes; may be repeated",
     )
-    add("--timeout", type=float, metavar="S", help="end everything after so long")
+    add("--timeout", type=float, metavar="S", help="end everything after S seconds")
     add("--no-color", action="store_true", help="do not colour the marks of lines")
     add("--ssh", default="ssh", metavar="CMD", help="the command that reaches a host")
     add(
@@ -301,7 +301,7 @@ def _launch_jobs(
     environment = _variables(parser, options.env)
     keys = None
     if far:
-        environment = {**_taken_along(os.environ), **environment}
+        environment = {**_inherited(os.environ), **environment}
     try:
         if options.join:
             first = server_address(options.join.partition(",")[0])
@@ -327,8 +327,8 @@ def _launch_jobs(
         return 1
 
 
-def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
-    """Returns what processes on other machines have of the launcher's environment."""
+def _inherited(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that processes on other machines inherit."""
     return {
         name: value
         for name, value in variables.items()
@@ -417,8 +417,8 @@ class _Launcher(Launcher):
     def _first_to_fail(self, number: int, code: int) -> tuple[int, int]:
         """Returns the process that failed first, and its code.
 
-        Others fail because of it, and may have ended before it: who is at the end of
-        a traceback is still busy. The coordinator knows whom it lost first.
+        Others fail because of it, and may have ended before it, which may still print
+        a traceback. The coordinator knows which process it lost first.
         """
         assert isinstance(self.server, Coordinator)
         first = self.server.first_lost()
@@ -520,10 +520,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     address = str(Address(here, server.port))
     environment = {
-        **(_taken_along(os.environ) if far else {}),
+        **(_inherited(os.environ) if far else {}),
         "FXFLOW_TOKEN": token,
         "FXFLOW_HEARTBEAT_TIMEOUT": f"{heartbeat:g}",
-        # Lines come when they are printed: output to a pipe is buffered otherwise.
+        # Output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
         **variables,
     }

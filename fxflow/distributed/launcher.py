@@ -68,10 +68,10 @@ class Launcher:
         Args:
           number: of the process.
           code: its exit status; a negative one is a signal's number.
-          ending: whether all were told to end.
+          ending: whether the launcher has received a signal to end.
 
         Returns:
-          Whether the others, told so, have to end soon.
+          Whether the others, which have been signalled, have to end soon.
         """
         raise NotImplementedError
 
@@ -84,7 +84,7 @@ class Launcher:
         self._woken.put(None)
 
     def start_again(self, child: Child, start: Callable[[], Child]) -> None:
-        """Starts a process that has ended, unless all are told to end before it is due.
+        """Starts a process that has ended, unless all are to end before it is due.
 
         Args:
           child: the process.
@@ -140,8 +140,8 @@ class Launcher:
                 number = self._signals[forwarded]
                 forwarded += 1
                 if forwarded == 1:
-                    what = "interrupted" if number == signal.SIGINT else "told to end"
-                    self.say(f"{what}; all processes are told so")
+                    what = "interrupted" if number == signal.SIGINT else "terminated"
+                    self.say(f"{what}; the signal goes to all processes")
                     self.output.ending = True
                     self.tell_all(number)
                     if self.status is None and self.interrupts_are_failures:

@@ -1,16 +1,16 @@
-"""Who takes part in an elastic run: the launcher's side.
+"""The members of an elastic run: the launcher's side.
 
-The run is a row of *epochs*. In an epoch the members are fixed and have ranks 0 to
+The run is a sequence of *epochs*. In an epoch the members are fixed and have ranks 0 to
 n - 1, a store, and a service for the runtime. It ends when a member is lost or fails
-(at once), or when all have come to a step they agreed on (to let a new worker in, or to
+(at once), or when all have reached a step they agreed on (to let a new worker in, or to
 stop). Then the processes that are ready form the next one:
 
-    ready → form (who is in it, which step it starts from, who has the state)
+    ready → form (its members, the step it starts from, where the state is)
           → fetch the state → prepared (all) → go (the service is up) → steps → …
 
 One thread decides, so all agree. A worker that is silent or does not come back is
-*expelled*: it is told, its connection is closed, and the launcher kills it. It cannot
-disturb the others: it knows only the connections of an epoch that is over.
+*expelled*: it is notified, its connection is closed, and the launcher kills it. It
+cannot disturb the others: it knows only the connections of an epoch that is over.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from fxflow.distributed.coordinator import Caller, Group, Server, end_service
 from fxflow.distributed.messages.channel import Channel, Message
 
 _TICK = 0.02
-#: So many epochs in a row may fail at one step without a loss; then it is the program.
+#: Epochs in a row that may fail at one step without a loss; then it is the program.
 _MOST_FAILURES = 3
 
 
 class _Worker:
     """What is known of a worker."""
 
-    def __init__(self, number: int, line: Channel, who: str, address: str) -> None:
-        self.number, self.line, self.who, self.address = number, line, who, address
+    def __init__(self, number: int, line: Channel, name: str, address: str) -> None:
+        self.number, self.line, self.name, self.address = number, line, name, address
         self.rank = -1
         self.phase = "new"
         self.holdings: list[Message] = []
@@ -60,7 +60,7 @@ def _covers(holdings: Iterable[Message]) -> bool:
     return bool(sizes) and have == sizes
 
 
-#: Of two states of one step, the one that costs less to bring.
+#: Between two states of one step, the one that is cheaper to fetch.
 _PREFERENCE = {"held": 2, "file": 1, "initial": 0}
 
 
@@ -117,7 +117,7 @@ class Membership(Server):
       heartbeat_timeout: seconds of silence after which a worker counts as lost.
       regroup_timeout: seconds for workers to come back after an epoch was broken.
       start_timeout: seconds to wait for workers while there are too few.
-      log: told what happens, a line at a time.
+      log: called with what happens, a line at a time.
 
     Attributes:
       outcome: ``"done"``, ``"preempted"`` or ``"failed"``; empty while it runs.
@@ -182,14 +182,14 @@ class Membership(Server):
         with self.lock:
             return self._service if first.epoch == self.epoch else None
 
-    # -- workers come and go -----------------------------------------------------------
+    # -- workers join and leave --------------------------------------------------------
 
     def welcome(self, line: Channel, first: Any) -> None:
         """Takes a worker in and serves it."""
         if not isinstance(first, protocol.Enlist):
             raise ValueError(f"a worker enlists first, got {first}")
         number = first.worker
-        worker = _Worker(number, line, first.who, first.address)
+        worker = _Worker(number, line, first.name, first.address)
         with self.lock:
             taken = number in self._workers
             if not taken:
@@ -197,7 +197,7 @@ class Membership(Server):
                 if self.outcome:
                     line.post(protocol.written(protocol.End(self.outcome)))
                 else:
-                    self._log(f"worker {number} ({worker.who}) has come")
+                    self._log(f"worker {number} ({worker.name}) has joined")
         if taken:
             refusal = protocol.Refused(f"worker {number} is there already")
             line.send(protocol.written(refusal))
@@ -218,7 +218,9 @@ class Membership(Server):
         def left(why: str) -> None:
             self._workers.pop(number, None)
             if not self.outcome:
-                self._log(f"worker {number} is gone: {why or 'it has left'}")
+                self._log(
+                    f"worker {number} " + (f"is lost: {why}" if why else "has left")
+                )
                 self._lost(worker, why or "it has left")
                 self._advance()
 
@@ -228,7 +230,9 @@ class Membership(Server):
         if worker in self._members and worker.phase != "out":
             worker.phase = "out"
             self._group.gone[worker.rank] = why
-            self._break(f"worker {worker.number} ({worker.who}) is lost: {why}", worker)
+            self._break(
+                f"worker {worker.number} ({worker.name}) is lost: {why}", worker
+            )
 
     def _expel(self, worker: _Worker) -> None:
         self._log(f"worker {worker.number} is expelled: it did not come back")
@@ -238,7 +242,7 @@ class Membership(Server):
         self.on_expel(worker.number)
         self._lost(worker, "it did not come back")
 
-    # -- what workers say --------------------------------------------------------------
+    # -- messages of workers -----------------------------------------------------------
 
     def _on_ready(self, worker: _Worker, message: protocol.Ready) -> None:
         worker.phase = "ready"
@@ -258,7 +262,7 @@ class Membership(Server):
                 member.phase = "running"
             self._deadline = None
             self._group.tell(protocol.Go())
-            # Somebody may have come, or been told to end, in the meantime.
+            # A worker may have joined, or received SIGTERM, in the meantime.
             if any(w.phase == "ready" for w in self._workers.values()):
                 self._let_in()
             self._ask()
@@ -284,7 +288,7 @@ class Membership(Server):
         self._break(f"worker {worker.number} failed in step {step}: {message.why}")
 
     def _on_notice(self, worker: _Worker, message: protocol.Notice) -> None:
-        self._log(f"worker {worker.number} was told to end; all will stop at one step")
+        self._log(f"worker {worker.number} received SIGTERM; all will stop at one step")
         self._hold("stop")
 
     def _on_done(self, worker: _Worker, message: protocol.Done) -> None:
@@ -297,7 +301,7 @@ class Membership(Server):
                 other.line.post(protocol.written(protocol.End(self.outcome)))
 
     def _on_error(self, worker: _Worker, message: protocol.Error) -> None:
-        self._fail(f"worker {worker.number} ({worker.who}): {message.why}")
+        self._fail(f"worker {worker.number} ({worker.name}): {message.why}")
 
     _reactions: ClassVar[dict[type, Callable[[Any, _Worker, Any], None]]] = {
         protocol.Ready: _on_ready,
@@ -326,7 +330,7 @@ class Membership(Server):
         if lost is not None:
             self._failures.clear()
             if self._service is not None:
-                # Others may be waiting for what it was to say.
+                # Others may wait for what it has not sent.
                 self._stand_ins.append(StandIn(self._service, lost.rank))
         if self._broken or not self._members:
             return
@@ -387,7 +391,7 @@ class Membership(Server):
             f"{', '.join(str(w.number) for w in members)} from step {plan['step']}"
         )
         for rank, worker in enumerate(members):
-            numbers, names = [w.number for w in members], [w.who for w in members]
+            numbers, names = [w.number for w in members], [w.name for w in members]
             form = protocol.Form(rank, numbers, names, plan)
             worker.line.post(protocol.written(form, epoch=self.epoch))
         self._short_since = None

@@ -1,4 +1,4 @@
-"""What processes say to each other outside of programs.
+"""Host-side communication between processes.
 
 Values go through the coordinator, so they may be of any kind and need no devices: a
 barrier takes 0.2 ms. It is meant for configuration, random seeds, metrics; arrays that
@@ -56,7 +56,7 @@ def _deadline(timeout: float | None) -> float:
 
 
 def sync_global_devices(name: str, timeout: float | None = None) -> None:
-    """Waits until all processes have come here.
+    """Waits until all processes have reached this point.
 
     Args:
       name: the same in all.
@@ -213,8 +213,8 @@ def assert_equal(in_tree: Any, message: str = "", timeout: float | None = None) 
       timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
-      AssertionError: they do not; in every process, naming the leaf and who differs
-        from process 0.
+      AssertionError: they do not; in every process, naming the leaf and the processes
+        that differ from process 0.
       DistributedError: a process did not arrive in time or is lost.
     """
     coordination = _coordination()
@@ -269,7 +269,7 @@ def check_same_program(
       name: of the function, for people.
       text_hash: of the program's text.
       deadline: seconds; None is `config.collective_timeout`.
-      processes: who runs it; None is all processes.
+      processes: that run it; None is all processes.
 
     Raises:
       DistributedError: they are not, and which process runs which function; or
@@ -331,7 +331,7 @@ def reached_preemption_sync_point(step: int) -> bool:
 
     After one of them got a notice (SIGTERM), all get True at one and the same step:
     the place to save the state. Call it in every step, in all processes. Notices are
-    heard from the first call on, if that is in the main thread; each process must be
+    received after the first call, if that is in the main thread; each process must be
     called from one thread. Inside `elastic`, which saves by itself, it is always False.
 
     Args:

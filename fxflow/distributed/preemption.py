@@ -24,15 +24,15 @@ from fxflow.errors import DistributedError
 
 @contextlib.contextmanager
 def noticing(
-    told: Callable[[], None] = lambda: None,
+    notify: Callable[[], None] = lambda: None,
 ) -> Iterator[threading.Event]:
     """Receives SIGTERM while a ``with`` block runs; in the main thread only.
 
     Args:
-      told: called once the signal has come, from a thread of its own.
+      notify: called after the signal, from a thread of its own.
 
     Yields:
-      An event, set once the signal has come.
+      An event, which the signal sets.
     """
     event, is_over = threading.Event(), threading.Event()
     is_main = threading.current_thread() is threading.main_thread()
@@ -43,7 +43,7 @@ def noticing(
     def wait() -> None:
         event.wait()
         if not is_over.is_set():
-            told()
+            notify()
 
     # Not in the handler itself: it may run while the lock of a connection is held.
     threading.Thread(target=wait, name="fxflow-notice", daemon=True).start()
@@ -83,7 +83,7 @@ class Agreement:
         return self._point.next - 1
 
     def attach(self, coordination: Coordination) -> None:
-        """Sets the connection to the coordinator; events may have come before."""
+        """Sets the connection to the coordinator; events may have arrived before."""
         with self._changed:
             self._coordination = coordination
             if self._point.is_held:

@@ -198,7 +198,7 @@ def _obey(process: Process, orders: TextIO) -> None:
 def lead(orders: TextIO = sys.stdin) -> int:
     """Runs a process as the launcher orders, and ends it when the orders end.
 
-    They end because the launcher or the connection is gone.
+    They end when the launcher or the connection does.
 
     Args:
       orders: a line of JSON with `command`, `environment` and `folder`, then lines

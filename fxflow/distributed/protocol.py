@@ -19,14 +19,14 @@ class Join(NamedTuple):
 
     process: int
     processes: int
-    who: str = "?"
+    name: str = "?"
 
 
 class Enlist(NamedTuple):
     """A worker joins an elastic run; others get its state at `address`."""
 
     worker: int
-    who: str
+    name: str
     address: str
 
 
@@ -175,9 +175,9 @@ class Refused(NamedTuple):
 
 
 class Welcome(NamedTuple):
-    """All processes have joined; `who` says ``host:pid`` of each."""
+    """All processes have joined; `names` are ``host:pid`` of each."""
 
-    who: list[str]
+    names: list[str]
 
 
 class Hold(NamedTuple):
@@ -206,7 +206,7 @@ class Lost(NamedTuple):
     """A process is lost."""
 
     process: int
-    who: str
+    name: str
     why: str
 
 
@@ -215,7 +215,7 @@ class Form(NamedTuple):
 
     rank: int
     members: list[int]
-    who: list[str]
+    names: list[str]
     plan: Message
 
 

@@ -5,7 +5,7 @@ or of the others. A process that ends is started again in its actor, as the laun
 does it everywhere; an actor that dies, with its process or its machine, is started
 again by Ray. Servers are reached at the addresses of the machines where Ray has put
 them. The run's keys go to actors as arguments of a call: not on a command line, not
-in an actor's description, which Ray shows to all who look.
+in an actor's description, which Ray shows to all its users.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def lacking(
 
     Args:
       taken: resources of each process.
-      machines: resources of each machine, whoever has them now.
+      machines: resources of each machine, free or taken.
 
     Example:
       >>> lacking([{"CPU": 1}] * 4, [{"CPU": 2}])
@@ -376,8 +376,7 @@ class _Places:
                 num_gpus=resources.get("GPU", 0),
                 resources=others,
                 scheduling_strategy=place,
-                # Whoever dies is started again by Ray, and what it was asked is asked
-                # again.
+                # Ray starts an actor that dies again, and repeats the calls to it.
                 max_restarts=again,
                 max_task_retries=-1 if again else 0,
                 max_concurrency=4,
@@ -393,7 +392,7 @@ class _Places:
           port: the first that is tried on each machine.
 
         Raises:
-          DistributedError: some have not come within the deadline.
+          DistributedError: some have not started within the deadline.
         """
         ray, found, used = self.ray, [], set()
         asked = [actor.place.remote(port) for actor in self.actors]

@@ -51,7 +51,7 @@ class Leader:
             with contextlib.suppress(OSError), socket.socket(family) as probe:
                 probe.bind((host, number))
                 return host, number
-        raise OSError(f"{host} has no free port from {port} on")
+        raise OSError(f"{host} has no free port of at least {port}")
 
     def begin(self, run: int, order: dict[str, Any]) -> None:
         """Starts the process, unless this run of it has begun.
@@ -101,7 +101,7 @@ class Leader:
 
     def _keep(self, which: int, piece: bytes) -> None:
         with self._changed:
-            # Nobody may be there to fetch it: a pipe that is full holds its writer.
+            # It may not be fetched: a pipe that is full holds its writer.
             self._changed.wait_for(lambda: self._held < _KEPT)
             self._pieces.append((which, piece))
             self._held += len(piece)
@@ -145,4 +145,4 @@ class Leader:
                     return
                 if time.monotonic() > end:
                     return
-                self._changed.wait(0.05)  # it has been told to begin
+                self._changed.wait(0.05)  # it is about to begin

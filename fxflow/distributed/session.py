@@ -3,7 +3,7 @@
 After `initialize`, `fxflow.devices()` lists the devices of all processes and programs
 may span them. What a process knows of the run is one `Session`.
 
-When a process is lost, the others cannot finish what they do together. They are told at
+When a process is lost, the others cannot finish what they do together. They learn it at
 once: gloo's connections are broken, so that a waiting collective raises instead of
 waiting for its deadline, and the error names the process.
 """
@@ -129,11 +129,11 @@ class Session:
             self.collectives.release(self.peers)
             pause = min(1.0, max(0.05, pause * 1.2))
 
-    def leave(self, *, farewell: bool = True, rejoins: bool = False) -> None:
+    def leave(self, *, graceful: bool = True, rejoins: bool = False) -> None:
         """Lets go of the devices and of the runtime's service.
 
         Args:
-          farewell: whether to take leave of the service; not where it may be gone.
+          graceful: whether to sign off at the service; not where it may have ended.
           rejoins: whether this process joins again: then connections are broken that
             arrays which are still referred to would keep.
         """
@@ -148,7 +148,7 @@ class Session:
         if rejoins:
             gc.collect()  # arrays pin their client, and it its connections
         if self.client is not None:
-            self.client.close(farewell=farewell)
+            self.client.close(graceful=graceful)
 
 
 class _State:
@@ -228,7 +228,7 @@ def initialize(
       cluster_detection_method: which manager to ask: ``"slurm"``, ``"openmpi"``,
         ``"kubernetes"``, ``"torchrun"``, ``"tf_config"``, ``"gke_tpu"``,
         ``"gce_tpu"``, ``"fxflow"``; ``"deactivate"`` asks none; None all.
-      initialization_timeout: seconds for all processes to come.
+      initialization_timeout: seconds for all processes to join.
       heartbeat_timeout_seconds: seconds of silence after which one counts as lost.
       shutdown_timeout_seconds: seconds that `shutdown` waits for the others.
       coordinator_bind_address: where process 0 listens; by default at the
@@ -240,8 +240,8 @@ def initialize(
     Raises:
       RuntimeError: the process has joined already, or has used its devices.
       ValueError: an argument is missing, or cannot be.
-      DistributedError: the port is in use, nobody answers, or a process did not arrive;
-        the message names it.
+      DistributedError: the port is in use, no coordinator answers, or a process did not
+        arrive; the message names it.
 
     Example:
       On each of two machines, with its own number::
@@ -450,7 +450,7 @@ def _on_event(event: Any) -> None:
         _fail(DistributedError(event.why, event.processes))
     elif isinstance(event, protocol.Lost):
         error = DistributedError(
-            f"process {event.process} ({event.who}) is lost: {event.why}; what "
+            f"process {event.process} ({event.name}) is lost: {event.why}; what "
             "the processes do together cannot go on",
             [event.process],
         )
@@ -461,9 +461,9 @@ def _on_lost(reason: str) -> None:
     session = _state.session
     where = session.membership.coordinator_address if session else "?"
     hosted = session is not None and session.membership.hosted
-    who = "the launcher" if hosted else "process 0"
+    host = "the launcher" if hosted else "process 0"
     error = DistributedError(
-        f"the coordinator at {where} ({who}) is lost: {reason}; what the processes do "
+        f"the coordinator at {where} ({host}) is lost: {reason}; what the processes do "
         "together cannot go on",
         [] if hosted else [0],
     )
@@ -508,10 +508,10 @@ def shutdown() -> None:
         if session.agreement is not None:
             session.agreement.close()
         # Once a process is lost the coordinator waits for the others no longer than it
-        # must: where it is another process, it may end while a farewell is under way.
-        session.leave(farewell=failure() is None or bool(session.coordinator))
-        # Without a farewell the others learn that this process failed.
-        session.coordination.close(farewell=not _state.failed)
+        # must: where it is another process, it may end while this process signs off.
+        session.leave(graceful=failure() is None or bool(session.coordinator))
+        # Otherwise the others learn that this process failed.
+        session.coordination.close(graceful=not _state.failed)
         if session.coordinator is not None:
             if failure() is not None or (problem is None and not _state.failed):
                 _wait_for_leaving(session.coordinator)
@@ -522,7 +522,7 @@ def shutdown() -> None:
 
 
 def _wait_for_leaving(coordinator: Coordinator) -> None:
-    """Lets the others say good-bye before the port closes.
+    """Lets the others sign off before the port closes.
 
     If one of them was lost, the rest may just be learning it, through what the
     coordinator does in its place.
@@ -561,12 +561,12 @@ def _say_whether_waiting() -> None:
 
 
 def _late(error: BaseException) -> BaseException:
-    """Returns who was late, for a collective that did not finish in time.
+    """Returns an error that names the processes that were late for a collective.
 
-    The first whose deadline passes asks all. Who waits in a collective leaves a note;
-    who leaves none is late, and all are told: the connections of the first are closed
-    by then, and those who wait for it must not take it for the culprit. Nothing that
-    all do together can go on after that.
+    The process whose deadline passes first asks all others. A process that waits in a
+    collective leaves a note; one that leaves none is late, and all learn of it: the
+    connections of the first process are closed by then, and the others must not take
+    it for the late one. Collectives cannot go on after that.
     """
     session = _state.session
     if session is None or not timed_out(error) or failure() is not None:
@@ -583,10 +583,10 @@ def _late(error: BaseException) -> BaseException:
             for key in coordination.key_value_dir_get_bytes(_WAITED):
                 missing.discard(int(key.rpartition("/")[2]))
             known = failure()
-            if known is not None:  # another one has found out
+            if known is not None:  # another process has found out
                 return DistributedError(str(known), known.processes, known.seconds)
-    except DistributedError as gone:
-        return gone
+    except DistributedError as lost:
+        return lost
     if not missing:
         return error
     result = DistributedError(

@@ -74,7 +74,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         type=float,
         default=float("inf"),
         metavar="S",
-        help="give up when the processes are not there within so long (default: never)",
+        help="give up if processes are missing after S seconds (default: never)",
     )
     options = parser.parse_args(argv)
     if options.num_processes is not None and options.num_processes < 1:
@@ -176,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parse(argv)
     # As the first process of a container it would not be ended by a signal otherwise.
-    # At once: the system closes the port, and processes see that it is gone.
+    # At once: the system closes the port, and processes see that.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: os._exit(128 + number))
     try:

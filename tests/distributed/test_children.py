@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxflow.distributed.children import Child, Farewell, Lines, Output
+from fxflow.distributed.children import Child, EndingFilter, Lines, Output
 
 
 @pytest.fixture
@@ -109,9 +109,9 @@ ZeroDivisionError: division by zero
     ],
 )
 def test_how_processes_are_ended_is_not_written(said: bytes, written: bytes) -> None:
-    farewell = Farewell()
-    lines = [kept for line in io.BytesIO(said) for kept in farewell.kept(line)]
-    assert b"".join([*lines, *farewell.rest()]) == written
+    ending = EndingFilter()
+    lines = [kept for line in io.BytesIO(said) for kept in ending.kept(line)]
+    assert b"".join([*lines, *ending.rest()]) == written
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_strangers_are_turned_away() -> None:
     try:
         for arguments, why in (
             ((0, 2, "wrong"), "another run's token"),
-            ((0, 3, "secret"), "there are 3 processes, the coordinator that there are"),
+            ((0, 3, "secret"), "expects 3 processes, the coordinator expects 2"),
             ((2, 2, "secret"), "process_id 2 is not in 0 to 1"),
         ):
             number, count, token = arguments

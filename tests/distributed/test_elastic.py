@@ -371,7 +371,7 @@ def test_random_kills_and_stops(
         run.wait_for("epoch 1:")
         for _ in range(draw.randint(1, 3)):
             time.sleep(draw.uniform(0.0, 0.8))
-            found = re.findall(r"worker \d+ \([^:]*:(\d+)\) has come", run.text)
+            found = re.findall(r"worker \d+ \([^:]*:(\d+)\) has joined", run.text)
             alive = [int(pid) for pid in found if int(pid) not in harmed]
             if len(alive) < 2:
                 return

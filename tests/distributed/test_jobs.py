@@ -243,7 +243,7 @@ def test_a_run_that_is_not_there_cannot_be_joined(
 ) -> None:
     monkeypatch.setattr(jobs_module, "_ANSWER", 0.2)
     assert main(["--join", "ipc:///nowhere/ps-0", "x.py"]) == 1
-    assert "nobody answers for the run to be joined: ipc" in capsys.readouterr().err
+    assert "no server answers for the run to be joined: ipc" in capsys.readouterr().err
 
 
 def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
@@ -385,4 +385,4 @@ def test_an_interrupt_ends_servers_too(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     seen += process.communicate(timeout=30)[0]
     assert process.returncode == 130, seen
-    assert "interrupted; all processes are told so" in seen
+    assert "interrupted; the signal goes to all processes" in seen

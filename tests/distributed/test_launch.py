@@ -357,7 +357,7 @@ def test_an_interrupt_is_one_line(launch: Launch, write: Write, ignored: bool) -
     run.wait_for(r"\[1\] ready")
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130, run.text
-    assert run.err == ["fxflow launch: interrupted; all processes are told so"]
+    assert run.err == ["fxflow launch: interrupted; the signal goes to all processes"]
 
 
 BAR = """\

@@ -92,7 +92,7 @@ def test_what_is_said_outside_an_epoch_is_no_mistake() -> None:
         line.send(protocol.written(protocol.Get("k"), id=1, epoch=7))
         answer, _ = line.receive()
         assert (answer["re"], answer["error"]) == (1, "gone")
-        assert said == ["worker 0 (a) has come"]
+        assert said == ["worker 0 (a) has joined"]
     finally:
         line.close()
         server.stop()

@@ -69,7 +69,7 @@ class OpenMPI(Cluster):
 
 
 def is_here(host: str) -> bool:
-    """Returns whether a name or address is this machine's; True if nobody knows it."""
+    """Returns whether a name or address is this machine's; True if it is unknown."""
     if host == socket.gethostname():
         return True
     try:

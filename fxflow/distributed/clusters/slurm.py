@@ -18,7 +18,7 @@ def first_host(nodes: str) -> str:
     """
     first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes.strip())
     text = first.group() if first else ""
-    # Of each range in brackets its start, with its zeros.
+    # Each range in brackets becomes its start, with its zeros.
     host = re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", text)
     if not host:
         raise DistributedError(f"slurm: cannot read the node list {nodes!r}")

@@ -40,7 +40,7 @@ class Cluster:
       keys: of the run; None on the loopback.
       workers: how many jobs `worker` the run begins with; 0: not known. More may come.
       chief: whether it has a job `chief`, which trains as they do.
-      shards: into how many parts the parameters are cut, as the servers were told; 0 is
+      shards: into how many parts the parameters are cut, as the servers count; 0 is
         one for each server.
     """
 
@@ -64,15 +64,15 @@ class Cluster:
 
     @property
     def trainers(self) -> tuple[str, ...]:
-        """The names of those who train: the chief, then the workers."""
+        """The names of the processes that train: the chief, then the workers."""
         chief = ("chief 0",) if self.chief else ()
         return (*chief, *(f"worker {index}" for index in range(self.workers)))
 
     @property
     def rank(self) -> int:
-        """This process's number among those who train, for its share of the data.
+        """This process's number among those that train, for its share of the data.
 
-        Of `len(trainers)`, unless it has come as one more.
+        Less than `len(trainers)`, unless it joined later.
         """
         return self.index + (self.chief and self.job == "worker")
 
@@ -93,7 +93,7 @@ def cluster_of(
 
     Raises:
       ArgumentError: it has no servers, an address of it is missing, there twice or
-        none, it cannot be read, or this process is none of its tasks.
+        none, it cannot be read, or this process is not one of its tasks.
     """
     env = os.environ if environment is None else environment
     if isinstance(given, Cluster):
@@ -135,7 +135,7 @@ def _check_jobs(given: Mapping[str, Any]) -> None:
     """Checks jobs and addresses of a cluster.
 
     Raises:
-      ArgumentError: a job is unknown; an address is missing, there twice, or none.
+      ArgumentError: a job is unknown; an address is missing, there twice, or malformed.
     """
     owners: dict[str, str] = {}
     for job, addresses in given.items():
@@ -259,14 +259,14 @@ class LocalServers:
         """Starts one more server, which joins the run; it is sent shards behind.
 
         Args:
-          deadline: seconds after which it gives up. Who joins is let in by those who
-            are there, so the run must have begun.
+          deadline: seconds after which it gives up. The servers that are there let it
+            in, so the run must have begun.
 
         Returns:
           Its number.
 
         Raises:
-          DistributedError: there is no shard for it, or nobody lets it in.
+          DistributedError: there is no shard for it, or no server lets it in.
         """
         address, hub = self._address(len(self.servers)), Hub()
         try:

@@ -56,7 +56,7 @@ def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pair
       pairs: drawn, and closed, by the thread.
       size: how many there may be at a time; the one that was given last is one of them.
       timeout: seconds to wait for one.
-      name: who asks, in messages.
+      name: of the caller, in messages.
 
     Raises:
       DataTimeoutError: none came within `timeout` seconds; it says where the thread is.
