@@ -36,7 +36,7 @@ SCRIPT = """
 import json, os, signal, subprocess, sys, time
 import numpy as np
 from fxflow import optim
-from fxflow.distributed.parameter_server import asynchronous, parameter_server
+from fxflow.distributed.parameter_server import asynchronous, messages, parameter_server
 
 task, folder = os.environ["FXFLOW_PS_TASK"], sys.argv[1]
 kill, mark = sys.argv[2], os.path.join(sys.argv[1], "killed")

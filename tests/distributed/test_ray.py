@@ -27,7 +27,7 @@ SCRIPT = """
 import json, os, signal, sys, time
 import numpy as np
 from fxflow import optim
-from fxflow.distributed.parameter_server import asynchronous, parameter_server
+from fxflow.distributed.parameter_server import asynchronous, messages, parameter_server
 
 task, folder = os.environ["FXFLOW_PS_TASK"], sys.argv[1]
 mark = os.path.join(folder, "killed")
