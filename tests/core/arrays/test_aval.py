@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.export
 import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct
-from fxflow.core.arrays import dtypes, type_on
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import AbstractRef, dtypes, type_on
+from fxflow.core.arrays.aval import Aval, common_placement
 from fxflow.devices import OutOfMemoryError, PlacementError, buffers, local_devices
 from fxflow.errors import ArgumentError, ShapeError
 
@@ -236,3 +237,26 @@ def test_a_struct_divided_over_the_current_mesh() -> None:
     assert struct.sharding == fxflow.NamedSharding(mesh, fxflow.P("i"))
     with pytest.raises(PlacementError, match="there is no current mesh"):
         ShapeDtypeStruct((4, 2), "float32", sharding=fxflow.P("i"))
+
+
+def test_operations_run_on_the_device_that_an_argument_insists_on():
+    aval = Aval((4, 2), F32)
+    free, here = type_on(aval), type_on(aval, None, True)
+    there = type_on(aval, buffers.placement(fxflow.devices()[5]), True)
+    default = buffers.default_placement()
+    assert common_placement([], "f") == (default, False)
+    assert common_placement([free, free], "f") == (default, False)
+    assert common_placement([free, here], "f") == (default, True)
+    assert common_placement([free, there], "f") == (there.placement, True)
+    with pytest.raises(
+        ArgumentError,
+        match=r"add: arguments are committed.*f32\[4,2\] to .*cpu:5.*device_put",
+    ):
+        common_placement([here, there], "add")
+
+
+def test_types_know_whether_a_length_is_symbolic() -> None:
+    (size,) = fxflow.export.symbolic_shape("b")
+    assert Aval((size, 2), F32).is_symbolic
+    assert not Aval((2, 2), F32).is_symbolic
+    assert AbstractRef(Aval((size,), F32)).is_symbolic

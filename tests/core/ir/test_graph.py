@@ -206,6 +206,23 @@ def test_facts_reach_into_calls_and_loops():
     assert not facts.has_refs and not facts.names_memory
 
 
+def test_the_first_mesh_that_an_operation_names():
+    mesh = fxflow.make_mesh((2, 2), ("x", "y"))
+    aval = Aval((4, 2), np.dtype("float32"))
+
+    def constrained(x):
+        return [
+            lax.with_sharding_constraint(x, fxflow.NamedSharding(mesh, fxflow.P("x")))
+        ]
+
+    graph, _ = trace_flat(constrained, [aval])
+    assert graph.mesh is mesh
+    graph, _ = trace_flat(lambda x: [fxflow.jit(constrained)(x)[0]], [aval])
+    assert graph.mesh is mesh
+    graph, _ = trace_flat(lambda x: [lax.sin(x)], [aval])
+    assert graph.mesh is None
+
+
 def test_effects_stay():
     graph = traced(lambda x: [io_callback(print, None, x) or x, lax.sin(x)])
     kept = prune(graph, [False, False])

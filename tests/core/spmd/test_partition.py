@@ -6,7 +6,6 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax
 from fxflow.core.arrays.aval import Aval, common_placement, type_on
-from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.partition import argument_placement
 from fxflow.devices import buffers
@@ -19,21 +18,6 @@ MESH = fxflow.make_mesh((2, 2), ("x", "y"))
 
 def at(sharding):
     return type_on(AVAL, buffers.placement_for(sharding), True)
-
-
-def test_one_device():
-    free, here = type_on(AVAL), type_on(AVAL, None, True)
-    there = type_on(AVAL, buffers.placement(fxflow.devices()[5]), True)
-    default = buffers.default_placement()
-    assert common_placement([], "f") == (default, False)
-    assert common_placement([free, free], "f") == (default, False)
-    assert common_placement([free, here], "f") == (default, True)
-    assert common_placement([free, there], "f") == (there.placement, True)
-    with pytest.raises(
-        ArgumentError,
-        match=r"add: arguments are committed.*f32\[4,2\] to .*cpu:5.*device_put",
-    ):
-        common_placement([here, there], "add")
 
 
 def test_several_devices():
@@ -76,18 +60,6 @@ def test_arguments_in_host_memory_stay_there():
     assert argument_placement(one, whole) is buffers.placement_for(there)
     assert partition.attributes(None, AVAL, None, None) == []
     assert partition.attributes(None, AVAL, None, "a") == ['mhlo.memory_kind = "a"']
-
-
-def test_meshes_named_by_graphs():
-    def constrained(x):
-        return [lax.with_sharding_constraint(x, NamedSharding(MESH, P("x")))]
-
-    graph, _ = trace_flat(constrained, [AVAL])
-    assert graph.mesh is MESH
-    graph, _ = trace_flat(lambda x: [fxflow.jit(constrained)(x)[0]], [AVAL])
-    assert graph.mesh is MESH
-    graph, _ = trace_flat(lambda x: [lax.sin(x)], [AVAL])
-    assert graph.mesh is None
 
 
 def test_text():
