@@ -34,7 +34,7 @@ def test_caches_share_a_room():
     assert room.taken == 10 * (len(one) + len(other)), "the same entry counts once"
 
 
-def test_what_has_gone_by_itself_takes_no_room():
+def test_cleared_and_collected_caches_take_no_room():
     room = Room(100)
     kept = Cache("test", room=room)
     kept.keep("first", 1, nbytes=10)

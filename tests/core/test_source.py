@@ -29,7 +29,7 @@ def test_here_is_this_function():
     assert source.describe(place) == f"{__file__}:{line} ({place[0].co_name})"
 
 
-def test_nobody():
+def test_an_absent_place_is_an_unknown_line():
     assert source.describe(None) == "unknown line"
 
 
@@ -203,7 +203,7 @@ def test_weak_types_are_explained_once(monkeypatch):
     assert notes[1] == []
 
 
-def test_more_is_told():
+def test_a_message_can_be_extended():
     with pytest.raises(ShapeError, match=r"^a; b$"), source.telling(lambda: "; b"):
         raise ShapeError("a")
 

@@ -172,7 +172,9 @@ def test_exceptions_arrive_as_themselves(place: Placement, put: Put) -> None:
     assert any(entry.name == "fail" for entry in caught.traceback)
 
 
-def test_a_late_exception_arrives_at_whoever_waits(place: Placement, put: Put) -> None:
+def test_a_late_exception_is_raised_where_the_result_is_awaited(
+    place: Placement, put: Put
+) -> None:
     # A large product runs on another thread, so the program is launched before it
     # fails (unless the runtime chooses to run it at once).
     kind = "tensor<800x800xf32>"

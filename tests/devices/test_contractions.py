@@ -61,7 +61,7 @@ def test_offsets_are_those_of_the_header():
     assert "XLA_FFI_API_MAJOR 0" in header
 
 
-def test_what_the_kernel_is_told():
+def test_the_configuration_of_the_kernel():
     tile = contractions.Tile(8, 16, 2)
     contraction = contractions.Contraction(
         (contractions.Axis(100, 64),), (contractions.Axis(64, 1, 32),), 40, panel=2048

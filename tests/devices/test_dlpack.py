@@ -233,7 +233,7 @@ def test_pytorch(put: Put) -> None:
     np.testing.assert_array_equal(buffers.to_host(half).astype("f4"), tensor.numpy().T)
 
 
-def test_a_runtime_array_of_somebody_else(put: Put) -> None:
+def test_an_array_of_another_runtime(put: Put) -> None:
     # A jax.Array is the same C++ object with other methods on it.
     buffer = put(np.arange(6, dtype="f4"))
     other = dlpack.from_dlpack(OldExporter(buffer))

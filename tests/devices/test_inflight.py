@@ -54,7 +54,7 @@ print("done")
 """
 
 
-def test_who_waits() -> None:
+def test_running_collectives_are_waited_for() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=60
     )

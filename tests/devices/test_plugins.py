@@ -61,7 +61,9 @@ def test_found_without_importing(wheels: Callable[[str, str, str], Path]) -> Non
     assert "jax_plugins.xla_cuda13" not in sys.modules
 
 
-def test_a_library_that_is_none(wheels: Callable[[str, str, str], Path]) -> None:
+def test_a_file_that_is_not_a_library_is_refused(
+    wheels: Callable[[str, str, str], Path],
+) -> None:
     wheels("jax_plugins.xla_cuda13", "xla_cuda_plugin.so", jaxlib_version)
     with pytest.raises(BackendError, match=r"xla_cuda_plugin.so cannot be loaded"):
         plugins.load("cuda")

@@ -87,7 +87,7 @@ def test_sizes_follow_from_those_of_the_arguments():
     assert "tensor<3xf32>" in refined and "?" not in refined
 
 
-def test_what_is_no_artifact_says_so(capfd):
+def test_an_invalid_artifact_is_refused(capfd):
     for payload in (b"", b"module {}", b"ML\xefR", portable.write(TEXT)[:100]):
         with pytest.raises(ValueError):
             portable.read(payload)

@@ -217,5 +217,5 @@ assert os.system("true") == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_other_processes_are_no_matter(run_python: Callable[..., str]) -> None:
+def test_other_processes_do_not_matter(run_python: Callable[..., str]) -> None:
     run_python(NO_ALARM)

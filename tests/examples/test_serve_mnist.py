@@ -98,7 +98,7 @@ DRAWN = {
 
 
 @pytest.mark.slow
-def test_digits_are_drawn_and_told(example: ModuleType, tmp_path: Path) -> None:
+def test_drawn_digits_are_recognised(example: ModuleType, tmp_path: Path) -> None:
     """By a mouse, in a real browser, to a model that has seen MNIST for seconds."""
     with Browser() as browser:
         given = example.mnist.options("").parse_args(["--model=mlp", "--epochs=2"])

@@ -62,7 +62,7 @@ def test_serialize_wants_a_number(exported):
             exported.serialize(vjp_order=order)
 
 
-def test_what_is_no_artifact(exported):
+def test_invalid_artifacts_are_refused(exported):
     with pytest.raises(ArgumentError, match="expected bytes"):
         export.deserialize("text")
     for blob in (b"", b"\0" * 100, b"PK\x03\x04" * 30, exported.serialize()[:-1]):

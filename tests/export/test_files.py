@@ -108,7 +108,7 @@ def test_parameters_that_do_not_fit(exported, tmp_path):
     assert not path.exists()
 
 
-def test_files_that_are_none(exported, tmp_path):
+def test_invalid_files_are_refused(exported, tmp_path):
     path = tmp_path / "model.fx"
     for data in (b"", b"PK\x03\x04", bytes(100)):
         path.write_bytes(data)
@@ -118,7 +118,7 @@ def test_files_that_are_none(exported, tmp_path):
         export.load(tmp_path / "absent.fx")
 
 
-def test_files_and_serialized_bytes_are_told_apart(exported, tmp_path):
+def test_files_and_serialized_bytes_are_distinguished(exported, tmp_path):
     path, blob = tmp_path / "model.fx", exported.serialize()
     path.write_bytes(blob)
     with pytest.raises(ExportError, match=r"holds the bytes of Exported\.serialize.*"):

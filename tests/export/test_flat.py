@@ -76,7 +76,7 @@ def test_mutations_end_in_an_error_or_in_values():
     assert failed > 200
 
 
-def test_references_that_multiply_come_to_an_end():
+def test_a_table_that_is_referred_to_twice_is_refused():
     # Forty tables, each of which lists the next one twice: 2^40 ways down.
     table = struct.pack("<HHH", 6, 8, 4) + bytes(2) + struct.pack("<iI", 8, 4)
     data = bytearray(struct.pack("<I", 12) + b"TEST")

@@ -23,7 +23,7 @@ def test_programs_are_the_same() -> None:
     np.testing.assert_allclose(found[0]["y"], 2 * np.sin(args[0]), rtol=1e-5)
 
 
-def test_a_reader_that_dies_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     crash = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
     monkeypatch.setattr(foreign, "_CODE", crash)
     with pytest.raises(errors.ExportError, match="its reader ended with -11"):

@@ -136,7 +136,7 @@ def test_what_the_compiler_refuses_is_said_with_its_line() -> None:
 
 
 @needs_iree
-def test_an_option_of_the_compiler_that_is_none() -> None:
+def test_an_unknown_compiler_option_is_refused() -> None:
     with pytest.raises(errors.CompileError, match="Unknown command line argument"):
         export.iree(fxflow.jit(fnp.sin).lower(1.0), options=["--no-such-option"])
 

@@ -26,7 +26,7 @@ def test_numbers():
 
 
 @pytest.mark.parametrize("text", ["", "b +", "f(b)", "-3", "mod(b, 0)"])
-def test_what_is_no_size(text):
+def test_invalid_sizes_are_refused(text):
     with pytest.raises(ExportError, match="for the length of an axis"):
         parse_shape([text])
 

@@ -404,7 +404,7 @@ def test_symbolic_shape():
     ],
     ids=range(10),
 )
-def test_what_is_no_shape(options, message):
+def test_invalid_shapes_are_refused(options, message):
     with pytest.raises(ArgumentError, match=message.replace("?", r"\?")):
         export.symbolic_shape(**options)
 

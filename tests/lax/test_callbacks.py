@@ -149,7 +149,7 @@ def test_io_callback_with_results(wrap):
     assert [int(fun()) for _ in range(3)] == [0, 1, 2]
 
 
-def test_pure_callbacks_that_nobody_needs_are_dropped():
+def test_unused_pure_callbacks_are_dropped():
     seen = []
 
     def fun(x):
@@ -310,7 +310,7 @@ class Mine(Exception):
     pass
 
 
-def test_exceptions_come_as_they_are():
+def test_exceptions_of_the_host_function_are_raised_unchanged():
     def fail(x):
         raise Mine("from the host")
 

@@ -44,7 +44,7 @@ class Program:
         return order
 
 
-def test_those_to_come_are_written_with_the_first():
+def test_later_collectives_are_written_with_the_first():
     """As `pmean` of a tree: each sum is divided at once."""
     program, (a, b, c) = Program(), (Var(F32), Var(F32), Var(F32))
     means = [program.add(None, program.add("sum", x)) for x in (a, b, c)]
@@ -84,7 +84,7 @@ def test_what_is_alone_is_not_held_back():
     assert program.written([a], [first, out]) == [[0], [1]]
 
 
-def test_what_nobody_needs_is_not_written():
+def test_unused_collectives_are_not_written():
     program, (a, b) = Program(), (Var(F32), Var(F32))
     program.add("sum", a)
     program.add("sum", b)

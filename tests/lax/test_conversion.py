@@ -39,7 +39,7 @@ def test_python_types_mean_default_dtypes() -> None:
     assert not lax.convert_element_type(1, float).weak_type
 
 
-def test_nothing_to_do_is_no_node() -> None:
+def test_a_conversion_to_the_same_dtype_adds_no_node() -> None:
     x = np.float32(1)
     graph = fxflow.make_graph(lambda x: lax.convert_element_type(x, "float32"))(x)
     assert "convert" not in str(graph)

@@ -45,7 +45,7 @@ def test_a_pytree_is_reduced_at_once() -> None:
     np.testing.assert_array_equal(out["b"], X.prod(1))
 
 
-def test_an_initial_value_that_is_no_identity_enters() -> None:
+def test_an_initial_value_other_than_the_identity_counts() -> None:
     np.testing.assert_array_equal(lax.reduce(X, 1.0, lax.add, (0, 1)), 16)
 
 

@@ -162,7 +162,7 @@ def test_compiled_program_needs_less_memory():
     assert memory(checkpoint) < 0.4 * memory(lambda f: f)
 
 
-def test_name_is_no_operation():
+def test_checkpoint_name_adds_no_operation():
     text = jit(lambda x: checkpoint_name(x, "a")).lower(X).as_text()
     assert "stablehlo" not in text
 

@@ -80,7 +80,7 @@ def test_lists_of_arrays_are_stacked() -> None:
 
 
 @pytest.mark.parametrize("data", ([[1], [1, 2]], "text", object(), ["a"], None, {1: 2}))
-def test_what_is_no_data(data: Any) -> None:
+def test_values_that_are_not_data_are_refused(data: Any) -> None:
     with pytest.raises((ArgumentError, DtypeError)):
         fnp.asarray(data)
 

@@ -73,7 +73,7 @@ def test_degrees_of_freedom_may_be_any_number(ddof) -> None:
 
 
 @pytest.mark.parametrize("ddof", [None, 1j, "1", (1,), np.ones(2)])
-def test_degrees_of_freedom_that_are_none(ddof) -> None:
+def test_degrees_of_freedom_must_be_a_real_number(ddof) -> None:
     with pytest.raises(TypeError, match="ddof must be a real number"):
         fnp.var(np.ones(3, "f4"), ddof=ddof)
 

@@ -79,7 +79,7 @@ def test_constants() -> None:
     assert fnp.nan != fnp.nan and fnp.e == np.e and fnp.euler_gamma == np.euler_gamma
 
 
-def test_what_is_no_dtype() -> None:
+def test_values_that_are_not_dtypes_are_refused() -> None:
     with pytest.raises(DtypeError):
         fnp.dtype("float17")
     with pytest.raises(DtypeError):

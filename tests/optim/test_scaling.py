@@ -91,7 +91,7 @@ def test_centralize_leaves_vectors_alone() -> None:
     np.testing.assert_allclose(np.asarray(out["w"]).mean(1), 0, atol=1e-6)
 
 
-def test_no_learning_rate_is_no_scaling() -> None:
+def test_a_missing_learning_rate_means_no_scaling() -> None:
     # As in optax: not even the sign changes.
     x = np.ones(1, np.float32)
     for tx in (optim.scale_by_learning_rate(), optim.sgd(None), optim.sgd(None, 0.9)):

@@ -97,7 +97,7 @@ def test_a_link_to_perfetto(
     assert f"?url=http://127.0.0.1:{port}/perf" in capsys.readouterr().out
 
 
-def test_a_visitor_that_stops_reading_holds_nobody_up(
+def test_a_client_that_stops_reading_does_not_delay_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "large.json.gz"

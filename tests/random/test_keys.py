@@ -55,7 +55,7 @@ def test_wrong_seeds() -> None:
         random.key(0, impl="mersenne")
 
 
-def test_what_is_no_key() -> None:
+def test_invalid_keys_are_refused() -> None:
     with pytest.raises(
         ArgumentError,
         match=r"split: expected a random key as the first argument, got i32",

@@ -90,6 +90,6 @@ def test_wrong_arguments_are_refused_in_words() -> None:
     assert not found, f"seed {sampling.seed}, {len(found)} of {len(numbers)}:\n{told}"
 
 
-def test_a_crash_is_told_of_its_case() -> None:
+def test_a_crash_names_its_case() -> None:
     assert faults([]) == {}
     assert list(lines([10**9]))[-1].startswith("stopped: exit status")

@@ -34,7 +34,7 @@ def test_casts_floats_only() -> None:
         (32, "expected a text"),
     ],
 )
-def test_texts_that_are_no_policy(text: str, words: str) -> None:
+def test_invalid_policies_are_refused(text: str, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         precision.policy(text)
 

@@ -209,7 +209,7 @@ OFFLOADING.append(policies.save_from_both_policies(*OFFLOADING))
 
 
 @pytest.mark.parametrize("policy", OFFLOADING, ids=str)
-def test_offloaded_values_leave_and_come_back(policy):
+def test_offloaded_values_move_to_the_host_and_back(policy):
     def layer(x, w):
         return lax.sin(checkpoint_name(fnp.tanh(x) @ w, "hidden")), None
 

@@ -23,7 +23,7 @@ def test_what_may_not_be_changed_is_copied():
     assert copies(f, X, donate=0) == []
 
 
-def test_new_values_are_no_copies():
+def test_new_values_do_not_count_as_copies():
     assert copies(lambda x: (x + 1.0, fnp.sin(x) * 2), X) == []
     assert copies(lambda x: x[:3], X) == []
 

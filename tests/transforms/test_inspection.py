@@ -31,7 +31,7 @@ def test_graphs_print_check_and_run():
     assert "test_inspection.py" in graph.to_text(lines=True)
 
 
-def test_dead_code_is_gone_and_static_arguments_work():
+def test_dead_code_is_removed_and_static_arguments_work():
     def fun(x, n):
         fnp.exp(x)
         return x * n

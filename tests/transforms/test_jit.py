@@ -74,7 +74,7 @@ def test_decorator_forms_and_methods():
     assert a.__name__ == "a"
 
 
-def test_donated_arguments_are_reused_and_gone():
+def test_donated_arguments_are_reused_and_deleted():
     jitted = jit(lambda s, x: {"w": s["w"] + x}, donate_argnums=0)
     state = jitted({"w": fnp.ones(1000)}, 1.0)
     pointer = state["w"].unsafe_buffer_pointer()
@@ -463,7 +463,7 @@ def test_racing_calls_that_fail():
 
 
 @pytest.mark.parametrize("name", ["in_shardings", "out_shardings"])
-def test_shardings_that_are_none(name):
+def test_invalid_shardings_are_refused(name):
     with pytest.raises(TypeError, match="in_shardings and out_shardings are Shardings"):
         jit(lambda x: x, **{name: np.zeros(2)})
 

@@ -38,7 +38,7 @@ def test_without_arrays():
     assert compiled(fnp.ones(3, "bfloat16")).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_static_arguments_are_gone_from_the_compiled_call():
+def test_the_compiled_call_has_no_static_arguments():
     compiled = jit(lambda x, n: x * n, static_argnums=1).lower(1.0, 3).compile()
     assert float(compiled(2.0)) == 6.0
 

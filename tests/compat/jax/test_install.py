@@ -122,7 +122,7 @@ def test_install_in_a_notebook_that_holds_arrays():
     assert "fine" in out
 
 
-def test_absent_names_say_which_and_who_asked(tmp_path):
+def test_absent_names_say_which_and_the_importer(tmp_path):
     (tmp_path / "client.py").write_text(
         "import jax\n"
         "def attribute(): return jax.numpy.no_such_function\n"

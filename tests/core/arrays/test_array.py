@@ -497,7 +497,7 @@ def test_arrays_and_tracers_are_what_they_say():
 @pytest.mark.parametrize(
     "value", ["a", None, object(), {"a": 1}, [1.0], (1, 2), {1}, b"x", len]
 )
-def test_what_is_no_array(value):
+def test_values_that_are_not_arrays_are_refused(value):
     assert not is_arraylike(value)
     for function in (typeof, as_array):
         with pytest.raises(TypeError, match="not an array") as info:
@@ -583,7 +583,7 @@ def test_masked_arrays_are_refused(use):
         use(np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False]))
 
 
-def test_arrays_of_other_libraries_are_told_the_way_in():
+def test_arrays_of_other_libraries_get_a_hint_to_convert():
     class Foreign:
         __module__ = "elsewhere.arrays"
 

@@ -42,7 +42,7 @@ def test_a_type_tells_along_which_axes_devices_differ():
     assert pickle.loads(pickle.dumps(varying)) is varying
 
 
-def test_types_that_nobody_uses_are_forgotten():
+def test_unused_types_are_forgotten():
     kept = Aval((123457, 3), F32)
     known = weakref.ref(kept)
     assert known() is Aval((123457, 3), F32)
@@ -161,7 +161,7 @@ def test_shape_dtype_struct():
         len(weak)
 
 
-def test_struct_of_something_that_is_no_dtype():
+def test_a_struct_of_an_invalid_dtype_is_refused():
     with pytest.raises(TypeError, match="floof"):
         ShapeDtypeStruct((), "floof")
 

@@ -102,7 +102,7 @@ def test_an_object_that_stands_for_a_dtype() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_dtype_here(x: object, words: str) -> None:
+def test_unsupported_dtypes_are_refused(x: object, words: str) -> None:
     with pytest.raises(TypeError) as caught:
         dtypes.dtype(x)
     assert isinstance(caught.value, DtypeError)

@@ -213,7 +213,7 @@ def test_objects_that_stand_for_arrays() -> None:
     assert result_type(Described()) == np.int16
 
 
-def test_the_classes_of_dtypes_are_no_python_types():
+def test_the_classes_of_dtypes_are_not_python_types():
     assert promote_types(fnp.bool_, fnp.int32) == np.int32
     assert promote_types(fnp.float64, fnp.float32) == np.float64
     assert result_type(fnp.bool_) == np.bool_

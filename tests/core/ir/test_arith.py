@@ -28,7 +28,7 @@ def test_constants_are_made_once():
     assert arith.constant(np.ones(()), F32).aval is one.aval
 
 
-def test_zeros_of_either_sign_are_told_apart():
+def test_zeros_of_either_sign_are_distinguished():
     assert math.copysign(1, float(arith.constant(0.0, F32))) == 1
     assert math.copysign(1, float(arith.constant(-0.0, F32))) == -1
     assert math.copysign(1, float(arith.constant(0.0, F32))) == 1
@@ -38,7 +38,7 @@ def test_zeros_of_either_sign_are_told_apart():
         assert math.copysign(1, made.imag) == math.copysign(1, imag)
 
 
-def test_what_does_not_fit_is_no_constant():
+def test_numbers_that_do_not_fit_are_refused():
     with pytest.raises(OverflowError, match="does not fit int8"):
         arith.constant(1000, np.dtype(np.int8))
     with pytest.raises(DtypeError, match="numbers do not become"):

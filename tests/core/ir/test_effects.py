@@ -31,7 +31,7 @@ def test_effects_of_a_graph_are_those_of_its_nodes():
     assert fxflow.make_graph(lambda x: x + 1)(1.0).effects == frozenset()
 
 
-def test_nobody_uses_the_result_and_it_happens_all_the_same():
+def test_an_effect_without_a_used_result_happens():
     def fun(x):
         note(x)
         return x

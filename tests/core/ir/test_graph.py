@@ -178,7 +178,7 @@ def test_literals_are_arrays_of_their_type():
 # -- pruning ---------------------------------------------------------------------------
 
 
-def test_what_nobody_uses_is_never_recorded():
+def test_unused_nodes_are_never_recorded():
     graph = traced(lambda x: (lax.sin(x), [lax.cos(x)])[1])
     assert [n.primitive.name for n in graph.nodes] == ["cos"]
 

@@ -30,7 +30,7 @@ def test_attributes() -> None:
     assert repr(fxflow.new_ref(2.0)) == "Ref(2., dtype=float32, weak_type=True)"
 
 
-def test_it_is_no_value() -> None:
+def test_a_reference_is_refused_as_a_value() -> None:
     r = fxflow.new_ref(1.0)
     assert r != fxflow.new_ref(1.0) and hash(r) != hash(fxflow.new_ref(1.0))
     with pytest.raises(TypeError, match="neither true nor false"):

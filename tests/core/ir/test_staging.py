@@ -43,7 +43,7 @@ def test_equal_values_are_different_inputs():
     assert len(consts) == 2
 
 
-def test_captured_values_that_nobody_uses_are_dropped():
+def test_unused_captured_values_are_dropped():
     table = fnp.arange(3.0)
     graph, consts = trace_flat(lambda x: (lax.add(x, table), [x])[1], [VECTOR])
     assert consts == [] and graph.num_consts == 0
@@ -124,7 +124,7 @@ def test_nothing_is_recorded_after_the_end():
         trace.process(None, (), {})
 
 
-def test_results_that_are_no_arrays():
+def test_results_that_are_not_arrays_are_refused():
     with pytest.raises(ArgumentError, match="fun returns 'a' of type str"):
         trace_flat(lambda x: ["a"], [SCALAR], name="fun")
     require_arrays([1.0, fnp.ones(2)], "fun")

@@ -43,6 +43,6 @@ def test_numbers():
     + ["b // 0", "mod(b, 0)", " "],
     ids=range(15),
 )
-def test_what_is_no_size(text):
+def test_invalid_sizes_are_refused(text):
     with pytest.raises(NotASizeError):
         parsed(text)

@@ -308,6 +308,6 @@ def test_where_trees_differ(x: Any, y: Any, words: str) -> None:
         tree.map_with_path(lambda path, a, b: a, x, y)
 
 
-def test_what_is_no_structure_is_refused() -> None:
+def test_values_that_are_not_structures_are_refused() -> None:
     with pytest.raises(ArgumentError, match="treedef_tuple: expected structures"):
         tree.treedef_tuple([None, 1])

@@ -52,7 +52,7 @@ def test_texts_are_what_they_were(found):
 
 
 @pytest.mark.parametrize("name", mistakes.MISTAKES)
-def test_a_mistake_is_told_of(name):
+def test_messages_name_what_was_given_and_hide_our_frames(name):
     error = mistakes.outcome(name, messages.namespace())
     assert error is not None
     text = str(error)

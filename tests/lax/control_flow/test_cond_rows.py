@@ -116,7 +116,7 @@ def test_unwanted_results_are_dropped() -> None:
     assert text.count("stablehlo.select") == 1
 
 
-def test_the_guard_is_no_part_of_the_values() -> None:
+def test_the_guard_adds_no_select_or_reduction() -> None:
     text = jit(vmap(root)).lower(XS).as_text()
     assert text.count("stablehlo.select") == 1
     assert "stablehlo.reduce" not in text

@@ -320,7 +320,7 @@ def test_left_eigenvectors_have_no_derivative() -> None:
         jvp_flat(lambda x: linalg.eig(x), [array(X)], [array(X)])
 
 
-def test_matrices_with_infinities_come_to_an_end() -> None:
+def test_decompositions_of_infinities_terminate() -> None:
     inf = np.inf
     x = np.array([[inf, -inf, 1], [inf, 1, 2], [3, 4, 5]], np.float32)
     both = np.stack([x, np.eye(3, dtype=np.float32)])

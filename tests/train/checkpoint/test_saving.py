@@ -329,7 +329,7 @@ def test_every_flipped_byte_is_found(tmp_path: Path, which: int) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_what_is_cut_off_or_gone(tmp_path: Path, which: int) -> None:
+def test_truncated_and_missing_files_are_refused(tmp_path: Path, which: int) -> None:
     where = places(tmp_path)[which]
     checkpoint.save(where, small())
     for path in files_of(tmp_path):

@@ -122,7 +122,7 @@ def test_order_and_every_call() -> None:
         (np.zeros(0), r"log: a must be a number .* got float64\[0\]"),
     ],
 )
-def test_what_is_no_number_gives_a_warning_once(value: Any, words: str) -> None:
+def test_a_value_that_is_not_a_number_warns_once(value: Any, words: str) -> None:
     sink = Kept()
     log = logs.Logger(sink)
     log(7, {"a": value, "b": 1})

@@ -86,7 +86,7 @@ def test_a_resumed_run_goes_on(tmp_path: Path) -> None:
     assert [child.name for child in tmp_path.iterdir()] == ["run.jsonl"]
 
 
-def test_a_line_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text('{"step": 1}\nhello\n')
     with pytest.raises(DataError, match=r"run\.jsonl, line 2"):

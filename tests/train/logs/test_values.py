@@ -52,7 +52,7 @@ def test_several_images_in_rows() -> None:
         (np.ones((2, 2), int), "the pixels of a must be floats"),
     ],
 )
-def test_what_is_no_image(image: Any, words: str) -> None:
+def test_values_that_are_not_images_are_refused(image: Any, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         pixels("a", logs.Image(image))
 

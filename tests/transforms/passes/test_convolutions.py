@@ -197,7 +197,7 @@ def test_a_window_larger_than_the_image():
     same(f, infinite(x, 2, 0, 0), w)
 
 
-def test_work_is_told():
+def test_cost_analysis_counts_the_contraction():
     args = values(2, 8, 8, 4), values(3, 3, 4, 32)
     lowered = fxflow.jit(convolution()).lower(*args)
     assert TARGET in lowered.as_text()

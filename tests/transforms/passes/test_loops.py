@@ -231,7 +231,7 @@ def test_vectorized():
     assert products(new)[1] >= 2
 
 
-def test_what_somebody_reads_stays():
+def test_values_that_are_read_stay():
     def f(w, u, h0, xs):
         def body(carry, x):
             h, total = carry

@@ -66,7 +66,7 @@ def test_sum_of_products(side, kinds):
     same(graph, new, values(8, 5), *PARTS)
 
 
-def test_what_is_no_sum_over_parts():
+def test_products_that_do_not_contract_parts_are_left_alone():
     def f(x, y, w, v):
         free = fnp.concatenate([x, y], axis=0) @ w
         batch = lax.dot_general(
