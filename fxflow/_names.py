@@ -19,16 +19,26 @@ from importlib.machinery import ModuleSpec
 from types import FrameType
 from typing import Any
 
+_FUNCTIONS = "nn has functions only"
+_NO_STATE = "train has no state class: keep parameters and optimizer states in a pytree"
+_SAMPLES = "scipy.integrate has trapezoid only, an integral of samples"
+_SERVED = "serve.Model, which the command `fxflow serve` runs"
+
 # Module -> absent name -> what to write instead, relative to fxflow; a text with "has"
 # is said as it is.
 _CALLED_HERE: dict[str, dict[str, str]] = {
     "fxflow": {
         "Shard": "Array.addressable_shards",
-        "ad_checkpoint": "checkpoint",
+        "ad_checkpoint": "fxflow itself has checkpoint, checkpoint_name and "
+        "checkpoint_policies, fxflow.debug has print_saved_residuals",
         "check_tracer_leaks": "checking_leaks",
         "custom_derivatives": "custom_jvp, custom_vjp and custom_gradient",
         "default_matmul_precision": "config.override(default_matmul_precision=...)",
         "default_prng_impl": "random.key(seed, impl=...)",
+        "device_put_replicated": "device_put(x, sharding.NamedSharding(mesh, "
+        "sharding.PartitionSpec()))",
+        "device_put_sharded": "device_put(numpy.stack(xs), "
+        "sharding.NamedSharding(mesh, sharding.PartitionSpec(axis)))",
         "dlpack": "numpy.from_dlpack",
         "ds": "lax.dynamic_slice",
         "enable_checks": "fxflow has no internal checks to switch on",
@@ -37,21 +47,32 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "experimental": "fxflow has no experimental package: shard_map, export, "
         "checkify, io_callback, make_mesh and their like are in fxflow itself, and "
         "fxflow.compat.jax has the rest",
+        "equinox": _FUNCTIONS,
         "explain_cache_misses": "config.override(explain_retraces=True)",
         "copy_to_host_async": "Array.copy_to_host_async",
         "empty_ref": "new_ref(numpy.empty(shape, dtype))",
         "example_libraries": "optim",
+        "filter_grad": "grad",
+        "filter_jit": "jit",
+        "filter_pmap": "pmap",
+        "filter_value_and_grad": "value_and_grad",
+        "filter_vmap": "vmap",
+        "flax": _FUNCTIONS,
         "free_ref": "freeze",
         "host_count": "process_count",
         "host_id": "process_index",
         "host_ids": "process_count",
         "interpreters": "extend",
+        "is_array": "Array, for isinstance(x, fxflow.Array)",
         "jacobian": "jacrev",
         "jnp": "numpy",
         "legacy_prng_key": "random.key",
         "linear_util": "jvp, vjp and linearize",
+        "linen": _FUNCTIONS,
+        "load": "numpy.load for an array, fxflow.train.checkpoint.restore for a pytree",
         "local_devices_count": "local_device_count",
         "make_jaxpr": "make_graph",
+        "nnx": _FUNCTIONS,
         "numpy_dtype_promotion": "config.override(numpy_dtype_promotion=...)",
         "numpy_rank_promotion": "config.override(numpy_rank_promotion=...)",
         "odeint": "compat.jax.experimental.ode.odeint",
@@ -61,16 +82,20 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "process_indices": "process_count",
         "remat": "checkpoint",
         "reshard": "sharding.reshard",
+        "save": "numpy.save for an array, fxflow.train.checkpoint.save for a pytree",
         "smap": "shard_map",
         "soft_pmap": "pmap or vmap",
         "test_util": "compat.jax.test_util",
         "threefry_partitionable": "random.key",
         "tree_all": "tree.all",
+        "tree_at": "tree.map_with_path",
+        "tree_deserialise_leaves": "train.checkpoint.restore",
         "tree_flatten": "tree.flatten",
         "tree_leaves": "tree.leaves",
         "tree_map": "tree.map",
         "tree_multimap": "tree.map",
         "tree_reduce": "tree.reduce",
+        "tree_serialise_leaves": "train.checkpoint.save",
         "tree_structure": "tree.structure",
         "tree_transpose": "tree.transpose",
         "tree_unflatten": "tree.unflatten",
@@ -109,6 +134,10 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "sparse": "compat.jax.experimental.sparse",
         "stax": "compat.jax.example_libraries.stax",
     },
+    "fxflow.export": {
+        "save_model": "export.save",
+        "serialize": "export.Exported.serialize",
+    },
     "fxflow.lax": {
         "PRNGKey": "random.key",
         "axis_size_in_dim": "lax.axis_size",
@@ -116,6 +145,7 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "PrecisionLike": "lax.Precision",
         "after_all": "debug.callback(ordered=True)",
         "create_token": "debug.callback(ordered=True)",
+        "pvary": "lax.pcast(x, axis_name, to='varying')",
         "rng_uniform": "random.uniform",
         "sum": "lax.reduce_sum",
     },
@@ -126,20 +156,27 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "qdwh": "scipy.linalg.polar",
     },
     "fxflow.nn": {
-        "BatchNorm": "nn has functions only: nn.batch_norm_init, nn.batch_norm",
-        "Conv": "nn has functions only: nn.conv_init, nn.conv",
-        "Dropout": "nn has functions only: nn.dropout",
-        "Embed": "nn has functions only: nn.embedding_init, nn.embedding",
-        "Embedding": "nn has functions only: nn.embedding_init, nn.embedding",
-        "GRU": "nn has functions only: nn.gru_init, nn.gru",
-        "GRUCell": "nn has functions only: nn.gru_cell_init, nn.gru_cell",
-        "LSTM": "nn has functions only: nn.lstm_init, nn.lstm",
-        "LSTMCell": "nn has functions only: nn.lstm_cell_init, nn.lstm_cell",
-        "LayerNorm": "nn has functions only: nn.layer_norm_init, nn.layer_norm",
-        "Module": "nn has functions only: keep parameters in a pytree",
-        "Linear": "nn has functions only: nn.linear_init, nn.linear",
-        "Dense": "nn has functions only: nn.linear_init, nn.linear",
+        "ConvTranspose": "lax.conv_transpose",
+        "Dense": f"{_FUNCTIONS}: nn.linear_init, nn.linear",
+        "Embed": f"{_FUNCTIONS}: nn.embedding_init, nn.embedding",
+        "MLP": f"{_FUNCTIONS}: nn.linear_init, nn.linear",
+        "Module": f"{_FUNCTIONS}: keep parameters in a pytree",
+        "MultiHeadAttention": f"{_FUNCTIONS}: nn.linear, nn.dot_product_attention",
+        "MultiHeadDotProductAttention": f"{_FUNCTIONS}: nn.linear, "
+        "nn.dot_product_attention",
+        "OptimizedLSTMCell": f"{_FUNCTIONS}: nn.lstm_cell_init, nn.lstm_cell",
+        "PReLU": "nn.leaky_relu",
+        "RNN": f"{_FUNCTIONS}: nn.lstm_init, nn.lstm",
+        "SelfAttention": f"{_FUNCTIONS}: nn.linear, nn.dot_product_attention",
+        "Sequential": f"{_FUNCTIONS}: call one after the other",
+        "State": f"{_FUNCTIONS}: nn.batch_norm takes its state and returns the new one",
+        "compact": f"{_FUNCTIONS}: keep parameters in a pytree",
+        "cross_entropy": "optim.losses.softmax_cross_entropy_with_integer_labels",
+        "functional": "nn",
         "hard_swish": "nn.hard_silu",
+        "make_causal_mask": "nn.dot_product_attention(..., is_causal=True)",
+        "make_with_state": "nn.batch_norm_state",
+        "mse_loss": "optim.losses.squared_error",
         "normalize": "nn.standardize",
         "swish": "nn.silu",
     },
@@ -197,9 +234,26 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "shuffle": "random.permutation",
         "threefry_2x32": "random.bits",
     },
+    "fxflow.scipy.integrate": {
+        "cumtrapz": _SAMPLES,
+        "cumulative_trapezoid": _SAMPLES,
+        "odeint": "compat.jax.experimental.ode.odeint",
+        "quad": _SAMPLES,
+        "simps": _SAMPLES,
+        "simpson": _SAMPLES,
+        "solve_ivp": "compat.jax.experimental.ode.odeint",
+        "trapz": "scipy.integrate.trapezoid",
+    },
     "fxflow.scipy.special": {
         "jn": "scipy.special.bessel_jn",
         "jv": "scipy.special.bessel_jn",
+    },
+    "fxflow.serve": {
+        "Server": _SERVED,
+        "load": "serve.load_model",
+        "run": _SERVED,
+        "serve": _SERVED,
+        "start": _SERVED,
     },
     "fxflow.sharding": {
         "PositionalSharding": "sharding.NamedSharding",
@@ -207,8 +261,28 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "use_abstract_mesh": "set_mesh",
     },
     "fxflow.train": {
-        "TrainState": "train has no state class: keep the parameters and the "
-        "optimizer's state in a pytree",
+        "AsyncCheckpointer": "train.checkpoint.Checkpointer",
+        "CheckpointManager": "train.checkpoint.Checkpointer",
+        "DataLoader": "train.data.arrays((x, y)).shuffle(seed=0).batch(32)",
+        "MetricWriter": "train.logs.Logger(train.logs.tensorboard(folder))",
+        "PyTreeCheckpointer": "train.checkpoint.Checkpointer",
+        "StandardCheckpointer": "train.checkpoint.Checkpointer",
+        "SummaryWriter": "train.logs.Logger(train.logs.tensorboard(folder))",
+        "TrainState": _NO_STATE,
+        "Trainer": "train.loop.run",
+        "create_train_state": _NO_STATE,
+        "latest_checkpoint": "train.checkpoint.Checkpointer.latest",
+        "latest_step": "train.checkpoint.Checkpointer.latest",
+        "load": "train.checkpoint.restore",
+        "load_checkpoint": "train.checkpoint.restore",
+        "log": "train.logs.Logger",
+        "prefetch": "train.data.Dataset.to_devices",
+        "restore_checkpoint": "train.checkpoint.restore",
+        "save_checkpoint": "train.checkpoint.save",
+    },
+    "fxflow.train.checkpoint": {
+        "load": "train.checkpoint.restore",
+        "latest": "train.checkpoint.Checkpointer.latest",
     },
     "fxflow.tree": {
         "build_tree": "tree.unflatten",
@@ -218,6 +292,21 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
     },
 }
 
+
+# Class -> absent attribute -> what to write instead.
+_ATTRIBUTES: dict[str, dict[str, str]] = {
+    "Checkpointer": {
+        "all_steps": "steps()",
+        "latest_step": "latest()",
+        "should_save": "is_due(step)",
+        "wait_until_finished": "wait()",
+    },
+    "Logger": dict.fromkeys(
+        ("add_scalar", "log", "log_metrics", "scalar", "write", "write_scalars"),
+        "a call: log(step, {name: value})",
+    ),
+    "Traced": {"jaxpr": "graph"},
+}
 
 # Public modules in the order in which an absent name is looked for.
 _PUBLIC = (
@@ -304,8 +393,10 @@ def message(module: str, name: str, names: Collection[str]) -> str:
     called = _CALLED_HERE.get(module, {}).get(name)
     if called is None and module == "fxflow.tree":
         called = _without_prefix(name, names)
+    if called is None and module == "fxflow.nn":
+        called = _functions_of(name, names)
     if called is None:
-        called = _elsewhere(name)
+        called = _elsewhere(name, module.removeprefix("fxflow").lstrip("."))
     if called is None:
         import difflib  # a millisecond that only a misspelling costs
 
@@ -314,6 +405,28 @@ def message(module: str, name: str, names: Collection[str]) -> str:
     if " has " in called:
         return f"{text}: {called}"
     return f"{text}: here it is fxflow.{called}"
+
+
+def answer_attributes(kind: type) -> None:
+    """Makes the objects of a class say what an absent attribute is called here.
+
+    Args:
+      kind: the class; one that the table of attributes does not name stays as it is.
+    """
+    if kind.__name__ not in _ATTRIBUTES:
+        return
+    called = _ATTRIBUTES[kind.__name__]
+
+    def __getattr__(self: Any, name: str) -> Any:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        here = f": here it is {called[name]}" if name in called else ""
+        try:
+            raise AttributeError(text + here, name=name, obj=self)
+        except AttributeError as error:
+            error.__traceback__ = None
+            raise
+
+    kind.__getattr__ = __getattr__  # type: ignore[attr-defined]
 
 
 def _absent(module: str, name: str) -> str:
@@ -326,17 +439,35 @@ def _without_prefix(name: str, names: Collection[str]) -> str | None:
     return f"tree.{short}" if short != name and short in names else None
 
 
+def _functions_of(name: str, names: Collection[str]) -> str | None:
+    """Returns the functions in place of `BatchNorm2d` and other classes of layers."""
+    if not name[0].isupper():
+        return None
+    joined = re.sub(r"\dd$", "", name.lower())
+    for found in names:
+        if found.replace("_", "") == joined:
+            made = (f"{found}_init", f"{found}_state", found)
+            return f"{_FUNCTIONS}: " + ", ".join(f"nn.{n}" for n in made if n in names)
+    return None
+
+
 @functools.lru_cache(maxsize=256)  # programs that ask whether a name is there ask again
-def _elsewhere(name: str) -> str | None:
-    """Returns where another public module has a name, or what it is called there."""
+def _elsewhere(name: str, module: str) -> str | None:
+    """Returns where another public module has a name, or what it is called there.
+
+    Args:
+      name: the absent one.
+      module: that was asked for it, whose submodules are looked at first.
+    """
     word = re.escape(name)
     stated = re.compile(rf"""["']{word}["']|^class {word}\b""", re.MULTILINE)
-    for place in _PUBLIC:
+    inside = f"{module}." if module else "fxflow"
+    for place in sorted(_PUBLIC, key=lambda place: not place.startswith(inside)):
         # Only a module that names it is imported: tools try names that are absent.
         if not stated.search(_source(place)):
             continue
-        module = importlib.import_module(f"fxflow.{place}".rstrip("."))
-        if name in dir(module):
+        found = importlib.import_module(f"fxflow.{place}".rstrip("."))
+        if name in dir(found):
             return f"{place}.{name}".lstrip(".")
     for table in _CALLED_HERE.values():
         if name in table:

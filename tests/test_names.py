@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,15 +47,33 @@ MODULES += [
         ("fxflow", "jnp", "here it is fxflow.numpy$"),
         ("fxflow", "optax", "here it is fxflow.optim$"),
         ("fxflow", "odeint", "here it is fxflow.compat.jax.experimental.ode.odeint$"),
-        ("fxflow.nn", "LSTM", "functions only: nn.lstm_init, nn.lstm$"),
         (
             "fxflow.nn",
-            "BatchNorm",
-            "functions only: nn.batch_norm_init, nn.batch_norm$",
+            "LSTM",
+            "functions only: nn.lstm_init, nn.lstm_state, nn.lstm$",
         ),
+        (
+            "fxflow.nn",
+            "BatchNorm2d",
+            "functions only: nn.batch_norm_init, nn.batch_norm_state, nn.batch_norm$",
+        ),
+        ("fxflow.nn", "Conv2d", "functions only: nn.conv_init, nn.conv$"),
+        ("fxflow.nn", "RMSNorm", "functions only: nn.rms_norm_init, nn.rms_norm$"),
+        ("fxflow.nn", "MaxPool2D", "functions only: nn.max_pool$"),
+        ("fxflow", "nnx", "nn has functions only$"),
+        ("fxflow", "filter_jit", "here it is fxflow.jit$"),
+        ("fxflow", "save", "fxflow.train.checkpoint.save for a pytree$"),
+        # Submodules come before other modules.
+        ("fxflow.train", "save", "here it is fxflow.train.checkpoint.save$"),
+        ("fxflow.train", "Logger", "here it is fxflow.train.logs.Logger$"),
+        ("fxflow.train.checkpoint", "load", "fxflow.train.checkpoint.restore$"),
+        ("fxflow.scipy.integrate", "solve_ivp", "compat.jax.experimental.ode.odeint$"),
+        ("fxflow.scipy.integrate", "odeint", "compat.jax.experimental.ode.odeint$"),
+        ("fxflow.scipy.integrate", "trapz", "fxflow.scipy.integrate.trapezoid$"),
+        ("fxflow.scipy.integrate", "quad", "has trapezoid only"),
         ("fxflow.optim", "cosine_decay", "here it is .*.cosine_decay_schedule$"),
         ("fxflow.scipy.special", "jv", "here it is fxflow.scipy.special.bessel_jn$"),
-        ("fxflow.train", "TrainState", "keep the parameters and the optimizer's state"),
+        ("fxflow.train", "TrainState", "keep parameters and optimizer states"),
         ("fxflow", "adam", "here it is fxflow.optim.adam$"),
         ("fxflow", "relu", "here it is fxflow.nn.relu$"),
         ("fxflow", "array", "here it is fxflow.numpy.array$"),
@@ -84,6 +103,29 @@ def test_what_is_named_exists() -> None:
                 value = fxflow
                 for part in dotted[0].split("."):
                     value = getattr(value, part)
+
+
+def test_absent_attributes_of_objects(tmp_path: Path) -> None:
+    checkpoints = fxflow.train.checkpoint.Checkpointer(tmp_path)
+    with pytest.raises(AttributeError, match=r"here it is latest\(\)$") as found:
+        checkpoints.latest_step  # type: ignore[attr-defined]
+    assert found.value.name == "latest_step" and found.value.obj is checkpoints
+    assert found.traceback[-1].path == Path(__file__)
+    with pytest.raises(AttributeError, match=r"no attribute 'qqqqq'$"):
+        checkpoints.qqqqq  # type: ignore[attr-defined]
+
+
+def test_named_attributes_exist() -> None:
+    from fxflow.transforms.stages import Traced
+
+    kinds = {k.__name__: k for k in (fxflow.train.checkpoint.Checkpointer, Traced)}
+    kinds["Logger"] = fxflow.train.logs.Logger
+    for name, called in _names._ATTRIBUTES.items():
+        for absent, here in called.items():
+            assert not hasattr(kinds[name], absent)
+            word = here.partition("(")[0]
+            # `graph` is set by `__init__`.
+            assert hasattr(kinds[name], word) or word in ("a call: log", "graph")
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fxflow._names import answer
+from fxflow._names import answer, answer_attributes
 from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.arrays.array import text_of
 from fxflow.core.runtime.eager import plans_of
@@ -86,15 +86,13 @@ def _leaving(
     ) -> Exception | None:
         if is_internal(sys._getframe(2).f_code.co_filename):
             return None  # the user called another function of ours, which tells
-        if not is_method and _is_from_inside(error):
-            try:
-                wrong = _wrong_argument(function, args, kwargs)
-            except TypeError:
-                pass  # not even the names fit, which Python says
-            else:
-                if wrong is not None:
-                    return wrong
-                _name_call(function, args, kwargs, error)
+        if type(error) is TypeError and not _fits(function, args, kwargs):
+            error.args = (f"{error}; {_signature(function, is_method)}",)
+        elif not is_method and _is_from_inside(error):
+            wrong = _wrong_argument(function, args, kwargs)
+            if wrong is not None:
+                return wrong
+            _name_call(function, args, kwargs, error)
         shorten(error)
         return None
 
@@ -144,6 +142,7 @@ def guard_methods(kind: K) -> K:
       kind: the class; a decorator of it. Properties and inherited methods are not
         touched.
     """
+    answer_attributes(kind)
     for name, method in list(vars(kind).items()):
         shown = not name.startswith("_") or name in _CALLED
         if shown and type(method) is FunctionType and method.__code__ not in _CALLS:
@@ -260,14 +259,37 @@ _LIBRARIES = (
 )
 
 
+def _fits(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
+    """Returns whether the number and the names of arguments are a function's."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _signature(function: Callable[..., Any], is_method: bool) -> str:
+    """Returns the words for the arguments that a function takes."""
+    parameters = []
+    for parameter in list(inspect.signature(function).parameters.values())[is_method:]:
+        default = parameter.default
+        if default is not parameter.empty and not isinstance(default, _PLAIN):
+            parameter = parameter.replace(default=...)
+        parameters.append(parameter.replace(annotation=parameter.empty))
+    name = function.__qualname__ if is_method else function.__name__
+    listed = str(inspect.Signature(parameters)).replace("Ellipsis", "...")
+    return f"the signature is {name.removesuffix('.__init__')}{listed}"
+
+
 def _require_arguments(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Raises the error for an argument that is not what its annotation says."""
-    try:
-        wrong = _wrong_argument(function, args, kwargs)
-    except TypeError:
+    if not _fits(function, args, kwargs):
         return  # the call itself says what is missing
+    wrong = _wrong_argument(function, args, kwargs)
     if wrong is not None:
         raise wrong
 

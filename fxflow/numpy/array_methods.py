@@ -159,8 +159,15 @@ def _compress(self: Array, condition: Any, axis: int | None = None) -> Array:
 
 
 def _dunder_round(self: Array, ndigits: int | None = None) -> Array:
-    """Returns the array rounded; see `fxflow.numpy.round`."""
-    return rounding.round(self, ndigits or 0)
+    """Returns the array rounded; without `ndigits`, floats become integers.
+
+    As in Python, where `round(2.5)` is an integer and `round(2.5, 0)` is not.
+    """
+    rounded = rounding.round(self, ndigits or 0)
+    if ndigits is not None or not dtypes.is_floating(self.dtype):
+        return rounded
+    wide = dtypes.is_wide(self.dtype)
+    return creation.astype(rounded, dtypes.int64 if wide else dtypes.default_int())
 
 
 def _view(self: Array, dtype: Any = None) -> Array:

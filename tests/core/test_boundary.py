@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import lax, optim, random
+from fxflow import lax, optim, random, train
 from fxflow.core import boundary
 from fxflow.errors import ArgumentError
 
@@ -87,6 +89,24 @@ def test_the_users_own_errors_pass():
 def test_a_wrong_number_of_arguments_is_pythons_error():
     with pytest.raises(TypeError, match=r"linspace\(\) missing 2 required"):
         fnp.linspace()
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: optim.adam(lr=0.1), "'lr'; the signature is adam(learning_rate, b1="),
+        (lambda: fnp.sum(fnp.ones(3), axes=0), "'axes'; the signature is sum(a, axis="),
+        (lambda: random.normal(random.key(0), size=3), "normal(key, shape=(), dtype="),
+        (
+            lambda: train.logs.Logger()(1, loss=0.5),
+            "'loss'; the signature is Logger.__call__(step, values)",
+        ),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_signature(call, text):
+    with pytest.raises(TypeError, match=re.escape(text)) as caught:
+        call()
+    assert caught.traceback[-1].path == Path(__file__)
 
 
 @pytest.mark.parametrize("function", [fnp.sum, fnp.linspace])

@@ -102,10 +102,19 @@ def test_arrays_do_not_change() -> None:
         del x[0]
 
 
+def test_rounding_without_digits_makes_floats_integers() -> None:
+    ints = round(fnp.array([1.5, 2.5, -0.6, np.inf, np.nan]))
+    assert same(np.array([2, 2, -1, 2**31 - 1, 0], np.int32), ints)
+    wide = round(fnp.array(1e12, np.float64))
+    assert wide.dtype == np.int64 and wide == 10**12
+    for kept in (fnp.array(3, "int8"), fnp.array(True), fnp.array(1.6 + 1j)):
+        assert round(kept).dtype == kept.dtype
+
+
 def test_methods() -> None:
     x = fnp.asarray(X)
     assert same(X.clip(0, 3), x.clip(0, 3))
-    assert same(X.round(), x.round()) and same(X.round(), round(x))
+    assert same(X.round(), x.round()) and same(X.round(), round(x, 0))
     assert same(X.take([0, 3]), x.take(np.array([0, 3])))
     assert same(X.repeat(2, 1), x.repeat(2, 1)) and same(X.diagonal(), x.diagonal())
     assert same(X.compress([True, False], 0), x.compress([True, False], 0))

@@ -64,7 +64,10 @@ class Logger:
     def __init__(self, *sinks: Sink) -> None:
         for sink in sinks:
             if not hasattr(sink, "write"):
-                raise ArgumentError(f"Logger: expected sinks, got {sink!r}")
+                raise ArgumentError(
+                    f"Logger: expected sinks, got {sink!r}: make one with "
+                    f"logs.json_lines(path), logs.tensorboard(folder), ..."
+                )
         self._sinks: Sequence[Sink] = sinks
         # What went wrong with a name or a sink: how often, and the first time.
         self._failures: dict[Any, _Failure] = {}
