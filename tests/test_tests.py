@@ -1,6 +1,7 @@
-"""House rules for files: short enough to read, and each test can fail."""
+"""House rules: files are short, names say what is asked, and each test can fail."""
 
 import ast
+import re
 import subprocess
 from pathlib import Path
 
@@ -92,6 +93,41 @@ def test_names_say_what_is_asked() -> None:
 def test_vague_names_are_seen() -> None:
     source = "def test_errors(): ...\ndef test_errors_are_pickled(): ...\n"
     assert vague({"a.py": source}) == ["a.py: test_errors"]
+
+
+def imported_tests(sources: dict[str, str]) -> list[str]:
+    """The imports of test files: what two of them use belongs in a helper module."""
+    found = []
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                package = "tests." if node.level else ""
+                package += f"{node.module}." if node.module else ""
+                modules = [package + alias.name for alias in node.names]
+            else:
+                continue
+            if any(re.match(r"tests\..*\btest_", module) for module in modules):
+                found.append(f"{path}:{node.lineno}")
+    return found
+
+
+def test_no_file_imports_a_test_file() -> None:
+    paths = [path for path in FILES if path.is_relative_to(TESTS)]
+    assert imported_tests({str(p): p.read_text(encoding="utf-8") for p in paths}) == []
+
+
+def test_imports_of_test_files_are_seen() -> None:
+    good = "from .conftest import a\nfrom tests.lax import ragged\nimport test_x\n"
+    assert imported_tests({"a.py": good}) == []
+    for bad in (
+        "from .test_b import c\n",
+        "from ..lax.test_b import c\n",
+        "from tests.lax import test_b\n",
+        "import tests.lax.test_b\n",
+    ):
+        assert imported_tests({"a.py": bad}) == ["a.py:1"]
 
 
 def test_files_are_short_enough() -> None:

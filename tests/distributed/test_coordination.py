@@ -7,7 +7,7 @@ import pytest
 from fxflow.distributed.protocol import Lost
 from fxflow.errors import DistributedError
 
-from .test_coordinator import cluster
+from .harness import cluster
 
 
 def test_store() -> None:

@@ -1,8 +1,6 @@
-import contextlib
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -20,40 +18,7 @@ from fxflow.distributed.protocol import (
     Until,
 )
 from fxflow.errors import DistributedError
-
-from .conftest import listening
-
-
-@contextlib.contextmanager
-def cluster(
-    count: int, heartbeat: float = 100.0, **options: object
-) -> Iterator[tuple[Coordinator, list[Coordination]]]:
-    """A coordinator and its processes, here all in this one."""
-    server = Coordinator("127.0.0.1:0", count, heartbeat_timeout=heartbeat)
-    found: dict[int, Coordination] = {}
-
-    def join(number: int) -> None:
-        found[number] = Coordination.join(
-            f"127.0.0.1:{server.port}",
-            number,
-            count,
-            timeout=10,
-            heartbeat_timeout=heartbeat,
-            **options,
-        )
-
-    threads = [threading.Thread(target=join, args=(n,)) for n in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    try:
-        yield server, [found[n] for n in range(count)]
-    finally:
-        for one in found.values():
-            one.close()
-        server.stop()
-        assert not listening(server.port)
+from tests.distributed.harness import cluster
 
 
 def wait_for(true: Callable[[], bool]) -> None:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +17,8 @@ import pytest
 
 from fxflow.errors import ServeError
 from fxflow.serve.command import _parser, config_of, main
+from tests.serve.server import ROOT, running
 
-ROOT = Path(__file__).parents[2]
 MODEL = "tests.serve.zoo:act"
 
 
@@ -103,59 +99,6 @@ def test_hosts_that_are_not_here(
     assert main([MODEL, "--port=0", f"--host={host}"]) == 1
     assert f"cannot listen at {host}:0: " in (said := capsys.readouterr().err)
     assert words in said or "resolution" in said
-
-
-class Running:
-    """A server in a process of its own."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fxflow", "serve", *arguments, "--port", "0"],
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        self.lines: list[str] = []
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-        self.port = int(self.until(r" at https?://127\.0\.0\.1:(\d+)")[1])
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.lines.extend(self.process.stderr)
-
-    def until(self, pattern: str, seconds: float = 60.0) -> re.Match[str]:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if found := re.search(pattern, "".join(self.lines)):
-                return found
-            assert self._thread.is_alive() or self.process.poll() is None, self.lines
-            time.sleep(0.02)
-        raise AssertionError("".join(self.lines))
-
-    def ask(self, method: str, path: str, value: Any = None) -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            text = None if value is None else json.dumps(value)
-            connection.request(method, path, text)
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
-        finally:
-            connection.close()
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[Running]:
-    server = Running(*arguments)
-    try:
-        yield server
-    finally:
-        server.process.kill()
-        server.process.wait()
-        server._thread.join()
-        assert server.process.stderr is not None
-        server.process.stderr.close()
 
 
 def test_served_loaded_again_and_drained(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from fxflow.serve.protocol.front import key_checker
 from fxflow.serve.protocol.tensors import parse_infer, parse_plain
 from fxflow.serve.signatures import ModelSignature, TensorSpec, from_bytes
 
-from .test_command import ROOT, running
+from .server import ROOT, running
 
 SIGNATURE = ModelSignature(
     (TensorSpec("x", "FP32", ("b", "n")), TensorSpec("s", "BYTES", ("b",))), (), True

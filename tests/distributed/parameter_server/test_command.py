@@ -10,7 +10,7 @@ from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server.command import main
 from fxflow.distributed.parameter_server.views import first_view
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
-from tests.distributed.parameter_server.server.test_replicas import (
+from tests.distributed.parameter_server.server.harness import (
     ZEROS,
     models_of,
     push,

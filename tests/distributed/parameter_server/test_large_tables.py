@@ -36,7 +36,7 @@ from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.distributed.parameter_server.worker.row_blocks import RowParts
 from fxflow.errors import DistributedError
 from fxflow.train.checkpoint import Checkpointer
-from tests.distributed.parameter_server.server.test_replicas import Run, running
+from tests.distributed.parameter_server.server.harness import Run, running
 
 pytest.importorskip("zmq")
 pytest.importorskip("lmdb")

@@ -17,7 +17,7 @@ import pytest
 
 from fxflow.serve.protocol.messages import SERVICE, classes
 from tests.serve.protocol.fuzzing import grpc_message, http_request
-from tests.serve.test_command import Running, running
+from tests.serve.server import Running, running
 
 for _module in ("uvicorn", "starlette"):
     pytest.importorskip(_module, reason="pip install 'fxflow[serve]'")

@@ -34,6 +34,7 @@ from fxflow.serve.versions import VersionsConfig
 
 from ..browser import Browser
 from ..clients import triton
+from .spans import SPANS, TRACER
 
 pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
@@ -64,20 +65,6 @@ GROUPS: list[GroupConfig] = [
     SelectorConfig("chosen", PAIR, policy=Thompson(), slo=5.0),
     VersionsConfig("next", *PAIR, RolloutPlan(shares=(0.0, 1.0))),
 ]
-
-try:
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
-        InMemorySpanExporter,
-    )
-except ImportError:
-    TRACER = None
-else:
-    SPANS = InMemorySpanExporter()
-    _provider = TracerProvider(shutdown_on_exit=False)
-    _provider.add_span_processor(SimpleSpanProcessor(SPANS))
-    TRACER = _provider.get_tracer("test")
 
 
 def waited(app: Any) -> Any:

@@ -39,8 +39,8 @@ from fxflow.serve.telemetry import Tracing
 from fxflow.serve.versions import VersionsConfig
 
 from ..clients import triton
-from ..test_command import running
-from .test_http import SPANS, TRACER
+from ..server import running
+from .spans import SPANS, TRACER
 
 pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
 pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")

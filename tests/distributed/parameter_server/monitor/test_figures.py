@@ -21,7 +21,7 @@ from fxflow.distributed.parameter_server.monitor import (
     scalars,
 )
 from fxflow.distributed.parameter_server.monitor.figures import flat_counts
-from tests.distributed.parameter_server.server.test_replicas import (
+from tests.distributed.parameter_server.server.harness import (
     push,
     running,
     worker,

@@ -14,18 +14,19 @@ from fxflow.distributed.parameter_server.server.joining import enlist
 from fxflow.distributed.parameter_server.server.process import ShardServer
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
-from tests.distributed.parameter_server.server import test_replicas
-from tests.distributed.parameter_server.server.test_replicas import (
+from tests.distributed.parameter_server.server import harness
+from tests.distributed.parameter_server.server.harness import (
+    PUSHES,
+    Work,
     push,
     totals,
     worker,
 )
-from tests.distributed.parameter_server.server.test_survival import PUSHES, Work
 
 pytest.importorskip("zmq")
 
 # Who is taken for lost by mistake comes back, and no test here counts deaths.
-running = functools.partial(test_replicas.running, silent_after=0.5)
+running = functools.partial(harness.running, silent_after=0.5)
 
 
 @pytest.mark.parametrize("copies", [1, 2])

@@ -17,18 +17,14 @@ import pytest
 from fxflow.distributed.messages import zeromq
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server.worker import client as clients
-from fxflow.distributed.parameter_server.worker.client import WorkerClient
-from tests.distributed.parameter_server.server.test_replicas import (
-    ZEROS,
+from tests.distributed.parameter_server.server.harness import (
+    PUSHES,
     Run,
-    models_of,
-    push,
+    Work,
     running,
 )
 
 pytest.importorskip("zmq")
-
-PUSHES = 25
 
 
 class Weather:
@@ -56,47 +52,6 @@ class Weather:
             return done
 
         return sent
-
-
-class Work(threading.Thread):
-    """A worker that pushes ones, and may die in the middle."""
-
-    def __init__(
-        self,
-        run: Run,
-        dies_at: int = 0,
-        stays_until: threading.Event | None = None,
-        rests: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.run_, self.dies_at, self.stays_until = run, dies_at, stays_until
-        self.rests = rests
-        self.pushed = self.acknowledged = 0
-        self.number = 0
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            client = WorkerClient(self.run_.view, deadline=60.0)
-            self.number = client.number
-            models = models_of(self.run_.view)
-            client.wait(client.begin(models, [[ZEROS]] * len(models)))
-            while self.pushed < PUSHES:
-                self.pushed += 1
-                ticket = push(client)
-                if self.pushed == self.dies_at:
-                    client._fail(RuntimeError("died"))
-                    client._orders.put(("die",))  # which nobody can do
-                    client._hub.wake()
-                    return
-                client.wait(ticket)
-                self.acknowledged = self.pushed
-                time.sleep(self.rests)
-            if self.stays_until is not None:
-                self.stays_until.wait(60)
-            client.close()
-        except Exception as error:
-            self.error = error
 
 
 def trouble(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
