@@ -140,11 +140,14 @@ def guard_methods(kind: K) -> K:
 
     Args:
       kind: the class; a decorator of it. Properties and inherited methods are not
-        touched.
+        touched, nor what its attribute `_called_inside` names: methods that fxflow
+        itself calls, behind a boundary.
     """
     answer_attributes(kind)
+    inside = getattr(kind, "_called_inside", ())
     for name, method in list(vars(kind).items()):
         shown = not name.startswith("_") or name in _CALLED
+        shown = shown and name not in inside
         if shown and type(method) is FunctionType and method.__code__ not in _CALLS:
             setattr(kind, name, boundary(method))
     return kind

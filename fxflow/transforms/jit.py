@@ -541,7 +541,8 @@ class JitFunction(CachedCall[P, R]):
         key = (traced, *arg_types)
 
         def compile() -> Compiled:
-            made = Lowered(traced, arg_types).compile()
+            lowered = Lowered(traced, arg_types)
+            made = Compiled(lowered, lowered.program.compile(traced.options))
             self._caches.keep_compiled(key, made)
             return made
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import (
@@ -92,6 +92,7 @@ class Traced:
     in_shardings: tuple[Any, ...]
     out_shardings: tuple[Any, ...]
     reads_mesh: bool = False
+    _called_inside: ClassVar[tuple[str, ...]] = ("__init__",)
 
     @cached_property
     def call(self) -> RefCall | None:
@@ -218,6 +219,7 @@ class _Stage:
     """What is known of a traced function when it is lowered and compiled, too."""
 
     traced: Traced
+    _called_inside: ClassVar[tuple[str, ...]] = ("__init__", "run")
 
     @property
     def in_tree(self) -> Any:

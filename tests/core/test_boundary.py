@@ -152,3 +152,18 @@ def test_what_is_made_of_the_users_functions_stays_theirs():
     assert optim.with_extra_args_support(mine) is mine
     adam = optim.with_extra_args_support(optim.adam(0.1))
     assert optim.with_extra_args_support(adam) is adam
+
+
+def test_methods_that_fxflow_calls_itself_have_no_boundary():
+    @boundary.guard_methods
+    class Stage:
+        _called_inside = ("run",)
+
+        def run(self):
+            """Runs."""
+
+        def compile(self):
+            """Compiles."""
+
+    assert not hasattr(Stage.run, "__wrapped__")
+    assert hasattr(Stage.compile, "__wrapped__")

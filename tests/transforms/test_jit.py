@@ -18,9 +18,9 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, vmap
 from fxflow.core import caches
+from fxflow.core.runtime.execute import LoweredProgram
 from fxflow.errors import DonationError, RetraceWarning
 from fxflow.transforms import jit as jit_module
-from fxflow.transforms.stages import Lowered
 
 
 def counting(fun):
@@ -424,9 +424,9 @@ def race(count, function):
 def test_racing_first_calls_trace_and_compile_once(monkeypatch):
     monkeypatch.setattr(caches, "PATIENCE", 60.0)
     compiled = []
-    compile = Lowered.compile
+    compile = LoweredProgram.compile
     monkeypatch.setattr(
-        Lowered, "compile", lambda self: compiled.append(1) or compile(self)
+        LoweredProgram, "compile", lambda *given: compiled.append(1) or compile(*given)
     )
     f = counting(lambda x: fnp.sin(x) + 1.0)
     jitted = jit(f)
