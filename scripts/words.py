@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parent.parent
 CHECKED = [
     *(":(glob)*.md", ".github", "benchmarks", "deploy", "docs", "examples"),
     *("notebooks", "scripts", "fxflow"),
-    # Not clean yet.
-    *(":(exclude)fxflow/distributed", ":(exclude)fxflow/serve"),
 ]
 #: These show the wordings.
 EXCEPT = {"scripts/words.py", "tests/docs/test_words.py"}

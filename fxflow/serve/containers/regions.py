@@ -1,8 +1,8 @@
 """Shared memory through which tensors pass between the server and a model's process.
 
 It is an anonymous file, which the process inherits: it has no name that could be left
-behind or guessed, and is gone when both are. Either side makes it larger by need, up
-to a limit; the other notices by what it is told to read.
+behind or guessed, and the system frees it when both have exited. Either side grows it
+as needed, up to a limit; the other learns the new size from the places it is to read.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def write_outputs(
       at: where the first begins.
 
     Returns:
-      Of each, its shape, offset and bytes.
+      The shape, offset and size in bytes of each output.
     """
     places: list[list[Any]] = []
     data = []
