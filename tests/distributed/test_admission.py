@@ -1,4 +1,4 @@
-"""Strangers at a port: they get nothing, and nobody waits for them."""
+"""Strangers at a port: they get nothing, and no process waits for them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_many_who_say_nothing(port: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def with_secret(port: int) -> None:
-    """Somebody who knows the secret is heard."""
+    """A client that knows the secret is answered."""
     line = dial(f"127.0.0.1:{port}", 10, SECRET)
     line.send({"op": "Join", "process": 7, "processes": 9, "step": 0, "kind": ""})
     if line.readable(10):  # an answer, or the end
@@ -143,7 +143,7 @@ def with_secret(port: int) -> None:
         except EOFError:
             pass
     else:
-        pytest.fail("nobody answers")
+        pytest.fail("no answer")
     line.close()
 
 

@@ -31,7 +31,7 @@ def test_marks() -> None:
     Output(False).write(stream, "[0] ", b"a\xff\r\n")
     assert stream.getvalue() == "[0] a\ufffd\n"
     stream.close()
-    Output(False).write(stream, "", b"nobody reads it")
+    Output(False).write(stream, "", b"unread")
 
 
 def test_output_and_status(output: Output, capfd: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_one_that_never_comes() -> None:
         ) as caught:
             Coordination.join(f"127.0.0.1:{server.port}", 0, 3, timeout=0.3)
         assert caught.value.processes == (1, 2)
-        # It is gone, so its place is free again.
+        # It left, so its place is free again.
         time.sleep(0.1)
         with pytest.raises(DistributedError, match="processes 1, 2 of 3"):
             Coordination.join(f"127.0.0.1:{server.port}", 0, 3, timeout=0.3)

@@ -24,11 +24,11 @@ from .conftest import Run
 
 Launch = Callable[..., Run]
 
-# The state after n steps does not depend on who computed it: each member adds up its
-# part of a batch that the step's number determines, and the sum goes over all of them.
-# SCRIPT says who does what to itself: "1:10:9" is worker 1 at step 10 with signal 9;
-# with "0" for the signal it does nothing for ever. While there are fewer members than
-# FULL, steps are slow, so that newcomers come before the last one.
+# The state after n steps does not depend on the members that computed it: each adds up
+# its part of a batch that the step's number determines, and the sum goes over all of
+# them. SCRIPT says what each worker does to itself: "1:10:9": worker 1, step 10,
+# signal 9; with "0" for the signal it does nothing for ever. While there are fewer
+# members than FULL, steps are slow, so that newcomers join before the last one.
 PROGRAM = """
 import os, time
 import numpy as np

@@ -31,7 +31,7 @@ pytest.importorskip("zmq")
 
 Launch = Callable[..., Run]
 ROOT = Path(__file__).parents[2]
-# Adds up ones, and kills what it is told to in the middle.
+# Adds up ones; in the middle kills itself or the server, or asks the server to leave.
 SCRIPT = """
 import json, os, signal, subprocess, sys, time
 import numpy as np
@@ -73,12 +73,12 @@ for step in range(20):
 server.params(state)
 print(json.dumps([task, server._client._sequence]), flush=True)
 if task == "worker:0":
-    # Until the others are through, too.
-    while sum("through" in name for name in os.listdir(folder)) < int(sys.argv[3]):
+    # Until the others have finished, too.
+    while sum("finished" in name for name in os.listdir(folder)) < int(sys.argv[3]):
         time.sleep(0.02)
     state, _ = server.step(state, np.float32(0))
     print(json.dumps(["total", float(server.params(state))]), flush=True)
-open(os.path.join(folder, "through " + task), "w").close()
+open(os.path.join(folder, "finished " + task), "w").close()
 server.close()
 """
 
@@ -117,10 +117,10 @@ def test_a_run_on_machines(tmp_path: Path) -> None:
     ssh.chmod(0o700)
     hosts.write_text("127.0.0.1 slots=3\n")
     options = ["--ps", "2", "--chief", "--evaluator", "--hosts", hosts, "--ssh", ssh]
-    code, text = launched(tmp_path, "nobody", 2, *options)
+    code, text = launched(tmp_path, "none", 2, *options)
     assert code == 0, text
     assert total(text) == 60
-    # It looked when the others were through, and the servers were still there.
+    # It looked when the others had finished, and the servers were still there.
     assert '[evaluator 0] ["seen", 60.0]' in text
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 6 and not any("KEYS" in line for line in asked)
@@ -163,7 +163,7 @@ def test_a_server_that_leaves_hands_over_its_shards(tmp_path: Path) -> None:
     assert "ps 0 has left; the others go on without it" in text
 
 
-# Adds up ones in three shards: the first worker until it is told to end, another until
+# Adds up ones in three shards: the first worker until it is asked to end, another until
 # the server that came with it holds a shard.
 JOINED = """
 import os, sys, time
@@ -178,13 +178,13 @@ server = parameter_server(
 )
 state = server.init([np.float32(0)] * 3)
 
-def is_through():
+def has_finished():
     if task == "worker:0":
         return os.path.exists(os.path.join(folder, "stop"))
     view = server._client.view
     return count >= 20 and len(view.addresses) > 1 and view.served_by(1)
 
-while not is_through():
+while not has_finished():
     state, _ = server.step(state, np.float32(1))
     count += 1
     time.sleep(0.005)

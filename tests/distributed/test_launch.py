@@ -273,7 +273,7 @@ def sshd(tmp_path: Path, free_port: int) -> Iterator[Server]:
         if time.monotonic() > end or server.process.poll() is not None:
             server.process.kill()
             server.process.wait()
-            pytest.skip(f"sshd lets nobody in: {(tmp_path / 'log').read_text()}")
+            pytest.skip(f"sshd refuses every login: {(tmp_path / 'log').read_text()}")
         time.sleep(0.05)
     yield server
     server.process.terminate()

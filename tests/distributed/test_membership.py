@@ -63,11 +63,11 @@ def test_wrong_bounds(bounds: tuple[int, int]) -> None:
 def test_giving_up() -> None:
     said: list[str] = []
     server = Membership("127.0.0.1:0", 1, 2, log=said.append)
-    server.give_up("nobody is left")
+    server.give_up("no member is left")
     server.give_up("again")
     server.stop()
-    assert (server.outcome, server.why) == ("failed", "nobody is left")
-    assert said == ["failed: nobody is left"]
+    assert (server.outcome, server.why) == ("failed", "no member is left")
+    assert said == ["failed: no member is left"]
 
 
 def test_nobody_comes() -> None:
@@ -80,7 +80,7 @@ def test_nobody_comes() -> None:
 
 
 def test_what_is_said_outside_an_epoch_is_no_mistake() -> None:
-    """An answer that nobody waits for may come when its epoch is over."""
+    """An answer that no process awaits may arrive after its epoch."""
     said: list[str] = []
     server = Membership("127.0.0.1:0", 2, 2, log=said.append)
     line = dial(f"127.0.0.1:{server.port}", 10, "", "launcher")

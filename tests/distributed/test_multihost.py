@@ -126,7 +126,7 @@ def test_preemption(launch: Callable[..., Run], write: Callable[..., str]) -> No
 def test_notice_of_the_launcher(
     launch: Callable[..., Run], write: Callable[..., str]
 ) -> None:
-    """All are told at once, and are at different steps."""
+    """All receive it at once, and are at different steps."""
     code = PREEMPTION.replace("step == 3 and fxflow.process_index() == 1", "False")
     code = code.replace("sleep(0.02)", "sleep(0.01 * (1 + fxflow.process_index()))")
     code = code.replace("    step += 1", "    step += 1\n    if step == 9: print('on')")

@@ -115,14 +115,14 @@ def test_no_place(scratch: str) -> None:
     options = ["--ps", "1", "--workers", "2", "--server-resources", "CPU=0.1"]
     code, text = launched(scratch, *options, "--worker-resources=gold=1", "train.py")
     assert code == 1
-    # At once: nobody adds a machine to a cluster of this one.
+    # At once: no machine can be added to a cluster of this one.
     assert "this machine has no place for them: the 3 processes take gold=2" in text
     assert "in all, and there is gold=0 (--server-resources and" in text, text
     check_gone(scratch)
 
 
 class FakeGroup:
-    """Places that are free after so many questions."""
+    """Places that are free after `asked` questions."""
 
     def __init__(self, asked: int) -> None:
         self.asked, self.waited = asked, 0.0
@@ -208,7 +208,7 @@ def test_options_that_do_not_go_together(
 
 def test_no_cluster() -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and nobody listens
+        closed.bind(("127.0.0.1", 0))  # and no process listens
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(DistributedError, match=f"no cluster of Ray .* {address}"):
             _check_reached(address)

@@ -64,7 +64,7 @@ def test_signals_are_for_one_run() -> None:
     while os.path.exists(f"/proc/{int(written)}") and time.monotonic() < end:
         stat = Path(f"/proc/{int(written)}/stat")
         if ") Z " in stat.read_text():
-            break  # dead; whoever inherits it has not looked yet
+            break  # dead, and not yet reaped
         time.sleep(0.01)
     else:
         assert not os.path.exists(f"/proc/{int(written)}")

@@ -36,7 +36,7 @@ def test_round_trip(leaf: object) -> None:
     assert found.data.dtype == host.data.dtype == own
     assert found.data.shape == host.data.shape
     np.testing.assert_array_equal(found.data, np.asarray(leaf))
-    found.data[...] = 0  # it is nobody else's
+    found.data[...] = 0  # it is not shared
 
 
 def test_where_explicit_64_bits_are_cut_off() -> None:

@@ -133,7 +133,7 @@ os._exit(0)
 def test_one_is_lost_before_the_devices_start(
     start: Start, write: Callable[..., str], free_port: int
 ) -> None:
-    """Making a client waits for all processes: not for one that is gone."""
+    """Making a client waits for all processes: not for one that exited."""
     file = write(EARLY)
     runs = [start(sys.executable, file, str(free_port), str(n)) for n in range(2)]
     assert [run.end(20) for run in runs] == [0, 0], runs[0].text

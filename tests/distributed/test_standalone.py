@@ -44,7 +44,7 @@ class Process:
         return self.process.wait(DEADLINE)
 
     def says(self, pattern: str, times: int = 1) -> re.Match[str]:
-        """Waits until it has said something so many times."""
+        """Waits until it has printed `pattern` `times` times."""
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             found = list(re.finditer(pattern, self.text()))
@@ -190,7 +190,7 @@ def test_port_in_use(run: Run) -> None:
 
 @pytest.mark.slow
 def test_elastic(run: Run, tmp_path: Path) -> None:
-    """A worker dies, another comes; all are told to end; the next run goes on."""
+    """A worker dies, another joins; all are asked to end; the next run goes on."""
     given = ["--steps=250", f"--checkpoints={tmp_path / 'state'}"]
     coordinator = run.coordinator("--elastic=1:2")
     one, two = run.worker(0, *given), run.worker(1, *given)

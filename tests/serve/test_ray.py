@@ -35,7 +35,7 @@ MODEL = ModelConfig("m", ModelSource("a:b"), slo=0.1, deadline=0.2)
 
 
 class Handle:
-    """A deployment's handle, whose replica does as it is told."""
+    """A deployment's handle, whose replica gives the reply it was made with."""
 
     def __init__(self, reply: Any) -> None:
         self._reply, self.cancelled = reply, False

@@ -198,7 +198,7 @@ def test_limits_hold_at_both_ends() -> None:
     assert_same(decode(frames, limits=Limits(len(frames[0]), 2, 32)), message)
 
 
-# -- what is no message ----------------------------------------------------------------
+# -- invalid messages ------------------------------------------------------------------
 
 WRONG = {
     "no frame": ([], "mark"),

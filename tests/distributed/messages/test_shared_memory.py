@@ -170,7 +170,7 @@ def test_ends_that_take_other_doors_at_one_time_meet() -> None:
         us.ask(b"w")
         them.meet(b"w", to_them.pop())
         us.renew(b"w")
-        us.meet(b"w", to_us.pop())  # of a door that proves what is gone
+        us.meet(b"w", to_us.pop())  # an offer that was renewed since
         for _ in range(5):
             while to_them:
                 them.meet(b"w", to_them.pop(0))

@@ -54,7 +54,7 @@ def heard(end: Any, *hubs: Hub, seconds: float = 10.0) -> Any:
 
 
 def assert_talks(listener: Listener, dialer: Dialer, *hubs: Hub) -> bytes:
-    """Sends a message there and another back; returns who the dialer is."""
+    """Sends a message there and another back; returns the id of the dialer."""
     weights = np.arange(300_000, dtype=np.float32)
     assert dialer.send(Message("control", 1, 2, 3, {"a": [1]}, {"w": weights}))
     peer, message = heard(listener, *hubs)
@@ -393,10 +393,10 @@ def test_a_worker_that_restarts(hubs: Callable[..., Hub]) -> None:
     assert old.receive() == []
 
 
-def test_nobody_is_there(hubs: Callable[..., Hub]) -> None:
+def test_messages_to_absent_peers_are_dropped(hubs: Callable[..., Hub]) -> None:
     server, client = hubs(), hubs()
     listener = server.listen(LOOPBACK)
-    assert not listener.send(b"nobody", Message("control"))
+    assert not listener.send(b"absent", Message("control"))
     assert listener.traffic.dropped == {"gone": 1}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

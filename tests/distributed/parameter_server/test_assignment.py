@@ -40,7 +40,7 @@ def test_each_shard_lies_on_distinct_servers_evenly(
         counts.update(server for planned in places for server in planned)
         assert max(counts.values()) - min(counts.values()) <= 1
         assert assign(places, alive, copies) == places
-        # Nobody who stays is sent more than it lacks for a fair share.
+        # No server that stays is sent more than it lacks for a fair share.
         held = Counter(server for planned in before for server in planned)
         fair = -(-shards * min(copies, len(alive)) // len(alive))
         for server, came in Counter(s for _, s in moved(before, places)).items():

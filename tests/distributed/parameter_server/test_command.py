@@ -101,7 +101,7 @@ def test_one_process_joins_and_another_leaves(tmp_path: Path) -> None:
         assert totals(client, push(client)) == [totals_so_far + 1] * 2
         assert client.view.members == (1,)
         client.close()
-        # It is the last one: nobody takes anything.
+        # It is the last one: no server takes its shards.
         processes[1].send_signal(signal.SIGTERM)
         said = processes[1].communicate(timeout=30)[1]
         assert processes[1].returncode == 0

@@ -158,7 +158,7 @@ def test_ssp_bounds_the_lead() -> None:
         assert may_read(value, group, 0, clock) == (clock <= 2)
     assert late(value, group, 0, 4) == (1,)
     assert may_read(value, group, 1, 0)
-    # A newcomer may read at once, and nobody waits for it rather than for 1.
+    # A newcomer may read at once, and the others wait for 1, not for it.
     group, _ = join(value, group, 2)
     assert group[2].clock == 2
     assert may_read(value, group, 2, 2)
@@ -362,8 +362,8 @@ class Schedule:
         assert group.dropped == len(self.dropped)
 
     def finish(self, rng: random.Random) -> None:
-        """Nobody waits forever, and no push is lost or taken twice."""
-        for _ in range(3):  # everybody gets on, whoever waits
+        """No worker waits forever, and no push is lost or counted twice."""
+        for _ in range(3):  # every worker advances, also one that waits
             start = dict(self.clocks)
             for _ in range(40 * len(start)):
                 able = [w for w in sorted(start) if self.clocks[w] < start[w] + 3]

@@ -1,6 +1,6 @@
 """Tables larger than a worker's memory: into files part by part, and back.
 
-Whoever dies meanwhile: what a run begins with is what another one had, each row once.
+Whichever process dies meanwhile: a run begins with the rows of another, each once.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def test_a_worker_dies_and_another_goes_on(
         indices.append(index)
         if len(indices) == 5:
             second.start()
-            assert waits.wait(20)  # for it is told that another one brings them
+            assert waits.wait(20)  # the answer names the other worker that brings them
             raise RuntimeError("died")
         return make(parts, index)
 

@@ -38,7 +38,7 @@ def check(plan: PlacementPlan) -> None:
     """Each row of each tensor is in one piece, on one of the servers."""
     for tensor in plan.tensors:
         pieces = plan.of(tensor.name)
-        assert pieces, "an empty tensor is served by somebody too"
+        assert pieces, "an empty tensor has a server too"
         assert pieces[0].start == 0 and pieces[-1].stop == tensor.rows
         for a, b in itertools.pairwise(pieces):
             assert a.stop == b.start > a.start

@@ -128,7 +128,7 @@ def test_donated_inputs_are_written_over_but_what_numpy_sees() -> None:
     (newer,) = runner([new, fnp.array(ones)])
     assert newer.unsafe_buffer_pointer() != place
     assert (seen == 0).all() and (np.asarray(newer) == -1).all()
-    # Of a message: its memory is not the runtime's.
+    # An array of a message: its memory is not the runtime's.
     ones.flags.writeable = False
     (last,) = runner([ones, newer])
     assert (ones == 1).all() and (np.asarray(last) == 2).all()

@@ -63,7 +63,7 @@ def test_rounds_take_as_long_as_the_slowest_of_them() -> None:
 
 def test_the_longer_the_tail_the_more_backup_workers_pay() -> None:
     def gain(compute: Compute, spares: int) -> float:
-        """Of a step's time, for as many workers; Abadi et al., OSDI 2016, figure 8."""
+        """The time that spares save in a step; Abadi et al., OSDI 2016, figure 8."""
         times = []
         for b in (0, spares):
             found = simulate(

@@ -62,7 +62,7 @@ def test_who_joins_is_sent_shards_and_then_takes_them() -> None:
     view = replanned(begun(2), there={0, 1}, joining=["new:1", "0:1", "new:1"])
     assert view.addresses == ("0:1", "1:1", "new:1")
     assert (view.members, view.servers) == ((0, 1, 2), (10, 11, 0))
-    # Nobody gives anything away before it has it.
+    # No server gives a shard away before it has it.
     assert settled(view).holders == begun(2).holders
     coming = [shard for shard, planned in enumerate(view.places) if planned == (2,)]
     assert len(coming) == 2
@@ -81,7 +81,7 @@ def test_the_old_holders_stay_until_the_last_new_one_has_come() -> None:
     # Who is to serve does so as soon as it can.
     view = with_holder(begun(4, 2, 1)._replace(places=((2, 3),)), 0, 2)
     assert view.holders == ((2, 0, 1),)
-    # Of those who died, any may come back first.
+    # Any of the servers that died may come back first.
     dead = begun(3, 2, 1)._replace(holders=((1, 2),), places=((2, 1),))
     assert settled(dead).holders == ((2, 1),)
     assert settled(dead._replace(servers=(10, 0, 0))).holders == ((1, 2),)
@@ -102,7 +102,7 @@ def test_who_leaves_gives_all_away_and_is_then_no_voter() -> None:
 def test_the_last_one_does_not_leave() -> None:
     view = begun(2)
     assert replanned(view, there={0, 1}, leaving={0, 1}) == view
-    # The other one is not there: there is nobody to give anything to.
+    # The other one is absent: no server can take the shards.
     assert replanned(view, there={0}, leaving={0}) == view
 
 

@@ -54,7 +54,7 @@ def test_sum_is_within_the_code(name: str, error: float) -> None:
 
 
 def test_what_is_lost_comes_later() -> None:
-    """Of 8 equal gradients, all together are as right as one is."""
+    """The sum of 8 equal gradients is as accurate as one of them."""
     exact = GIVEN.sum(0)
     sums, _ = pushed("int8", GIVEN, rounds=8)
     one_off = np.abs(np.asarray(sums[0]) - exact).max()

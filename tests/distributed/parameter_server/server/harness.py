@@ -93,7 +93,7 @@ class Run:
         return server
 
     def stop(self, number: int) -> None:
-        """As if it were killed: it says nothing to anybody."""
+        """Ends a server as a kill does: it sends nothing more."""
         self.servers.pop(number).stop()
         self.threads.pop(number).join()
 
@@ -169,6 +169,13 @@ def models_of(view: View, consistency: Any = None) -> list[Model]:
     return [model] * len(view.holders)
 
 
+def kill(client: WorkerClient) -> None:
+    """Ends a worker's client as a kill does: it sends nothing more."""
+    client._fail(RuntimeError("killed"))
+    client._orders.put(("die",))  # an unknown order, at which its thread ends
+    client._hub.wake()
+
+
 def push(client: WorkerClient) -> Any:
     return client.push([[ONES]] * len(client.view.holders))
 
@@ -204,9 +211,7 @@ class Work(threading.Thread):
                 self.pushed += 1
                 ticket = push(client)
                 if self.pushed == self.dies_at:
-                    client._fail(RuntimeError("died"))
-                    client._orders.put(("die",))  # which nobody can do
-                    client._hub.wake()
+                    kill(client)
                     return
                 client.wait(ticket)
                 self.acknowledged = self.pushed

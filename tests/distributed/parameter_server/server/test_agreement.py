@@ -128,7 +128,7 @@ def test_who_comes_again_empty_does_not_serve_what_another_may_have() -> None:
     assert wanted is not None
     assert wanted.servers == (10, 11, 0)
     assert wanted.holders == ((1, 2), (1,), (0,))
-    # It comes back as another, too, and empty: then nobody has shard 0 any more.
+    # It comes back as another, too, and empty: then no server has shard 0.
     zero.hear(2, Heard(72, {}, 1.0))
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None and wanted.servers == (10, 71, 72)
@@ -172,7 +172,7 @@ NEW = (201, 202)
 
 
 def stalled(ends: Ends, *, kept: bool, number: int = 10) -> View | None:
-    """What a server wants once server 2 has come again, and other workers."""
+    """What a server wants once server 2 has restarted, and other workers."""
     wanted = None
     for now in (1.0, 1.5, 2.0, 2.5, 6.0):
         ends.hear(now, 0, 1)
@@ -224,7 +224,7 @@ def test_without_its_log_a_server_makes_the_run_lost() -> None:
     zero = ends.servers[10]
     wanted = stalled(ends, kept=False)
     assert not zero._meets
-    # What it asks for are votes that nobody will give.
+    # It asks for votes that no server will give.
     assert wanted is None or zero.propose(wanted, 6.0)
     ends.carry(lost=12)
     assert ends.views == {}
@@ -319,7 +319,7 @@ def test_who_wants_to_join_is_in_the_next_view() -> None:
     assert (wanted.addresses[3], wanted.servers[3]) == ("d:1", 0)
     assert wanted.members == (0, 1, 2, 3) and wanted.holders == MET.holders
     coming = [shard for shard, planned in enumerate(wanted.places) if 3 in planned]
-    # Once it is there it is let in; then who serves them takes it in, too.
+    # Once it answers it is a member; then the primaries of its shards take it in.
     for server in ends.servers.values():
         server.enter(wanted)
     zero.hear(3, Heard(13, {}, 1.0))
@@ -360,7 +360,7 @@ def test_who_leaves_is_no_member_and_later_no_voter() -> None:
     zero.hear(1, Heard(11, {}, 1.0))
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None and wanted.servers == (10, 0, 12)
-    # All of them leave: nobody stays for whom it would be worth waiting.
+    # All of them leave: no server remains to wait for.
     for n in (0, 2):
         one.hear(n, Heard(10 + n, {}, 1.0, leaving=True))
     assert not one.stays()

@@ -63,7 +63,7 @@ def test_who_leaves_before_it_hears_of_the_first_view(
 ) -> None:
     with running(tmp_path, 2, copies=1, shards=4) as run:
         replicas = run.servers[1]._replicas
-        assert replicas.has_left  # nobody knows it
+        assert replicas.has_left  # no other server knows it
         enter, heard = replicas._enter, threading.Event()
 
         def late(view: View) -> None:
@@ -169,7 +169,7 @@ def test_who_asks_in_vain_is_told_why(tmp_path: Path) -> None:
         with pytest.raises(DistributedError, match="goes beyond this machine"):
             enlist([here], "10.1.2.3:7000", deadline=5.0)
         with pytest.raises(DistributedError, match="no process answers there yet"):
-            enlist([f"ipc://{tmp_path}/nobody"], here, deadline=0.5)
+            enlist([f"ipc://{tmp_path}/absent"], here, deadline=0.5)
 
 
 def test_two_runs_are_told_apart(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_two_runs_are_told_apart(tmp_path: Path) -> None:
         both = [one.address(0), two.address(0)]
         with pytest.raises(DistributedError, match="are of two runs"):
             enlist(both, f"ipc://{tmp_path}/joins", deadline=0.5)
-        # A folder of another run is no place to keep shards of this one.
+        # The folder of another run is not used for shards of this one.
         folder = tmp_path / "copied"
         shutil.copytree(tmp_path / "server-0", folder)
         _, view = enlist([two.address(0)], f"ipc://{tmp_path}/joins", deadline=5.0)

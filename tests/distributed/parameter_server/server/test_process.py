@@ -148,7 +148,7 @@ def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     peer, error = wire.told("error")
     assert (peer, error.fields.why) == (b"1", "waits for w3, which has not joined yet")
     wire.kinds()
-    # Who has come once is not waited for again; one more may come.
+    # A worker that joined once is not awaited again; another one may join.
     server.handle(b"1", Message.of(messages.Leave(), 1))
     for worker, name in ((3, "w3"), (4, "w4")):
         join = messages.Join(0, fingerprint, name)

@@ -20,6 +20,7 @@ from fxflow.errors import DistributedError
 from tests.distributed.parameter_server.server.harness import (
     ZEROS,
     Run,
+    kill,
     models_of,
     push,
     running,
@@ -53,7 +54,7 @@ def test_a_copy_takes_over_and_nothing_is_lost(tmp_path: Path, victim: int) -> N
         assert totals(client, push(client)) == [6, 6]
         assert time.monotonic() - began < 10  # 0.6 s on a quiet machine
         assert run.now().holders == ((1 - victim,),) * 2
-        # It comes again, empty, is told all, and serves its shard once more.
+        # It restarts empty, receives everything, and serves its shard again.
         run.start(victim)
         run.wait(((0, 1), (1, 0)))
         assert totals(client, push(client)) == [7, 7]
@@ -138,13 +139,6 @@ def test_all_come_again_from_their_logs(tmp_path: Path) -> None:
         with worker(run) as client:
             assert totals(client, push(client)) == [4, 4]
             run.wait(((0, 1), (1, 0)))
-
-
-def kill(client: WorkerClient) -> None:
-    """As if its process were killed: it says nothing to anybody."""
-    client._fail(RuntimeError("killed"))
-    client._orders.put(("die",))  # which nobody can do
-    client._hub.wake()
 
 
 def lose_a_majority(run: Run, victim: int) -> None:
@@ -283,7 +277,7 @@ def test_who_leaves_votes_until_it_is_not_needed(tmp_path: Path) -> None:
         while len(run.now().workers) < 3:
             assert time.monotonic() < end
             time.sleep(0.01)
-        # Of five voters one dies and two leave, before anybody knows of the death.
+        # One of five voters dies and two leave, before any server notices the death.
         run.stop(0)
         leaving = [threading.Thread(target=other.close) for other in others]
         for thread in leaving:
@@ -318,7 +312,7 @@ def test_a_heartbeat_of_a_process_that_is_gone_comes_late(tmp_path: Path) -> Non
         server.handle(dataclasses.replace(late, fields=fields))
         assert totals(client, push(client)) == [2.0, 2.0]
         assert server.view.epoch == epoch
-        # Of one that is silent it is not known that it is the newer one.
+        # A silent server does not make another one stale.
         assert server._is_stale(1, 1)
         server._newest[1] = (2, time.monotonic() - 60)
         assert not server._is_stale(1, 1)

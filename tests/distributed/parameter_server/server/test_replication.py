@@ -89,7 +89,7 @@ def test_who_has_caught_up_counts_before_it_is_proposed() -> None:
     add(copies, 1)
     copies.note(1, at(11), 100.0)
     assert (copies.committed, copies.ready()) == (10, [2])
-    # It is gone again, but the view with it may have been decided.
+    # It left again, but the view with it may have been decided.
     copies.follow([])
     assert copies.followers == [1, 2]
     copies.begin([1], 3)
@@ -102,8 +102,8 @@ def test_who_lacks_what_was_acknowledged_is_not_taken_in() -> None:
     copies.note(2, at(10), 100.0)
     add(copies, 3)
     copies.note(1, at(12), 100.0)
-    assert copies.committed == 12  # which workers were told
-    # Near enough to count, so that nothing more is told; not yet to serve.
+    assert copies.committed == 12  # which workers have read
+    # Near enough to count, so that no more is acknowledged; not yet to serve.
     assert (copies.ready(), copies.committed) == ([], 10)
     copies.note(1, at(13), 100.0)
     assert copies.committed == 10

@@ -72,7 +72,7 @@ def trouble(run: Run, rng: random.Random, copies: int, works: list[Work]) -> Non
 def settled(run: Run, copies: int, works: list[Work]) -> bool:
     """Whether the last death is dealt with: all copies are there, all voters live.
 
-    Workers that are about to die leave a majority to who is killed beside them.
+    Workers that are about to die leave a majority beside the server that is killed.
     """
     view = run.now()
     alive = [server.incarnation for server in run.servers.values()]
@@ -198,7 +198,7 @@ def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
             leaves = rng.choice(members)
             run.servers[leaves].leave(20.0)
         if rng.random() < 0.6:
-            # In the middle of what moves: whoever gives, takes, or looks on.
+            # In the middle of a move: a server that gives, takes, or does neither.
             time.sleep(rng.random() * rng.choice((0.02, 0.3, 2.0)))
             number = rng.choice(list(run.servers))
             run.stop(number)
@@ -244,7 +244,7 @@ def test_nothing_is_lost_while_shards_move(
     weather = Weather(rng, monkeypatch)
     options: dict[str, Any] = {"copies": copies, "shards": shards, "logs": logs}
     with running(tmp_path, servers, **options) as run:
-        # Those who are through stay: without a worker a death might be one too many.
+        # Workers that finished stay: without them a death might be one too many.
         end = threading.Event()
         rests = rng.choice((0.05, 0.3)) if seed else 0.05
         works = [

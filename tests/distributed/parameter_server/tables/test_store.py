@@ -41,7 +41,7 @@ def updated(fields, gradients, scale) -> tuple[np.ndarray, ...]:
     return rows - np.float32(0.5 * scale) * gradients, count + 1
 
 
-# Of NumPy, so that nothing is compiled.
+# In NumPy, so that nothing is compiled.
 PROGRAMS = RowPrograms(
     (
         Field((WIDTH,), np.dtype(np.float32)),

@@ -20,6 +20,7 @@ from fxflow.distributed.parameter_server.views import View, first_view
 from fxflow.distributed.parameter_server.worker import client as clients
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
 from fxflow.errors import DistributedError
+from tests.distributed.parameter_server.server.harness import kill
 
 pytest.importorskip("zmq")
 
@@ -87,7 +88,7 @@ def test_a_server_comes_back_from_its_log(tmp_path: Path) -> None:
     for n in range(1, 4):
         assert total(worker, worker.push([[ONES]])) == n
     address = running.stop()
-    ticket = worker.push([[ONES]])  # nobody is there
+    ticket = worker.push([[ONES]])  # no server is there
     again = Running(address.removeprefix("tcp://"), tmp_path)
     assert total(worker, ticket) == 4
     assert total(worker, worker.push([[ONES]])) == 5
@@ -143,10 +144,7 @@ def test_a_silent_worker_is_let_go_and_joins_again() -> None:
 
 
 def die(worker: WorkerClient) -> None:
-    """As if it were killed: it says goodbye to nobody."""
-    worker._fail(RuntimeError("died"))
-    worker._orders.put(("die",))  # which nobody can do
-    worker._hub.wake()
+    kill(worker)
     worker._thread.join(10)
 
 

@@ -63,7 +63,7 @@ def test_rows_of_a_batch_are_updated_and_no_others() -> None:
     batch = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
     state, metrics = server.step(state, batch, ids={"words": ids})
     assert float(metrics.loss) == 30.0
-    # Of one id that occurs twice the gradients are added up.
+    # The gradients of an id that occurs twice are added up.
     expected = {1: 0.5, 4: 1 - 0.5 * 6, FAR: 1 - 0.5 * 3, 7: 1.0}
     found = server.rows({"words": list(expected)})["words"]
     np.testing.assert_allclose(found[:, 0], list(expected.values()))

@@ -126,7 +126,7 @@ def alone(count: int) -> Any:
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_every_consistency_learns(rule: Consistency) -> None:
-    # With one worker that is through, nobody waits for it.
+    # No worker waits for one that finished.
     found = together(rule, steps(24))
     for losses, _ in found:
         assert losses[-1] < 0.5 * losses[0]
@@ -191,7 +191,7 @@ def test_parameters_in_16_bits(rule: Consistency, pull: str) -> None:
 
 @pytest.mark.parametrize("rule", [bsp(), asynchronous(), local_sgd(1)], ids=str)
 def test_parameters_in_64_bits(rule: Consistency) -> None:
-    """`config.x64` is off; a run that goes on from a snapshot is no exception."""
+    """`config.x64` is off, also in a run that goes on from a snapshot."""
     wide = {"b": fnp.array(1 / 3, "float64"), "w": fnp.full(6, 0.1, "float64")}
     batch = fnp.asarray(X, "float64"), fnp.asarray(Y, "float64")
 
