@@ -113,13 +113,13 @@ def test_strangers(port: int, said: bytes) -> None:
     assert resident() - before < 32 << 20
 
 
-def test_a_port_that_closes_before_anybody_can_come() -> None:
+def test_a_closed_port_admits_no_connection() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.close()
     assert list(admission.admitted(listener, SECRET)) == []
 
 
-def test_many_who_say_nothing(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_silent_connections(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "_MOST", 16)
     threads = set(threading.enumerate())
     crowd = [stranger(port) for _ in range(60)]
@@ -161,7 +161,7 @@ def test_dripping(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with_secret(port)
 
 
-def test_nothing_is_told_to_the_silent(
+def test_silent_connections_receive_nothing(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "_SECONDS", 0.2)
@@ -204,7 +204,7 @@ def test_accept_goes_on_after_errors() -> None:
     come[0].close()
 
 
-def test_who_knows_the_secret_is_bounded_too() -> None:
+def test_clients_with_the_secret_are_bounded_too() -> None:
     server = Coordinator("127.0.0.1:0", 2, token=SECRET)
     try:
         for said in (frame(join(1)), frame(b"[" * 100_000), frame(b"[]")):

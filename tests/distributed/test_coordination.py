@@ -45,7 +45,7 @@ def test_waiting_for_a_key() -> None:
             first.key_value_get("no", 0.1)
 
 
-def test_barrier_names_who_is_late() -> None:
+def test_a_barrier_names_the_late_processes() -> None:
     with cluster(3) as (_, (first, second, _)):
         errors: dict[int, DistributedError] = {}
 
@@ -122,7 +122,7 @@ def test_exchange() -> None:
         assert found == {0: wanted, 1: wanted, 2: wanted}
 
 
-def test_one_that_is_lost_ends_waiting() -> None:
+def test_a_lost_process_ends_waiting_at_once() -> None:
     events: list[Any] = []
     with cluster(2, on_event=lambda m, p: events.append(m)) as (_, (first, second)):
         timer = threading.Timer(0.1, second.close, [False])
@@ -136,7 +136,7 @@ def test_one_that_is_lost_ends_waiting() -> None:
             first.barrier("c", 30)
 
 
-def test_one_that_leaves_is_not_lost() -> None:
+def test_a_process_that_left_does_not_count_as_lost() -> None:
     events: list[Any] = []
     with cluster(2, on_event=lambda m, p: events.append(m)) as (_, (first, second)):
         second.close()

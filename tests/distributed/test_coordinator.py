@@ -75,7 +75,7 @@ def test_a_number_that_is_taken() -> None:
         Coordination.join(f"127.0.0.1:{server.port}", 0, 1, timeout=5)
 
 
-def test_one_that_never_comes() -> None:
+def test_processes_that_never_join_are_named() -> None:
     server = Coordinator("127.0.0.1:0", 3)
     try:
         with pytest.raises(

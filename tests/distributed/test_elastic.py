@@ -209,7 +209,9 @@ def test_killed_and_replaced(launch: Launch, write: Callable[..., str]) -> None:
     assert any({"3", "4"} <= {*found.split(", ")} for found in epochs), run.text
 
 
-def test_recovery_is_told(launch: Launch, write: Callable[..., str]) -> None:
+def test_the_seconds_of_a_recovery_are_reported(
+    launch: Launch, write: Callable[..., str]
+) -> None:
     run = launch(
         *ELASTIC, "--restarts", "0", write(PROGRAM), STEPS="40", SCRIPT="2:10:9"
     )
@@ -337,7 +339,7 @@ print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True
 
 
 @pytest.mark.slow
-def test_one_that_is_stuck(launch: Launch, write: Callable[..., str]) -> None:
+def test_a_stuck_worker_is_expelled(launch: Launch, write: Callable[..., str]) -> None:
     """It answers heartbeats but does not come back: it is expelled and killed."""
     run = launch(
         *ELASTIC,

@@ -267,7 +267,7 @@ def options_of(**given: object) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(options), **given})
 
 
-def test_jobs_are_told_theirs() -> None:
+def test_each_job_gets_its_environment() -> None:
     options = options_of(workers=1, evaluator=True, ps_folder="logs", ps_shards=6)
     addresses = ["ipc:///run/ps-0", "ipc:///run/ps-1"]
     jobs = jobs_of(options, ["python", "x.py"], [""], addresses)
@@ -322,7 +322,7 @@ def test_jobs_are_dealt_to_machines() -> None:
         ("logs", 1, "status 1"),
     ],
 )
-def test_a_server_that_cannot_come_back_ends_the_run(
+def test_a_server_that_cannot_restart_ends_the_run(
     folder: str | None, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = options_of(workers=1, ps_folder=folder)

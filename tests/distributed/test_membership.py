@@ -70,7 +70,7 @@ def test_giving_up() -> None:
     assert said == ["failed: no member is left"]
 
 
-def test_nobody_comes() -> None:
+def test_too_few_workers_end_the_wait() -> None:
     server = Membership("127.0.0.1:0", 2, 2, start_timeout=0.1)
     end = time.monotonic() + 5
     while not server.outcome and time.monotonic() < end:
@@ -79,7 +79,7 @@ def test_nobody_comes() -> None:
     assert server.why.startswith("0 workers are ready, at least 2 are needed")
 
 
-def test_what_is_said_outside_an_epoch_is_no_mistake() -> None:
+def test_answers_outside_an_epoch_are_ignored() -> None:
     """An answer that no process awaits may arrive after its epoch."""
     said: list[str] = []
     server = Membership("127.0.0.1:0", 2, 2, log=said.append)

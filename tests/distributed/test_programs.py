@@ -153,7 +153,9 @@ LATE = ["os.kill(os.getpid(), 19)", "time.sleep(60)"]
 
 
 @pytest.mark.parametrize("what", sample(LATE, 1, of="who is late"))
-def test_who_waits_is_not_late(launch: Launch, write: Write, what: str) -> None:
+def test_a_waiting_process_is_not_reported_late(
+    launch: Launch, write: Write, what: str
+) -> None:
     """Process 2 begins to wait well after process 0, and is not blamed."""
     run = launch("-n", "3", write(HEAD + APART.replace("{what}", what)))
     for process in (0, 2):

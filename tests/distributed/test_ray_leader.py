@@ -85,7 +85,7 @@ def test_an_interrupt_is_heeded() -> None:
     assert code == -signal.SIGINT and b"KeyboardInterrupt" in err
 
 
-def test_output_that_nobody_fetches_is_bounded() -> None:
+def test_output_that_is_not_fetched_is_bounded() -> None:
     leader = Leader()
     leader.begin(1, order("import sys; sys.stdout.write('x' * (6 << 20))"))
     end = time.monotonic() + 30

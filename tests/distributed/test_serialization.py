@@ -52,7 +52,7 @@ def test_keys() -> None:
     assert random.key_data(again).tolist() == random.key_data(keys).tolist()
 
 
-def test_what_is_no_array() -> None:
+def test_values_that_are_not_arrays_are_refused() -> None:
     with pytest.raises(ArgumentError):
         to_host("text")
 

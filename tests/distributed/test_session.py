@@ -193,7 +193,7 @@ def test_one_is_lost_while_all_connect(
     assert time.monotonic() - died < 10
 
 
-def test_one_that_does_not_come(
+def test_a_process_that_does_not_join_is_named(
     start: Start, write: Callable[..., str], free_port: int
 ) -> None:
     code = (

@@ -154,7 +154,7 @@ def test_gives_up(run: Run, options: list[str], words: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_ends_when_told(run: Run, number: signal.Signals) -> None:
+def test_ends_at_a_signal(run: Run, number: signal.Signals) -> None:
     coordinator = run.coordinator("--elastic=1:2")
     coordinator.process.send_signal(number)
     assert coordinator.wait() == 128 + number

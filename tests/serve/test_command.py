@@ -60,7 +60,7 @@ def test_invalid_arguments_exit_with_a_message(
     assert words in capsys.readouterr().err
 
 
-def test_certificates_that_are_none(
+def test_invalid_certificates_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("uvicorn", "starlette"):
@@ -91,7 +91,7 @@ def test_a_port_that_is_taken(option: str, capsys: pytest.CaptureFixture[str]) -
     ("host", "words"),
     [("192.0.2.1", "does not have that address"), ("no.such.invalid", "not known")],
 )
-def test_hosts_that_are_not_here(
+def test_hosts_that_cannot_be_bound_are_refused(
     host: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("uvicorn", "starlette"):
@@ -178,7 +178,7 @@ def test_only_failed_requests_are_logged() -> None:
         assert "status=200" not in "".join(server.lines)
 
 
-def test_what_cannot_be_loaded() -> None:
+def test_a_missing_model_exits_with_a_message() -> None:
     pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
     pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
     done = subprocess.run(

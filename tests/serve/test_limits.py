@@ -25,7 +25,7 @@ def test_rate_and_burst(seed: int) -> None:
     assert taken >= 190
 
 
-def test_who_waits_as_told_is_served() -> None:
+def test_a_client_that_waits_as_asked_is_served() -> None:
     limits = ClientLimits(rate=2.0)
     assert limits.take("a", 0.0) == 0
     assert limits.take("a", limits.take("a", 0.1) + 0.1 + 1e-9) == 0

@@ -77,7 +77,7 @@ def test_answers_and_errors_of_replicas() -> None:
     assert caught.value.status == 503
 
 
-def test_a_replica_that_is_gone_is_not_waited_for() -> None:
+def test_a_lost_replica_is_not_waited_for() -> None:
     handle, begun = Handle(None), time.monotonic()
     with pytest.raises(ServeError, match="no replica answered by the deadline"):
         ask(handle)
@@ -148,7 +148,7 @@ def test_a_generator_has_no_single_answer() -> None:
     assert caught.value.status == 400
 
 
-def test_what_ray_is_not_told() -> None:
+def test_options_that_ray_does_not_take_are_refused() -> None:
     with pytest.raises(ServeError, match=r"say config=serving\.toml"):
         build({"file": "x"})
     for options in ({"grpc_port": 0}, {"control": True}, {"tls_cert": "c"}):

@@ -127,7 +127,7 @@ def test_a_model_that_fails_costs_no_request() -> None:
     using(body, policy=Exp3())
 
 
-def test_load_is_no_loss() -> None:
+def test_load_does_not_count_as_loss() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         fakes["a"].error = ServeError("busy", 503, 1.0)
         for k in range(50):
@@ -313,7 +313,7 @@ def test_an_answer_at_the_objective_with_what_has_arrived() -> None:
     using(body, slo=0.05, deadline=0.5)
 
 
-def test_failures_of_some_are_no_failure() -> None:
+def test_failures_of_some_models_fail_no_request() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         fakes["b"].error = fakes["c"].error = ServeError("it crashed", 500)
         answer = await ask(selector)

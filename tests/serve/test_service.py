@@ -226,7 +226,9 @@ def test_known_answers() -> None:
     using(body, cache=100_000)
 
 
-def test_what_cannot_be_loaded(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_loaded_is_an_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     async def main() -> None:
         service = ModelService(ModelConfig("m", ModelSource("tests.serve.zoo:none")))
         with pytest.raises(ServeError, match="model 'm': it cannot be loaded"):

@@ -48,7 +48,7 @@ async def ask(versions: Versions, value: float = 0.0, **origin: str) -> tuple[in
     return int(answer.outputs["y"][0]), answer.provenance.version
 
 
-def test_a_shadow_is_compared_and_delays_nobody() -> None:
+def test_a_shadow_is_compared_and_delays_no_request() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         new.delay = 0.2
         begun = time.monotonic()
@@ -252,7 +252,7 @@ def test_streams_that_fail_later_roll_a_candidate_back() -> None:
     streaming(body, RolloutPlan(shares=(1.0,), least=10))
 
 
-def test_who_closes_a_stream_closes_the_candidates() -> None:
+def test_closing_a_stream_closes_the_candidates() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         assert await read(versions, most=1) == ([2], {"2"})
         assert new.closed == 1 and versions.describe()["requests"] == 1

@@ -33,6 +33,6 @@ def test_alone() -> None:
         (TFConfig({"TF_CONFIG": "[1]"}), "cannot be read"),
     ],
 )
-def test_wrong(cluster: TFConfig, message: str) -> None:
+def test_invalid_configurations_are_refused(cluster: TFConfig, message: str) -> None:
     with pytest.raises(DistributedError, match=message):
         cluster.membership()

@@ -134,7 +134,9 @@ def test_a_channel_in_an_event_loop() -> None:
     asyncio.run(main())
 
 
-def test_posting_to_nobody_does_not_fail(pair: tuple[Channel, Channel]) -> None:
+def test_posting_to_a_closed_channel_does_not_fail(
+    pair: tuple[Channel, Channel],
+) -> None:
     left, right = pair
     right.close()
     for _ in range(50):
@@ -142,7 +144,7 @@ def test_posting_to_nobody_does_not_fail(pair: tuple[Channel, Channel]) -> None:
     left.close()
 
 
-def test_nobody_answers(free_port: int) -> None:
+def test_dialing_ends_without_an_answer(free_port: int) -> None:
     started = time.monotonic()
     with pytest.raises(DistributedError, match="no coordinator answers at") as caught:
         dial(f"127.0.0.1:{free_port}", 0.3, "")
@@ -150,7 +152,7 @@ def test_nobody_answers(free_port: int) -> None:
     assert caught.value.seconds == 0.3
 
 
-def test_somebody_answers_late(free_port: int) -> None:
+def test_dialing_waits_for_a_late_listener(free_port: int) -> None:
     accepted = []
 
     def listen() -> None:

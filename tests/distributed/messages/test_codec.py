@@ -174,7 +174,9 @@ def test_misaligned_frames_are_copied() -> None:
         (Message("control", fields={"x": "x" * (1 << 20)}), "text", "at most 1048576"),
     ],
 )
-def test_what_cannot_be_said(message: Message, reason: str, text: str) -> None:
+def test_messages_that_cannot_be_encoded_are_refused(
+    message: Message, reason: str, text: str
+) -> None:
     with pytest.raises(MessageError, match=text) as error:
         encode(message)
     assert error.value.reason == reason
@@ -252,7 +254,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_message(name: str) -> None:
+def test_invalid_frames_are_refused(name: str) -> None:
     frames, reason = WRONG[name]
     with pytest.raises(MessageError) as error:
         decode(frames)
@@ -261,7 +263,7 @@ def test_what_is_no_message(name: str) -> None:
     assert isinstance(error.value, ValueError)
 
 
-def test_brackets_in_strings_are_no_depth() -> None:
+def test_brackets_in_strings_do_not_count_as_depth() -> None:
     fields = {"a": '[{"\\[[' * 100, "b": [[]] * 100}
     assert decode(encode(Message("control", fields=fields))).fields == fields
 

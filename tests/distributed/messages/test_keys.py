@@ -50,7 +50,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a,b", ",,,", "x" * 4000, "é" * 40 + ",,,"])
-def test_what_is_no_key(text: str, tmp_path: Path) -> None:
+def test_invalid_keys_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DistributedError, match=str(path)):

@@ -99,7 +99,7 @@ def test_no_block_is_written_over_while_it_is_read(ends: Any) -> None:
     assert [a.max() for (a,) in kept] == [0, 1, 3]
 
 
-def test_so_many_bytes(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_bytes_are_bounded(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_memory, "_MOST_BYTES", 150_000)
     one, _ = ends
     block, _ = placed(one, DATA)
@@ -194,7 +194,7 @@ def test_another_machine(ends: Any) -> None:
     two.close()
 
 
-def test_who_proves_nothing(ends: Any) -> None:
+def test_peers_without_a_proof_are_ignored(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
     for proof in (bytes(16), b"x" * 16):
@@ -203,7 +203,7 @@ def test_who_proves_nothing(ends: Any) -> None:
     two.close()
 
 
-def test_files_that_are_no_blocks(ends: Any, tmp_path: Path) -> None:
+def test_files_that_are_not_blocks_are_refused(ends: Any, tmp_path: Path) -> None:
     one, two = ends
     plain = os.memfd_create("fxflow-parameter-server")
     os.ftruncate(plain, 1 << 16)
@@ -219,7 +219,7 @@ def test_files_that_are_no_blocks(ends: Any, tmp_path: Path) -> None:
     os.close(plain)
 
 
-def test_places_that_are_none(ends: Any) -> None:
+def test_invalid_places_are_refused(ends: Any) -> None:
     one, two = ends
     block, frame = placed(one, DATA)
     head = frame[:25]
@@ -236,7 +236,7 @@ def test_places_that_are_none(ends: Any) -> None:
         Memories(lambda *_: None).meet(b"w", b"fxpm\1")
 
 
-def test_no_secret_of_a_block_is_told(ends: Any) -> None:
+def test_the_secret_of_a_block_is_not_sent(ends: Any) -> None:
     one, _ = ends
     block, _ = placed(one, DATA)
     stranger = SharedMemory()

@@ -250,7 +250,7 @@ def test_wrong_keys(keys: Keys | None, problem: str, hubs: Callable[..., Hub]) -
     assert_talks(listener, dialer, server, client)
 
 
-def test_keys_where_there_are_none(hubs: Callable[..., Hub]) -> None:
+def test_keys_at_one_end_only_are_refused(hubs: Callable[..., Hub]) -> None:
     server, client, wrong = hubs(), hubs(), hubs(KEYS)
     listener = server.listen(LOOPBACK)
     stranger = wrong.dial(listener.address)

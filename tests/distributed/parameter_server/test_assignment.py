@@ -49,7 +49,7 @@ def test_each_shard_lies_on_distinct_servers_evenly(
 
 @settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(1, 5))
-def test_one_that_joins_is_all_that_is_sent_anything(shards: int, servers: int) -> None:
+def test_only_the_joining_server_is_sent_shards(shards: int, servers: int) -> None:
     before = begun(shards, servers, 1)
     after = assign(before, range(servers + 1))
     moves = moved(before, after)

@@ -120,7 +120,7 @@ def test_a_round_takes_one_push_of_each() -> None:
     assert all(may_read(value, group, worker, 1) for worker in group)
 
 
-def test_a_round_does_not_wait_for_who_left_or_came_late() -> None:
+def test_a_round_does_not_wait_for_workers_that_left_or_joined_late() -> None:
     value = kinds.bsp()
     group = group_of(value, 3)
     group, _ = push(value, group, 0)

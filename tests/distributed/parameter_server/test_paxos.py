@@ -59,7 +59,7 @@ def decide(seed: int, voters: int) -> tuple[set, bool]:
 
 
 @pytest.mark.parametrize("voters", [2, 3, 4, 5])
-def test_one_view_follows_whatever_the_network_does(voters: int) -> None:
+def test_at_most_one_view_is_decided_on_any_network(voters: int) -> None:
     found = [decide(seed, voters) for seed in range(100)]
     assert all(len(views) <= 1 for views, _ in found)
     assert sum(len(views) == 1 and several for views, several in found) > 30

@@ -94,7 +94,7 @@ def test_backup_does_not_wait_for_the_last() -> None:
     assert found.dropped > 0
 
 
-def test_nobody_waits_asynchronously() -> None:
+def test_asynchronous_workers_are_never_idle() -> None:
     compute = Compute(1, "lognormal", sigma=0.5, slow={0: 4, 1: 2})
     found = simulate(
         asynchronous(), workers=6, compute=compute, network=FREE, steps=300
@@ -196,7 +196,7 @@ def test_everything_learns(value: Consistency) -> None:
 # -- faults ----------------------------------------------------------------------------
 
 
-def test_who_dies_is_waited_for_until_it_is_noticed() -> None:
+def test_a_dead_worker_is_waited_for_until_it_is_noticed() -> None:
     faults = [ProcessFault(4.5, "kill", 0)]
     found = simulate(
         bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
@@ -208,7 +208,7 @@ def test_who_dies_is_waited_for_until_it_is_noticed() -> None:
     assert found.seconds == pytest.approx(6.5 + 8)
 
 
-def test_who_is_stopped_goes_on_with_what_it_had() -> None:
+def test_a_stopped_worker_goes_on_with_its_state() -> None:
     faults = [ProcessFault(4.5, "stop", 0), ProcessFault(6.0, "join", 0)]
     found = simulate(
         bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
@@ -227,7 +227,7 @@ def test_what_the_dead_had_sent_arrives() -> None:
     assert not found.finished and found.steps == 1
 
 
-def test_who_died_waiting_comes_back_once() -> None:
+def test_a_worker_that_died_waiting_returns_once() -> None:
     faults = [ProcessFault(2.0, "kill", 0), ProcessFault(3.0, "join", 0)]
     compute = Compute(1.0, slow={1: 5.0})
     found = simulate(
@@ -237,7 +237,7 @@ def test_who_died_waiting_comes_back_once() -> None:
     assert (found.updates, found.dropped, found.seconds) == (4, 0, 20)
 
 
-def test_nobody_left() -> None:
+def test_without_workers_the_run_does_not_finish() -> None:
     faults = [ProcessFault(2.5, "kill", w) for w in range(3)]
     found = simulate(ssp(1), workers=3, compute=1.0, network=FREE, faults=faults)
     assert not found.finished

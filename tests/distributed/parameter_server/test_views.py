@@ -58,7 +58,7 @@ def begun(servers: int, copies: int = 1, shards: int = 6) -> View:
     return view._replace(servers=tuple(range(10, 10 + servers)))
 
 
-def test_who_joins_is_sent_shards_and_then_takes_them() -> None:
+def test_a_joining_server_is_sent_shards_and_then_takes_them() -> None:
     view = replanned(begun(2), there={0, 1}, joining=["new:1", "0:1", "new:1"])
     assert view.addresses == ("0:1", "1:1", "new:1")
     assert (view.members, view.servers) == ((0, 1, 2), (10, 11, 0))
@@ -72,7 +72,7 @@ def test_who_joins_is_sent_shards_and_then_takes_them() -> None:
     assert with_holder(view, 5, 2) is view
 
 
-def test_the_old_holders_stay_until_the_last_new_one_has_come() -> None:
+def test_the_old_holders_stay_until_the_last_new_one_is_ready() -> None:
     view = begun(4, 2, 1)._replace(holders=((0, 1),), places=((2, 3),))
     view = with_holder(view, 0, 3)
     assert view.holders == ((0, 1, 3),)
@@ -87,7 +87,7 @@ def test_the_old_holders_stay_until_the_last_new_one_has_come() -> None:
     assert settled(dead._replace(servers=(10, 0, 0))).holders == ((1, 2),)
 
 
-def test_who_leaves_gives_all_away_and_is_then_no_voter() -> None:
+def test_a_leaving_server_gives_all_away_and_ceases_to_vote() -> None:
     view = replanned(begun(2), there={0, 1}, leaving={0})
     assert view.members == (1,) and view.places == ((1,),) * 6
     assert view.servers == (10, 11)  # it holds shards still
@@ -106,7 +106,7 @@ def test_the_last_one_does_not_leave() -> None:
     assert replanned(view, there={0}, leaving={0}) == view
 
 
-def test_who_is_lost_is_given_up_if_others_have_what_it_held() -> None:
+def test_a_lost_server_is_given_up_if_others_hold_its_shards() -> None:
     lost = without(begun(3, 2)._replace(servers=(10, 0, 12)), 1)
     view = replanned(lost, there={0, 2}, lost={1})
     assert view.members == (0, 2)
@@ -182,7 +182,7 @@ class Cluster:
 
 @settings(max_examples=80)
 @given(st.integers(1, 3), st.integers(1, 2), st.lists(events, max_size=30))
-def test_whatever_comes_and_goes_a_shard_is_given_away_by_who_has_it(
+def test_only_a_holder_gives_a_shard_away_in_any_history(
     servers: int, copies: int, happened: list[tuple[str, int, int]]
 ) -> None:
     cluster = Cluster(begun(servers, min(copies, servers), 4))

@@ -66,7 +66,7 @@ def test_delay_does_not_make_late() -> None:
     assert queue.take(0.0, 3, STEADY).wake == pytest.approx(0.08)
 
 
-def test_what_would_be_late_is_shed() -> None:
+def test_late_requests_are_shed() -> None:
     queue = Queue(100)
     fill(queue, waiting("a", 0.005), waiting("b", 0.5))
     decision = queue.take(0.0, 8, STEADY)
@@ -113,7 +113,7 @@ def test_requests_wait_for_a_replica_that_is_being_started() -> None:
     assert names(queue.take(0.51, 8, STEADY).batch) == "b"
 
 
-def test_what_would_be_refused_is_foretold() -> None:
+def test_refusals_are_foretold() -> None:
     queue = Queue(100)
     fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)
     for deadline in (0.02, 0.031, 0.1):

@@ -47,7 +47,7 @@ def test_nothing_is_compiled_after_it_was_prepared() -> None:
     assert len(traced) == before
 
 
-def test_many_sizes_are_no_reason_for_a_warning() -> None:
+def test_many_sizes_give_no_warning() -> None:
     model = Model(lambda x: x, inputs={"x": "f32[b]"})
     assert len(model.prepare(64).sizes) > WARN_FROM  # and warnings are errors here
 

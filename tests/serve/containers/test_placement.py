@@ -32,7 +32,7 @@ def test_no_names(name: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux tells")
-def test_replicas_run_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replicas_run_on_their_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[3])
     cores = sorted(os.sched_getaffinity(0))
     first, last = cores[0], cores[-1]

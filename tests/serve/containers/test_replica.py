@@ -125,7 +125,7 @@ def test_memory_is_bounded() -> None:
         ),
     ],
 )
-def test_what_cannot_be_loaded_says_why(
+def test_a_model_that_cannot_be_loaded_gives_the_reason(
     source: ModelSource, words: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def body(replica: Replica) -> None:

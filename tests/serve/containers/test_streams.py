@@ -66,7 +66,7 @@ async def rest(stream: Stream) -> list[int]:
     return found
 
 
-def test_memory_is_bounded_and_who_stops_closes() -> None:
+def test_memory_is_bounded_and_a_stopped_stream_closes() -> None:
     yielded: list[int] = []
     closed: list[int] = []
 

@@ -44,7 +44,7 @@ def test_results_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_it_ends_with_the_server_whatever_the_model_does(streamed: bool) -> None:
+def test_a_worker_ends_with_the_server_in_any_call(streamed: bool) -> None:
     ours, theirs = socket.socketpair()
     region = Region(limit=1 << 16)
     source = ModelSource("tests.serve.zoo:act", inputs={"x": "f32[b,2]"})

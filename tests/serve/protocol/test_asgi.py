@@ -164,7 +164,7 @@ def answered(connection: socket.socket, size: int) -> bytes:
     return reply
 
 
-def test_bodies_that_come_at_once(port: int) -> None:
+def test_bodies_that_arrive_at_once(port: int) -> None:
     with connected(port) as connection:
         for body in (b"", b"abc", b"d" * 20_000):
             connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)

@@ -221,7 +221,7 @@ def test_tritonclient(ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) ->
         client.close()
 
 
-def test_what_is_no_message(ports: dict[str, int]) -> None:
+def test_bytes_that_are_not_a_message_are_refused(ports: dict[str, int]) -> None:
     kind = classes()["ModelStreamInferResponse"]
     good = classes()["ModelInferRequest"](model_name="linear", inputs=[tensor()])
     with grpc.insecure_channel(f"127.0.0.1:{ports['open']}") as channel:

@@ -286,7 +286,7 @@ def begun(port: int, value: Any, connection: socket.socket) -> None:
     connection.sendall(head.encode() + body)
 
 
-def test_who_goes_away_ends_the_generator(
+def test_a_client_that_disconnects_ends_the_generator(
     ports: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     port = ports["open"]
@@ -309,7 +309,7 @@ def test_who_goes_away_ends_the_generator(
     assert gone == ["the client disconnected"] * 3
 
 
-def test_who_does_not_read_is_not_waited_for(ports: dict[str, int]) -> None:
+def test_a_client_that_does_not_read_is_not_waited_for(ports: dict[str, int]) -> None:
     with socket.socket() as connection, ends(ports["open"], 1):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         value = counted(1_000_000)

@@ -166,7 +166,7 @@ def test_floats_without_a_look_at_each(datatype: str) -> None:
             from_json("x", [1, wrong], datatype, (2,), bools=False)
 
 
-def test_bools_are_no_floats() -> None:
+def test_bools_are_refused_as_floats() -> None:
     signature = ModelSignature((TensorSpec.parse("x", "f32[b,1]"),), (), batched=True)
     for value in (b"true", b"false"):
         for parse, text in (

@@ -120,7 +120,7 @@ class Elsewhere:
         return {c: self.states.get(c, LossTotals.start(2)) for c in exchange.wanted}
 
 
-def test_the_one_used_longest_ago_is_forgotten() -> None:
+def test_the_least_recently_used_context_is_forgotten() -> None:
     contexts = Contexts(models=2, most=3)
     for name in "abc":
         contexts.change(name, ONE)
@@ -145,7 +145,7 @@ def test_bounded(names: list[int], most: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_servers_come_to_the_same_state(seed: int) -> None:
+def test_servers_reach_the_same_state(seed: int) -> None:
     """Each exchange may be lost before or after it was made, and is then repeated."""
     rng = random.Random(seed)
     elsewhere = Elsewhere()

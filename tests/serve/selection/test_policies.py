@@ -91,7 +91,7 @@ def test_epsilon_greedy_pays_for_its_share() -> None:
 
 
 @given(st.lists(st.tuples(losses_, losses_, losses_), min_size=1, max_size=60))
-def test_exp4_within_its_bound_whatever_comes(
+def test_exp4_is_within_its_bound_for_any_losses(
     rounds: list[tuple[float, float, float]],
 ) -> None:
     policy, state, mixed = Exp4(window=math.inf), LossTotals.start(3), 0.0

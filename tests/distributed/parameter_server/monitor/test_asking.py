@@ -15,7 +15,7 @@ from fxflow.distributed.parameter_server.monitor.asking import ServerPoll
 from fxflow.errors import DistributedError
 
 
-def test_who_does_not_answer_is_named_and_the_others_told() -> None:
+def test_a_silent_server_is_named_and_the_others_answer() -> None:
     local = LocalServers(2)
     missing = "ipc:///tmp/fxflow-no-server-there"
     with ServerPoll([*local.cluster.servers, missing], patience=0.3) as servers:
@@ -66,7 +66,7 @@ def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
             assert len(listener.receive()) == 1
 
 
-def test_an_error_is_told() -> None:
+def test_an_error_is_shown() -> None:
     local = LocalServers(1)
     with ServerPoll(local.cluster.servers) as servers:
         (answer,) = servers.ask(messages.Ack())  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ def test_table() -> None:
     assert "\n" + rest == TABLE
 
 
-def test_shards_that_move_are_told() -> None:
+def test_shards_that_move_are_listed() -> None:
     moving = {**SHARD, "places": [2, 0]}
     stats = {**STATS, "shards": {"0": SHARD, "4": moving, "5": moving}}
     text = table(Figures(2.0, [SERVERS[0]._replace(stats=stats)], []))

@@ -82,7 +82,7 @@ def test_names_and_arrows() -> None:
     assert checked(chrome_trace([])) == {}
 
 
-def test_who_was_started_again_is_another_process() -> None:
+def test_a_restarted_worker_is_another_process() -> None:
     spans = [
         ProcessSpan("worker 1", number, TraceSpan(1_000, 9_000 - number, "step"), "")
         for number in (5, 6)

@@ -62,7 +62,7 @@ def test_a_message_and_back() -> None:
         (["a"], np.array([[1, 0, 0, 0, 0, 0]])),
     ],
 )
-def test_what_is_no_trace(kinds: object, rows: object) -> None:
+def test_invalid_spans_are_refused(kinds: object, rows: object) -> None:
     with pytest.raises(ValueError, match="not spans"):
         unpack(kinds, rows)
 
@@ -98,7 +98,7 @@ def test_spans_of_workers_come_with_heartbeats() -> None:
     assert not worker.recorder.on and not server.recorder.on
 
 
-def test_one_at_a_time_and_who_is_gone_does_not_matter(
+def test_a_second_client_traces_once_the_lease_of_the_first_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server, worker = ServerTracing(), WorkerTracing()

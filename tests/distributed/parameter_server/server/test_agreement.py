@@ -75,7 +75,7 @@ def test_they_meet_when_all_are_there_and_a_worker() -> None:
     assert ends.views == {10: wanted}
 
 
-def test_who_is_silent_leaves_and_who_comes_again_is_another() -> None:
+def test_a_silent_server_leaves_and_a_restarted_one_is_another() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     assert ends.servers[10].wanted(1.2, {WORKER}, {}, {}) is None
@@ -102,14 +102,14 @@ def test_the_next_one_proposes_if_the_first_is_silent() -> None:
     assert ends.views == {11: wanted}
 
 
-def test_workers_come_and_go() -> None:
+def test_workers_join_and_leave() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     wanted = ends.servers[10].wanted(1.0, {WORKER, 98}, {}, {})
     assert wanted == MET._replace(epoch=3, workers=(98, WORKER))
 
 
-def test_who_has_caught_up_is_taken_in_by_the_primary() -> None:
+def test_a_copy_that_caught_up_is_added_by_the_primary() -> None:
     view = MET._replace(holders=((0,), (1, 2), (2, 0)))
     ends = Ends(view)
     ends.hear(1.0, 0, 1, 2)
@@ -117,7 +117,7 @@ def test_who_has_caught_up_is_taken_in_by_the_primary() -> None:
     assert wanted == view._replace(epoch=3, holders=((0, 1), (1, 2), (2, 0)))
 
 
-def test_who_comes_again_empty_does_not_serve_what_another_may_have() -> None:
+def test_an_empty_restarted_server_does_not_serve_shards_of_another() -> None:
     view = MET._replace(holders=((1, 2), (1, 2), (2, 0)))
     ends = Ends(view)
     zero = ends.servers[10]
@@ -247,7 +247,7 @@ def test_a_server_that_is_not_back_is_waited_for() -> None:
     assert zero.stalled() and zero.absent(9.0) == [2]
 
 
-def test_votes_that_come_late_decide_nothing_beside_the_meeting() -> None:
+def test_late_votes_decide_nothing_beside_the_meeting() -> None:
     """What a survivor had proposed before is taken over, and not decided twice."""
     ends = Ends(BUSY)
     one = ends.servers[11]
@@ -292,7 +292,7 @@ def test_nonsense() -> None:
         accepted_of(messages.Promised(1, 0, 1, {"turn": 1}))
 
 
-def test_who_has_just_come_takes_nobody_for_silent() -> None:
+def test_a_new_server_takes_no_other_for_silent() -> None:
     ends = Ends(MET)
     one = ends.servers[11]
     # It is in the view before it hears the others.
@@ -310,7 +310,7 @@ def test_who_has_just_come_takes_nobody_for_silent() -> None:
     assert wanted is not None and wanted.servers == (0, 0, 12)
 
 
-def test_who_wants_to_join_is_in_the_next_view() -> None:
+def test_a_joining_server_is_in_the_next_view() -> None:
     ends = Ends(MET._replace(run=5))
     ends.hear(1.0, 0, 1, 2)
     zero = ends.servers[10]
@@ -344,7 +344,7 @@ def test_larger_shards_count_for_more() -> None:
     assert found is not None and found.places == ((0,), (2,), (0,), (1,))
 
 
-def test_who_leaves_is_no_member_and_later_no_voter() -> None:
+def test_a_leaving_server_ceases_to_be_a_member_and_then_a_voter() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     zero, one = ends.servers[10], ends.servers[11]
@@ -366,7 +366,7 @@ def test_who_leaves_is_no_member_and_later_no_voter() -> None:
     assert not one.stays()
 
 
-def test_who_is_not_heard_for_long_is_given_up() -> None:
+def test_a_server_that_stays_silent_is_given_up() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     zero = ends.servers[10]

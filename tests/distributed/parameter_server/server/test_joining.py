@@ -58,7 +58,7 @@ def test_a_server_joins_and_leaves_again(tmp_path: Path, copies: int) -> None:
                 assert totals(late, push(late)) == [n + 3] * 6
 
 
-def test_who_leaves_before_it_hears_of_the_first_view(
+def test_a_server_leaves_before_it_has_the_first_view(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(tmp_path, 2, copies=1, shards=4) as run:
@@ -82,7 +82,7 @@ def test_who_leaves_before_it_hears_of_the_first_view(
         assert [run.sums(shard) for shard in range(4)] == [[PUSHES]] * 4
 
 
-def test_who_died_for_good_is_given_up(
+def test_a_server_that_does_not_restart_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lingering: list[Hub] = []
@@ -116,7 +116,7 @@ def test_who_died_for_good_is_given_up(
         assert [run.sums(shard) for shard in range(4)] == [[3, 3]] * 4
 
 
-def test_all_come_again_from_their_logs_where_shards_lie_now(tmp_path: Path) -> None:
+def test_all_restart_from_their_logs_where_shards_lie_now(tmp_path: Path) -> None:
     """While a worker goes on that knows the last view."""
     with (
         running(tmp_path, 1, copies=1, shards=4, logs=True) as run,
@@ -159,7 +159,7 @@ def test_there_is_nothing_for_one_more(
             enlist([run.address(0)], "ipc:///nowhere", deadline=5.0)
 
 
-def test_who_asks_in_vain_is_told_why(tmp_path: Path) -> None:
+def test_a_refused_server_gets_the_reason(tmp_path: Path) -> None:
     with running(tmp_path, 1, copies=1, shards=2) as run:
         here = run.address(0)
         with pytest.raises(DistributedError, match="the run to begin did not come"):
@@ -172,7 +172,7 @@ def test_who_asks_in_vain_is_told_why(tmp_path: Path) -> None:
             enlist([f"ipc://{tmp_path}/absent"], here, deadline=0.5)
 
 
-def test_two_runs_are_told_apart(tmp_path: Path) -> None:
+def test_servers_of_two_runs_are_refused(tmp_path: Path) -> None:
     with (
         running(tmp_path, 1, copies=1, shards=2, logs=True) as one,
         running(tmp_path, 1, copies=1, shards=2) as two,

@@ -94,7 +94,7 @@ def test_what_comes_twice_is_acknowledged_twice_and_applied_once() -> None:
     assert server.shards[0].group.version == 1
 
 
-def test_who_joins_twice_keeps_its_clock() -> None:
+def test_a_worker_that_joins_twice_keeps_its_clock() -> None:
     server, wire, fingerprint = server_of(1, asynchronous())
     again = messages.Join(0, fingerprint)
     server.handle(b"2", Message.of(again, 2, 0, 1))
@@ -122,7 +122,7 @@ def test_nothing_is_sent_that_is_there_already() -> None:
     assert (answer.fields.same, answer.arrays) == (True, {})
 
 
-def test_reads_end_and_name_who_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_end_and_name_the_late_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     server, wire, _ = server_of(2)
     server.handle(b"1", push(1, deadline=2.0))
     wire.kinds()
@@ -156,7 +156,7 @@ def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wire.kinds() == ["ack", "params", "joined", "joined"]
 
 
-def test_workers_that_come_at_their_own_pace_wait_for_nobody() -> None:
+def test_asynchronous_workers_do_not_wait_for_each_other() -> None:
     server, wire, _ = server_of(1, asynchronous(), awaited=["w1", "w2"])
     server.handle(b"1", pull(1))
     assert wire.kinds() == ["params"]
@@ -216,7 +216,7 @@ def greedy(*_: object) -> None:
     raise MemoryError("1 TB")
 
 
-def test_what_goes_wrong_in_an_update_is_told_and_ends_the_server(
+def test_a_failing_update_is_reported_and_ends_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server, wire, _ = server_of(2, asynchronous())
@@ -234,7 +234,7 @@ def test_what_goes_wrong_in_an_update_is_told_and_ends_the_server(
     assert all(m.kind == "error" and why in m.fields.why for m in told.values())
 
 
-def test_an_error_of_a_question_harms_nobody_else(
+def test_an_error_in_an_answer_affects_no_other_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server, wire, _ = server_of(1)

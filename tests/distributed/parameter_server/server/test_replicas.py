@@ -64,7 +64,7 @@ def test_a_copy_takes_over_and_nothing_is_lost(tmp_path: Path, victim: int) -> N
         assert totals(client, push(client)) == [8, 8]
 
 
-def test_a_restart_that_nobody_noticed(tmp_path: Path) -> None:
+def test_an_unnoticed_restart(tmp_path: Path) -> None:
     """A process that took another's address so soon is still not that process."""
     with running(tmp_path, 2) as run, worker(run) as client:
         client.wait(push(client))
@@ -75,7 +75,7 @@ def test_a_restart_that_nobody_noticed(tmp_path: Path) -> None:
         assert [run.sums(shard) for shard in (0, 1)] == [[2, 2]] * 2
 
 
-def test_who_is_busy_for_long_takes_nobody_for_silent(
+def test_a_busy_server_takes_no_other_for_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What others said meanwhile waits to be read."""
@@ -127,7 +127,7 @@ def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
         assert [run.sums(shard) for shard in (0, 1)] == [[7, 7]] * 2
 
 
-def test_all_come_again_from_their_logs(tmp_path: Path) -> None:
+def test_all_servers_restart_from_their_logs(tmp_path: Path) -> None:
     with running(tmp_path, 2, logs=True) as run:
         with worker(run) as client:
             for _ in range(3):
@@ -266,7 +266,7 @@ def test_a_server_that_cannot_apply_an_entry_gives_its_place_to_a_copy(
         run.servers.pop(0), run.threads.pop(0)
 
 
-def test_who_leaves_votes_until_it_is_not_needed(tmp_path: Path) -> None:
+def test_a_leaving_worker_votes_until_its_vote_is_not_needed(tmp_path: Path) -> None:
     with (
         running(tmp_path, 2) as run,
         worker(run) as client,
@@ -290,7 +290,7 @@ def test_who_leaves_votes_until_it_is_not_needed(tmp_path: Path) -> None:
             thread.join()
 
 
-def test_a_copy_that_is_gone_is_asked_nothing_more(
+def test_a_lost_copy_receives_no_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(tmp_path, 2) as run, worker(run) as client:
@@ -302,7 +302,7 @@ def test_a_copy_that_is_gone_is_asked_nothing_more(
         assert run.threads[0].is_alive()
 
 
-def test_a_heartbeat_of_a_process_that_is_gone_comes_late(tmp_path: Path) -> None:
+def test_a_late_heartbeat_of_a_lost_process_is_ignored(tmp_path: Path) -> None:
     with running(tmp_path, 2) as run, worker(run) as client:
         assert totals(client, push(client)) == [1.0, 1.0]
         server = run.servers[0]._replicas

@@ -61,7 +61,7 @@ def test_a_new_primary_tells_nothing_before_it_was_answered() -> None:
     assert copies.follow([]) == [1]  # so it has to be asked
 
 
-def test_who_lacks_entries_gets_them_and_who_lacks_more_gets_all() -> None:
+def test_copies_get_the_entries_they_lack_or_the_whole_state() -> None:
     copies = copies_of(1)
     add(copies, 3)
     assert copies.note(1, at(11), 100.0)
@@ -80,7 +80,7 @@ def test_the_same_number_of_other_entries_is_elsewhere() -> None:
     assert not copies.note(2, at(11, epoch=1), 100.0)
 
 
-def test_who_has_caught_up_counts_before_it_is_proposed() -> None:
+def test_a_copy_that_caught_up_counts_before_it_is_proposed() -> None:
     copies = copies_of(1)
     copies.follow([2])
     assert copies.ready() == []
@@ -96,7 +96,7 @@ def test_who_has_caught_up_counts_before_it_is_proposed() -> None:
     assert copies.followers == [1] and copies.committed == 11
 
 
-def test_who_lacks_what_was_acknowledged_is_not_taken_in() -> None:
+def test_a_copy_without_acknowledged_entries_is_not_added() -> None:
     copies = copies_of(1)
     copies.follow([2])
     copies.note(2, at(10), 100.0)
@@ -111,7 +111,7 @@ def test_who_lacks_what_was_acknowledged_is_not_taken_in() -> None:
     assert (copies.ready(), copies.committed) == ([2], 12)
 
 
-def test_before_anybody_answers_all_may_be_acknowledged() -> None:
+def test_a_new_primary_commits_nothing_before_an_answer() -> None:
     copies = Copies(at(10), 3)  # of a new primary
     copies.begin([1], 3)
     add(copies, 1)
@@ -120,7 +120,7 @@ def test_before_anybody_answers_all_may_be_acknowledged() -> None:
     assert (copies.committed, copies.ready()) == (-1, [2])
 
 
-def test_who_does_not_answer_is_asked_again() -> None:
+def test_a_silent_copy_is_asked_again() -> None:
     copies = copies_of(1)
     copies.said(1, 100.0)
     copies.said(1, 101.0)
@@ -155,7 +155,7 @@ def test_a_state_that_is_lost_is_missed() -> None:
     assert not copies.note(2, at(4), 102.0)  # so it is sent again
 
 
-def test_what_was_said_of_a_copy_that_is_gone_does_not_count() -> None:
+def test_answers_of_a_lost_copy_do_not_count() -> None:
     copies = copies_of(1)
     copies.follow([2])
     assert copies.awaits(2, 2) and not copies.awaits(3, 2)

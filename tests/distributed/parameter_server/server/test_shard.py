@@ -102,7 +102,7 @@ def test_bsp_is_one_device_with_the_mean() -> None:
     assert (shard.counts.pushes, shard.counts.updates) == (4, 2)
 
 
-def test_who_leaves_is_not_waited_for() -> None:
+def test_a_worker_that_left_is_not_waited_for() -> None:
     shard = started(bsp(), workers=3)
     give(shard, push(shard, 1, 1.0))
     give(shard, push(shard, 2, 2.0))
@@ -237,7 +237,7 @@ def test_what_workers_pull_is_made_once_for_all() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_updates_write_over_parameters_that_nobody_sees() -> None:
+def test_updates_write_over_parameters_that_were_sent() -> None:
     shard = started(asynchronous(rate="fixed"))
     give(shard, push(shard, 1))
     places = [p.unsafe_buffer_pointer() for p in (*shard.params, *shard.optimizer)]

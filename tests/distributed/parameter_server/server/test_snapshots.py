@@ -92,7 +92,7 @@ def test_rows_are_read_part_by_part_and_again() -> None:
         cuts.rows(messages.ReadRows(0, 5, "t", 2), 200.0)
 
 
-def test_an_answer_has_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_of_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots_module, "_BYTES", 100)
     block = RowBlock(np.arange(5), np.ones((5, 2), np.float32), ())  # of 80 bytes
     table: Any = SimpleNamespace(state=lambda: iter([block] * 5))
@@ -105,7 +105,7 @@ def test_an_answer_has_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes == [2, 2, 1, 0]
 
 
-def test_who_only_looks_holds_pushes_for_a_shorter_time() -> None:
+def test_an_evaluator_holds_pushes_for_a_shorter_time() -> None:
     cuts = Cuts()
     cuts.begin(0, 1, 100.0, b"c", looks=True)
     cuts.begin(1, 1, 100.0, b"d")

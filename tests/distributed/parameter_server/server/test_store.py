@@ -66,7 +66,7 @@ def test_a_state_takes_the_place_of_shard_and_log(tmp_path: Path) -> None:
     source.close()
 
 
-def test_nonsense_is_no_state() -> None:
+def test_nonsense_is_refused_as_a_state() -> None:
     store = filled(None)
     for arrays in ({}, {"fields": np.frombuffer(b"{}", np.uint8)}):
         with pytest.raises(ValueError, match="state of a shard"):

@@ -141,7 +141,7 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
         for seed in range(100)
     ],
 )
-def test_majorities_that_die_come_again_with_their_logs(
+def test_majorities_that_die_restart_with_their_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Servers and all workers are killed at one moment, at any, and started again."""

@@ -105,7 +105,7 @@ while True:
 """
 
 
-def test_what_a_killed_process_left_is_no_obstacle(tmp_path) -> None:
+def test_files_of_a_killed_process_are_removed(tmp_path) -> None:
     writer = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],
         stdout=subprocess.PIPE,

@@ -103,7 +103,7 @@ def test_programs_of_text_give_the_same_bits() -> None:
     assert np.array_equal(here.pull(ids), there.pull(ids))
 
 
-def test_what_cannot_be_a_row() -> None:
+def test_invalid_rows_and_optimizers_are_refused() -> None:
     with pytest.raises(ArgumentError, match="table 't': give it an optimizer"):
         row_functions(TableSpec("t", WIDTH))
     noisy = optim.GradientTransformation(lambda row: random.key(0), optim.sgd(1).update)

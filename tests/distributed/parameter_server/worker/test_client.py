@@ -97,7 +97,7 @@ def test_a_server_comes_back_from_its_log(tmp_path: Path) -> None:
     again.stop()
 
 
-def test_a_server_that_comes_back_empty_is_told_apart() -> None:
+def test_a_server_that_restarts_empty_is_an_error() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     worker.wait(worker.begin(model(), [[ZEROS]]))
@@ -110,7 +110,7 @@ def test_a_server_that_comes_back_empty_is_told_apart() -> None:
     worker.close()
 
 
-def test_who_is_late_is_named() -> None:
+def test_the_late_worker_is_named() -> None:
     running = Running("127.0.0.1:0")
     one = client(running.view, name="worker 1", deadline=1.5)
     two = client(running.view, name="worker 2")
@@ -149,7 +149,7 @@ def die(worker: WorkerClient) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["alone", "again"])
-def test_nobody_waits_for_a_worker_that_was_killed(again: bool) -> None:
+def test_a_killed_worker_is_not_waited_for(again: bool) -> None:
     running = Running("127.0.0.1:0", lost_after=60.0)
     one, two = client(running.view, name="one"), client(running.view, name="two")
     one.wait(one.begin(model(bsp()), [[ZEROS]]))
@@ -179,7 +179,7 @@ def test_nobody_waits_for_a_worker_that_was_killed(again: bool) -> None:
     running.stop()
 
 
-def test_who_was_there_is_known_after_a_restart(tmp_path: Path) -> None:
+def test_a_restarted_server_knows_its_workers(tmp_path: Path) -> None:
     running = Running("127.0.0.1:0", tmp_path, lost_after=1.5)
     one, two = client(running.view, name="one"), client(running.view, name="two")
     one.wait(one.begin(model(bsp()), [[ZEROS]]))
@@ -259,7 +259,7 @@ def test_a_server_that_is_another_one_says_so() -> None:
     running.stop()
 
 
-def test_who_waits_long_says_for_whom(
+def test_a_worker_that_waits_long_names_the_server(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "_SAYS", 0.3)
@@ -273,7 +273,7 @@ def test_who_waits_long_says_for_whom(
     worker.close()
 
 
-def test_a_server_that_is_behind_is_told_the_view(
+def test_a_server_that_is_behind_is_sent_the_view(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The server that decided on it died before it told the others; workers know it.

@@ -110,7 +110,7 @@ def test_what_is_not_by_rows_moves_only_with_the_whole() -> None:
         recut(states_of(rule, 2), rule.init, cutter_of(2), cutter_of(3), TYPES)
 
 
-def test_states_of_another_optimizer_are_told() -> None:
+def test_states_of_another_optimizer_are_refused() -> None:
     given = states_of(optim.sgd(0.1), 2)
     with pytest.raises(ArgumentError, match="another optimizer"):
         recut(given, optim.adam(0.1).init, cutter_of(2), cutter_of(3), TYPES)

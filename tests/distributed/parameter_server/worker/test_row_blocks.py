@@ -70,7 +70,7 @@ def test_blocks_become_one_in_files_without_names(tmp_path: Path) -> None:
     assert list((tmp_path / "rows").iterdir()) == []
 
 
-def test_no_rows_are_no_block(tmp_path: Path) -> None:
+def test_without_rows_no_block_is_written(tmp_path: Path) -> None:
     assert RowFiles(tmp_path).blocks() == []
     files = RowFiles(tmp_path)
     files.append([np.arange(0), np.ones((0, 2))])

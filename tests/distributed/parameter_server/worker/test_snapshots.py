@@ -113,7 +113,7 @@ def test_a_run_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     again.close()
 
 
-def test_rows_of_tables_come_again(tmp_path: Path) -> None:
+def test_rows_of_tables_are_restored(tmp_path: Path) -> None:
     spec = TableSpec("words", 2, optim.adam(0.1), nn.initializers.ones)
 
     def rows_loss(params: Any, rows: Any, batch: Any) -> Any:
@@ -177,7 +177,7 @@ def test_snapshots_of_other_runs() -> None:
     local.close()
 
 
-def test_a_server_that_is_gone_is_named() -> None:
+def test_a_lost_server_is_named() -> None:
     local = LocalServers(2)
     server = adam_server(local)
     server.init(PARAMS)
@@ -245,7 +245,7 @@ def test_an_evaluator_looks_on_and_counts_nowhere() -> None:
     local.close()
 
 
-def test_an_evaluator_of_another_model_is_told() -> None:
+def test_an_evaluator_of_another_model_is_refused() -> None:
     local = LocalServers(2)
     worker = adding(local.cluster)
     worker.init(ZEROS)
@@ -267,7 +267,7 @@ def test_an_evaluator_without_a_run_says_what_it_waits_for() -> None:
     local.close()
 
 
-def test_who_dies_within_a_cut_holds_nobody_up() -> None:
+def test_an_evaluator_that_dies_within_a_cut_delays_no_worker() -> None:
     local = LocalServers(2)
     worker = adding(local.cluster)
     state = worker.init(ZEROS)

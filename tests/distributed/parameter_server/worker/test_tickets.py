@@ -28,7 +28,7 @@ def test_the_first_error_ends_it() -> None:
         pull.result(str)
 
 
-def test_who_is_late_is_named() -> None:
+def test_late_shards_are_named() -> None:
     pull = ticket(0.01)
     pull.give(0, Pulled(1, []))
     with pytest.raises(DistributedError, match=r"parameters from shards \[1\] did not"):
