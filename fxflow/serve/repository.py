@@ -13,6 +13,9 @@ from fxflow.serve.versions import Versions, VersionsConfig
 ModelGroup = Selector | Versions
 GroupConfig = SelectorConfig | VersionsConfig
 
+# Why there is no service of a model that did not fail.
+_LOADING = "it has not finished loading"
+
 
 class Repository:
     """The models of a server.
@@ -109,7 +112,7 @@ class Repository:
             raise ServeError(f"there is no model {name!r}: there is {known}", 404)
         service = self._services.get(name)
         if service is None:
-            reason = self._reasons.get(name, "it was unloaded")
+            reason = self._reasons.get(name, _LOADING)
             raise ServeError(f"model {name!r} is not loaded: {reason}", 503, 1.0)
         if version and version != service.config.version:
             raise ServeError(
@@ -133,6 +136,7 @@ class Repository:
             raise ServeError(f"there is no model {name!r}", 404)
         async with self._locks.setdefault(name, asyncio.Lock()):
             service = self._make(self.configs[name], self.meter)
+            self._reasons.pop(name, None)
             try:
                 await service.start()
             except ServeError as error:
@@ -155,7 +159,7 @@ class Repository:
         if name not in self.configs:
             raise ServeError(f"there is no model {name!r}", 404)
         async with self._locks.setdefault(name, asyncio.Lock()):
-            self._reasons.pop(name, None)
+            self._reasons[name] = "it was unloaded"
             service = self._services.pop(name, None)
             if service is not None:
                 await service.drain()
@@ -222,7 +226,7 @@ class Repository:
         for name, config in self.configs.items():
             service = self._services.get(name)
             up = service is not None and service.ready
-            reason = "" if up else self._reasons.get(name, "it was unloaded")
+            reason = "" if up else self._reasons.get(name, _LOADING)
             if service is not None and not up:
                 reason = "no process of it is ready"
             found.append(

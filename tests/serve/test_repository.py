@@ -33,7 +33,7 @@ async def ask(repository: Repository) -> float:
 def test_replaced_without_a_lost_request() -> None:
     async def main() -> None:
         repository = Repository([scaled(2.0)])
-        with pytest.raises(ServeError, match="'m' is not loaded"):
+        with pytest.raises(ServeError, match="'m' is not loaded: it has not finished"):
             repository.get("m")
         await repository.load("m")
         assert repository.ready and await ask(repository) == 2.0
