@@ -4,7 +4,7 @@ import fxflow
 from fxflow import checkify
 
 
-def test_names():
+def test_sets_of_checks_are_public():
     assert checkify.all_checks == checkify.automatic_checks | checkify.user_checks
     assert checkify.float_checks == checkify.nan_checks | checkify.div_checks
     assert all(issubclass(c, checkify.ErrorCategory) for c in checkify.all_checks)

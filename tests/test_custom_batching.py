@@ -4,6 +4,6 @@ import fxflow
 from fxflow import custom_batching
 
 
-def test_names():
+def test_public_names_exist():
     assert set(custom_batching.__all__) == {"custom_vmap", "sequential_vmap"}
     assert "custom_batching" in dir(fxflow)

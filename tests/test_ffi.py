@@ -167,7 +167,7 @@ def test_aliases(library: ctypes.CDLL) -> None:
 # -- attributes, effects, states -------------------------------------------------------
 
 
-def test_attributes(library: ctypes.CDLL) -> None:
+def test_attributes_arrive_in_the_kernel(library: ctypes.CDLL) -> None:
     call = ffi.ffi_call("test_attributes", fxflow.ShapeDtypeStruct((7,), "float32"))
     given = {
         "flag": True,

@@ -70,6 +70,6 @@ def test_missing_values() -> None:
         Point(y=1)  # type: ignore[call-arg]
 
 
-def test_copies() -> None:
+def test_copies_and_pickles_are_equal() -> None:
     point = Point(1, 2)
     assert copy.deepcopy(point) == pickle.loads(pickle.dumps(point)) == point

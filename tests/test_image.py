@@ -68,7 +68,7 @@ def test_resize_is_a_scale(method: ResizeMethod) -> None:
 
 
 @pytest.mark.parametrize("method", SMOOTH)
-def test_derivatives(method: ResizeMethod) -> None:
+def test_derivatives_agree_with_differences(method: ResizeMethod) -> None:
     with fxflow.config.override(x64=True):
         x, w = RNG.normal(size=(6,)), RNG.normal(size=(7,))
 
@@ -97,7 +97,7 @@ def test_window() -> None:
     assert not nan.any()
 
 
-def test_dtypes() -> None:
+def test_integers_become_floats_and_floats_stay() -> None:
     for dtype, want in [
         ("int32", "float32"),
         ("bool", "float32"),

@@ -43,7 +43,7 @@ def test_segments_agree_with_a_python_loop(
 
 
 @pytest.mark.parametrize("kind", EMPTY)
-def test_transformations(kind: str) -> None:
+def test_segments_under_jit_and_vmap(kind: str) -> None:
     function = getattr(ops, f"segment_{kind}")
     want = loop(kind, DATA, IDS, 6)
     np.testing.assert_array_equal(

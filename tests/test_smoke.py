@@ -54,7 +54,7 @@ def test_jit():
     assert float(state[0]) == 3.0
 
 
-def test_derivatives():
+def test_gradient_and_hessian_agree_with_formulas():
     def fun(x):
         return fnp.sum(fnp.sin(x) ** 2)
 
@@ -69,7 +69,7 @@ def test_derivatives():
     assert float(out) == pytest.approx(float(fun(x)))
 
 
-def test_vmap():
+def test_vmap_agrees_with_numpy():
     rows = fnp.arange(12.0).reshape(4, 3)
     norms = vmap(lambda r: fnp.sqrt(fnp.sum(r * r)))(rows)
     np.testing.assert_allclose(norms, np.linalg.norm(np.asarray(rows), axis=1))

@@ -8,7 +8,7 @@ import fxflow.tree
 from fxflow.core import tree as core
 
 
-def test_names() -> None:
+def test_public_names_are_those_of_core() -> None:
     assert fxflow.tree.__all__ == sorted(fxflow.tree.__all__)
     for name in fxflow.tree.__all__:
         assert inspect.unwrap(getattr(fxflow.tree, name)) is getattr(core, name)

@@ -43,7 +43,7 @@ def test_lowering(case: Case) -> None:
 
 
 @_cases(cases.batch_cases())
-def test_graphs(case: Case) -> None:
+def test_graphs_are_typed_as_their_results(case: Case) -> None:
     checks.check_graphs(case)
 
 

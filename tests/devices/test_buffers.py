@@ -134,7 +134,7 @@ def test_to_host_is_a_view_that_outlives_the_buffer(put: Put) -> None:
     del filler
 
 
-def test_copies(place: Placement, put: Put) -> None:
+def test_copies_have_memory_of_their_own(place: Placement, put: Put) -> None:
     buffer = put(np.arange(4, dtype="f4"))
     kind = BufferType((4,), np.dtype("f4"))
     for other in (buffers.copy(kind, buffer), buffers.copy_to(kind, buffer, place)):

@@ -106,7 +106,9 @@ def test_operands_may_be_kept(place: Placement, put: Put) -> None:
         (ml_dtypes.float8_e4m3fn, "f8E4M3FN"),
     ],
 )
-def test_dtypes(place: Placement, put: Put, dtype: Any, text: str) -> None:
+def test_callbacks_take_and_give_every_dtype(
+    place: Placement, put: Put, dtype: Any, text: str
+) -> None:
     kind = f"tensor<2x3x{text}>"
     module = f"""module @m {{ func.func @main(%a: {kind}) -> {kind} {{
       %r = {custom_call(0, ["%a"], [kind], [kind])}

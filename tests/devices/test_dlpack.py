@@ -165,7 +165,7 @@ def test_the_runtime_itself_takes_transposed_memory() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1, 3, 1)])
-def test_shapes(shape: tuple[int, ...], put: Put) -> None:
+def test_arrays_of_every_shape_are_taken(shape: tuple[int, ...], put: Put) -> None:
     host = np.ones(shape, "f4")
     for giver in (host, Exporter(put(host)), OldExporter(put(host))):
         buffer = dlpack.from_dlpack(giver)

@@ -22,6 +22,6 @@ def test_headers() -> None:
     assert (Path(ffi.include_dir()) / "xla" / "ffi" / "api" / "ffi.h").is_file()
 
 
-def test_platforms() -> None:
+def test_platforms_have_the_names_of_xla() -> None:
     names = ["cpu", "gpu", "cuda", "rocm", "tpu"]
     assert list(map(ffi._platform, names)) == ["cpu", "gpu", "CUDA", "ROCM", "TPU"]

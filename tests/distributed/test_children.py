@@ -128,7 +128,9 @@ def test_how_processes_are_ended_is_not_written(said: bytes, written: bytes) -> 
         ([b"\r10%", b"\r   \rsaid\n", b"\r20%"], [b"said\n"], b"20%"),  # as tqdm does
     ],
 )
-def test_lines(pieces: list[bytes], ended: list[bytes], live: bytes) -> None:
+def test_pieces_of_output_become_lines(
+    pieces: list[bytes], ended: list[bytes], live: bytes
+) -> None:
     lines = Lines()
     assert [line for piece in pieces for line in lines.ended(piece)] == ended
     assert lines.live == live

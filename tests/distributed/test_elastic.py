@@ -108,7 +108,7 @@ def check(run: Run, steps: int, count: int | None = None) -> None:
 # -- one process -----------------------------------------------------------------------
 
 
-def test_alone() -> None:
+def test_a_process_alone_runs_all_steps() -> None:
     seen = []
 
     def step(world: World, state: fnp.ndarray, index: int) -> fnp.ndarray:

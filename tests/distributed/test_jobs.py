@@ -350,7 +350,7 @@ def test_a_server_that_cannot_restart_ends_the_run(
         ),
     ],
 )
-def test_options(
+def test_invalid_options_exit_with_a_message(
     options: list[str],
     message: str,
     tmp_path: Path,

@@ -141,7 +141,7 @@ def test_notice_of_the_launcher(
 # -- one process -----------------------------------------------------------------------
 
 
-def test_alone() -> None:
+def test_a_process_alone_gets_its_own_values() -> None:
     multihost.sync_global_devices("x")
     multihost.assert_equal({"x": 1})
     multihost.check_same_program("f", "0")

@@ -44,7 +44,7 @@ def test_where_explicit_64_bits_are_cut_off() -> None:
         assert to_host(np.int64(2**40)).data.tolist() == 2**40
 
 
-def test_keys() -> None:
+def test_keys_survive_serialization() -> None:
     keys = random.split(random.key(7), 3)
     (found,), _ = decode(encode([to_host(keys)]))
     again = from_host(found)

@@ -221,7 +221,9 @@ def test_after_the_devices(start: Start, write: Callable[..., str]) -> None:
     assert "before anything that uses devices; started already: cpu" in run.text
 
 
-def test_alone(start: Start, write: Callable[..., str]) -> None:
+def test_a_session_of_one_process_begins_once(
+    start: Start, write: Callable[..., str]
+) -> None:
     code = (
         "import fxflow\n"
         "from fxflow import distributed\n"

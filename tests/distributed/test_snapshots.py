@@ -14,7 +14,7 @@ from fxflow.distributed.snapshots import (
 from fxflow.errors import DistributedError
 
 
-def test_whole() -> None:
+def test_a_whole_snapshot_holds_every_leaf() -> None:
     snapshot = StateSnapshot([fnp.arange(3), np.ones(2), 4])
     assert snapshot.holding(7) == {
         "step": 7,
@@ -34,7 +34,7 @@ def test_donated() -> None:
     assert snapshot.intact() == (not x.is_deleted())
 
 
-def test_parts() -> None:
+def test_parts_of_two_snapshots_make_a_whole() -> None:
     left = Parts((4, 2), [([[0, 2], [0, 2]], HostLeaf(np.zeros((2, 2))))])
     right = Parts((4, 2), [([[2, 4], [0, 2]], HostLeaf(np.ones((2, 2))))])
     small = HostLeaf(np.array(5))

@@ -73,7 +73,7 @@ def refusals(count: int, seed: int) -> int:
     return refused
 
 
-def test_parts() -> None:
+def test_bytes_are_divided_by_their_sizes() -> None:
     size = foreign._SIZE.pack
     assert foreign.parts(size(2) + b"ab" + size(0) + size(1) + b"c") == [
         b"ab",

@@ -96,7 +96,7 @@ def test_structure_is_kept(tmp_path: Path) -> None:
 
 
 @needs_iree
-def test_exported() -> None:
+def test_an_exported_program_becomes_a_module() -> None:
     apply, params, inputs = NETS["lstm"]()
     f = fxflow.jit(lambda *xs: apply(params, *xs))
     made = export.export(f, platforms=("cpu", "tpu"))(*inputs)

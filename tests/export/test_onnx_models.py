@@ -75,7 +75,7 @@ def test_names_and_structure() -> None:
         made(fnp.ones(3), *args[2:], more=(ones,))
 
 
-def test_exported() -> None:
+def test_an_exported_function_becomes_a_model() -> None:
     apply, params, inputs = NETS["lstm"]()
     exported = export.export(fxflow.jit(lambda *xs: apply(params, *xs)))(*inputs)
     found = export.onnx(exported)(*inputs)
@@ -101,7 +101,7 @@ def test_weights_in_eight_bits() -> None:
     np.testing.assert_allclose(captured(*inputs), rounded, rtol=1e-5, atol=1e-5)
 
 
-def test_files(tmp_path: Path) -> None:
+def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     apply, params, inputs = NETS["mnist"]()
     made = export.onnx(fxflow.jit(apply).lower(params, *inputs), params=params)

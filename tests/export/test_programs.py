@@ -29,7 +29,7 @@ def test_captured_values_are_inside() -> None:
     assert "captured_main" in str(mlir_module(program.text))  # it is well-formed
 
 
-def test_lines() -> None:
+def test_operations_name_their_source_lines() -> None:
     apply, params, inputs = NETS["mnist"]()
     program = program_of(fxflow.jit(apply).trace(params, *inputs), "test")
     (line,) = lines_of(program, "jit_cnn_apply/conv1/conv_general_dilated")
@@ -51,7 +51,7 @@ def test_what_cannot_leave() -> None:
     assert np.all(ref[...] == 0)
 
 
-def test_exported() -> None:
+def test_exported_programs_take_the_platform_of_the_cpu() -> None:
     """The program for the CPU is taken from those of two platforms; sizes are known."""
     made = export.export(fxflow.jit(fnp.sin), platforms=("tpu", "cpu"))(fnp.ones(3))
     program = program_of(export.deserialize(made.serialize()), "test")

@@ -20,7 +20,7 @@ def test_an_artifact_says_sizes():
     assert str(size) == "2*t + 1"
 
 
-def test_numbers():
+def test_constant_texts_become_numbers():
     assert parse_shape(["3", "0", "b - b + 2"]) == (3, 0, 2)
     assert not is_symbolic_dim(3)
 

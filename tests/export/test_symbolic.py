@@ -201,7 +201,7 @@ SLOW = {"decompositions of any size", "systems of any size", "grad of systems"}
     "name",
     [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES],
 )
-def test_operations(name):
+def test_operations_agree_at_every_size(name):
     function, *specs = CASES[name]
     check(function, *specs)
 

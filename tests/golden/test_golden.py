@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name):
+def test_each_program_is_the_stored_one(name):
     path = HERE / f"{name}.mlir"
     assert path.exists(), f"run python tests/golden/update.py {name}"
     stored, now = path.read_text(encoding="utf-8"), text(name)

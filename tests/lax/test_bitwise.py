@@ -24,7 +24,7 @@ def test_counts() -> None:
     assert np.asarray(lax.clz(values)).tolist() == [32, 31, 30, 1, 0]
 
 
-def test_logic() -> None:
+def test_bools_are_combined_logically() -> None:
     assert not bool(lax.bitwise_not(True))
     x, y = np.array([True, True, False]), np.array([True, False, False])
     assert np.asarray(lax.bitwise_xor(x, y)).tolist() == [False, True, False]

@@ -91,7 +91,7 @@ def test_lists_take_the_declared_dtype(wrap):
 
 
 @BOTH
-def test_dtypes(wrap):
+def test_callbacks_give_every_dtype(wrap):
     for dtype in ("bool", "int8", "uint16", "int64", "float16", "float64", "complex64"):
         like = ShapeDtypeStruct((3,), dtype)
         host = lambda d=dtype: np.array([0, 1, 1], d)

@@ -26,7 +26,7 @@ def axes():
         yield
 
 
-def test_names():
+def test_axis_names_are_checked_and_shown():
     assert names_given("i", "f") == ("i",)
     assert names_given(["j", "i"], "f") == ("j", "i")
     assert names_given((), "f") == ()
@@ -78,7 +78,7 @@ def test_what_varies():
         assert table["ppermute"].vma([frozenset()], params) == {"i"}
 
 
-def test_devices():
+def test_groups_of_devices_along_axes_of_a_mesh():
     mesh = make_mesh((2, 4), ("i", "j"))
     module = Module("cpu", devices=mesh.flat)
     module.manual = (("i", mesh), ("j", mesh))

@@ -175,7 +175,7 @@ def test_numbers_in_groups():
     assert over(lambda x: x + lax.pmax(2, "i"), X[:, 0]).tolist() == [2, 5, 8, 11]
 
 
-def test_keys():
+def test_keys_are_gathered_and_not_summed():
     keys = fxflow.random.split(fxflow.random.key(0), 4)
     words = np.asarray(fxflow.random.key_data(keys))
     gathered = vmap(lambda k: lax.all_gather(k, "i", axis=-1), axis_name="i")(keys)

@@ -70,7 +70,7 @@ def test_shard_map(which):
 
 
 @pytest.mark.parametrize("which", GROUPS)
-def test_groups(which):
+def test_groups_agree_with_numpy(which):
     groups = GROUPS[which]
     x = data(8)
     both = lambda v: {**program("i", groups)(v), **without_derivative("i", groups)(v)}
@@ -114,7 +114,7 @@ def test_pmap():
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (3, 2)])
-def test_vmap(shape):
+def test_vmap_over_one_and_two_axes_agrees_with_numpy(shape):
     """Over one or two axes, of which the second is named first."""
     count = int(np.prod(shape))
     x = data(count)

@@ -112,7 +112,7 @@ def test_exponentials_that_overflow_alone(dtype: str, run: Any) -> None:
 
 
 @RUNS
-def test_signs(run: Any) -> None:
+def test_signs_of_infinite_complex_numbers(run: Any) -> None:
     inf, nan = math.inf, math.nan
     z = np.array([complex(inf, 1), complex(2, -inf), complex(inf, nan), 3 + 4j], "c8")
     got = np.asarray(run(lax.sign)(z))

@@ -36,7 +36,7 @@ def test_the_program_names_it():
         (np.arange(3), "dense<[0, 1, 2]> : tensor<3xi64>"),
     ],
 )
-def test_attributes(value, written):
+def test_attributes_are_written_as_mlir(value, written):
     assert f"composite_attributes = {{key = {written}}}" in text(key=value)
     lowered = fxflow.jit(lambda x: named(x, key=value)).lower(1.0)
     assert "stablehlo.composite" in str(lowered.compiler_ir())

@@ -11,7 +11,7 @@ X = RNG.normal(size=(2, 5, 6, 3)).astype("f4")
 W = RNG.normal(size=(3, 2, 3, 4)).astype("f4")
 
 
-def test_shapes() -> None:
+def test_shape_functions_agree_with_convolutions() -> None:
     numbers = ("NHWC", "HWIO", "NHWC")
     shapes = X.shape, W.shape
     got = lax.conv_general_shape_tuple(*shapes, (1, 2), "SAME", numbers)

@@ -26,7 +26,7 @@ def test_full_has_the_dtype_asked_for(dtype: str) -> None:
     assert np.asarray(out).astype("f4").tolist() == [[1.0] * 3] * 2
 
 
-def test_weakness() -> None:
+def test_only_python_scalars_fill_weak_types() -> None:
     assert lax.full((2,), 1.0).weak_type
     assert lax.full_like(lax.full((2,), 1.0), 2).weak_type
     assert not lax.full_like(np.ones(2, "f4"), 2).weak_type

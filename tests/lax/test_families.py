@@ -31,7 +31,7 @@ F32 = np.dtype(np.float32)
         ("int4", "i"),
     ],
 )
-def test_kinds(dtype, letter):
+def test_dtypes_have_one_letter_kinds(dtype, letter):
     assert kind(fxflow.ShapeDtypeStruct((), dtype).dtype) == letter
 
 
@@ -66,7 +66,7 @@ def test_0d_operands_stand_for_all_places():
     assert add.bind(x, 2.0).tolist() == [3.0] * 3
 
 
-def test_weakness():
+def test_results_are_weak_if_all_operands_are():
     add = table["add"]
     weak, strong = Aval((), F32, True), Aval((), F32)
     assert add.abstract(weak, strong) is strong

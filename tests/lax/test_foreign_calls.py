@@ -26,7 +26,7 @@ OUT = fxflow.ShapeDtypeStruct((2, 3), "float32")
         ({"b": 1, "a": "x"}, '{"a" = "x", "b" = 1 : i64}'),
     ],
 )
-def test_attributes(value: object, text: str) -> None:
+def test_attributes_are_written_as_mlir(value: object, text: str) -> None:
     assert attribute_text("a", value) == text
 
 
@@ -35,7 +35,7 @@ def test_names_of_attributes() -> None:
         attributes_text({1: 2})  # type: ignore[dict-item]
 
 
-def test_text() -> None:
+def test_a_foreign_call_is_written_with_layouts_and_aliases() -> None:
     call = ffi_call(
         "my kernel", [OUT, OUT], input_layouts=[(1, 0)], input_output_aliases={0: 1}
     )

@@ -35,7 +35,7 @@ def test_three_ways(spec) -> None:
         np.testing.assert_array_equal(array, HOST)
 
 
-def test_dtypes() -> None:
+def test_a_callback_gives_the_dtype_that_is_asked_for() -> None:
     where = NamedSharding(MESH, P("x"))
     made = fxflow.make_array_from_callback((4,), where, lambda i: [1.5], dtype="int32")
     assert made.dtype == np.int32 and made.tolist() == [1, 1, 1, 1]

@@ -10,7 +10,7 @@ from fxflow import grad, jit, jvp, vmap
 from fxflow.lax import stop_gradient
 
 
-def test_derivatives():
+def test_stop_gradient_has_no_derivative():
     fun = lambda x: x * stop_gradient(x)
     assert float(grad(fun)(3.0)) == 3.0
     assert float(jit(grad(fun))(3.0)) == 3.0

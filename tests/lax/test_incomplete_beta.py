@@ -29,7 +29,7 @@ def test_agrees_with_scipy(dtype: str, tol: float) -> None:
     np.testing.assert_allclose(np.asarray(out), expected, tol, tol)
 
 
-def test_ends() -> None:
+def test_limits_agree_with_scipy() -> None:
     ends = np.array([-1, 0, 1, 2.5, np.inf, np.nan], "f4")
     x = np.array([-0.1, 0, 0.5, 1, 1.1, np.nan], "f4")
     a, b, x = (v.ravel() for v in np.meshgrid(ends, ends, x))

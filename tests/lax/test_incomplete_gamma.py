@@ -37,7 +37,7 @@ def test_near_the_mean_of_a_large_shape() -> None:
     np.testing.assert_allclose(np.asarray(lax.igamma(a, x)), expected, 2e-3)
 
 
-def test_ends() -> None:
+def test_limits_of_either_argument() -> None:
     inf, nan = np.inf, np.nan
     a = np.array([0, 1, 0, -1, inf, 2, inf, nan], "f4")
     x = np.array([1, 0, 0, 1, 1, inf, inf, 1], "f4")
@@ -59,7 +59,7 @@ def test_a_sample_moves_along_its_quantile() -> None:
     np.testing.assert_allclose(np.asarray(out), expected, 1e-6)
 
 
-def test_slopes() -> None:
+def test_gradients_agree_with_formula_and_differences() -> None:
     by_a, by_x = fxflow.grad(lax.igamma, (0, 1))(2.0, 1.5)
     np.testing.assert_allclose(float(by_x), 1.5 * np.exp(-1.5), 1e-5)
     h = 1e-4

@@ -58,7 +58,7 @@ def test_laid_out(name):
     check_laid_out(*CASES[name])
 
 
-def test_positions():
+def test_out_sharding_is_taken_by_position():
     """Where JAX takes it by position, so does this."""
     where = on("x")
     args = (X, W, SIZES, None, None, None, where)

@@ -20,7 +20,7 @@ def test_vmap_and_pmap(each):
     np.testing.assert_array_equal(pmap(call("i"), axis_name="i")(x, y, *t), expected)
 
 
-def test_groups():
+def test_groups_agree_with_a_loop():
     groups = [[2, 0], [1, 3]]
     x, y = data(4)
     t = tables(np.random.default_rng(3), 4, 2, groups)
@@ -75,7 +75,7 @@ def test_any_dtype(dtype):
 
 
 @pytest.mark.parametrize("groups", [None, [[2, 0], [1, 3]]])
-def test_derivatives(groups):
+def test_derivatives_are_those_of_a_linear_map(groups):
     """By each device and around all; parts overlap, so cotangents are added."""
     x, y = data(4)
     rng = np.random.default_rng(8)
@@ -129,7 +129,7 @@ def test_nothing_to_send():
     np.testing.assert_array_equal(got, y)
 
 
-def test_platforms():
+def test_other_platforms_exchange_full_lengths():
     """GPUs and TPUs have it; elsewhere it is an exchange at full length."""
     mesh = make_mesh((4,), ("i",))
     x, y = data(4)

@@ -111,7 +111,7 @@ def test_groups_are_cut_off_at_the_last_row() -> None:
     close(jit(lax.ragged_dot)(X, W, sizes), expected)
 
 
-def test_dtypes() -> None:
+def test_results_have_the_preferred_dtype() -> None:
     small = lax.ragged_dot(X.astype("f2"), W.astype("f2"), SIZES)
     assert small.dtype == np.float16
     wide = lax.ragged_dot(

@@ -31,7 +31,7 @@ MAPPED = {
 
 
 @pytest.mark.parametrize("impl", IMPLS)
-def test_keys(impl: str) -> None:
+def test_seeds_splits_and_folds_are_the_known_ones(impl: str) -> None:
     key = random.key(42, impl=impl)
     assert random.key_impl(key) == impl
     assert key.dtype.name == f"key<{'u' * (impl != 'rbg')}rbg>"

@@ -28,7 +28,7 @@ def test_the_tree_is_what_accelerators_run(length: int) -> None:
     np.testing.assert_array_equal(back, np.cumsum(x[::-1], 0)[::-1])
 
 
-def test_helpers() -> None:
+def test_narrow_dtypes_accumulate_in_wider_ones() -> None:
     assert accumulator(np.dtype("f2")) == np.float32
     assert accumulator(np.dtype("i1")) == np.int8
 

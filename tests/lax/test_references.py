@@ -55,7 +55,7 @@ def test_writes_are_not_dead_and_reads_are() -> None:
     assert "get" not in [node.primitive.name for node in nodes]
 
 
-def test_functions() -> None:
+def test_functions_read_and_write_references() -> None:
     r = new_ref(fnp.arange(3.0))
     assert get(r).tolist() == [0, 1, 2] and get(r, 1) == 1
     set(r, None, 1.0)

@@ -45,7 +45,7 @@ def again(policy):
     return names(split(policy).tangent)
 
 
-def test_nothing():
+def test_saving_nothing_computes_all_again():
     for policy in (None, policies.nothing_saveable):
         assert kept(policy) == []
         assert again(policy).count("sin") == 2
@@ -78,7 +78,7 @@ def test_batched_dots_are_not_kept_if_so_asked():
     assert count(policies.dots_with_no_batch_dims_saveable) == 0
 
 
-def test_names():
+def test_policies_save_by_name():
     only = policies.save_only_these_names("act0")
     assert kept(only) == ["f32[4]"]
     assert again(only).count("sin") == 1, "the second is computed again"

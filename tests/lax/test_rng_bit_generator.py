@@ -71,7 +71,7 @@ def test_bits_are_divided() -> None:
         np.testing.assert_array_equal(new, want[0])
 
 
-def test_refused() -> None:
+def test_invalid_states_dtypes_and_algorithms_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"u32\[4\] or u64\[2\], got u32\[3\]"):
         rng_bit_generator(STATE[:3], (2,))
     with pytest.raises(DtypeError, match="got i32"):

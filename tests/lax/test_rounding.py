@@ -9,7 +9,7 @@ from fxflow import lax
 from fxflow.errors import ArgumentError, DtypeError
 
 
-def test_methods() -> None:
+def test_halves_round_by_the_method() -> None:
     x = np.array([0.5, 1.5, -0.5, -2.5, 0.49999997], "f4")
     away = np.asarray(lax.round(x))
     even = np.asarray(lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN))

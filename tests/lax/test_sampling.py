@@ -39,7 +39,7 @@ def test_keys_come_first_in_the_shape() -> None:
     )
 
 
-def test_signs() -> None:
+def test_signs_are_plus_and_minus_one() -> None:
     drawn = np.asarray(sampling.signs(WORDS, (200,), dtypes.int8))
     assert drawn.dtype == np.int8
     assert set(drawn.tolist()) == {-1, 1}

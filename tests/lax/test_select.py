@@ -44,7 +44,7 @@ def test_vectorized_scalar_predicate() -> None:
     assert np.asarray(out).tolist() == [[1, 2, 3], [-1, -2, -3]]
 
 
-def test_keys() -> None:
+def test_keys_are_selected() -> None:
     keys = fxflow.random.split(fxflow.random.key(0), 3)
     other = fxflow.random.split(fxflow.random.key(1), 3)
     out = lax.select_n(np.array([False, True, False]), keys, other)

@@ -45,7 +45,7 @@ def test_results_of_committed_arrays_are_committed():
     assert not (fnp.ones(3) + 1).committed
 
 
-def test_transformations():
+def test_transfers_are_transformed():
     fun = lambda x: device_put(x, HERE) * 2.0
     assert float(grad(fun)(1.0)) == 2.0
     assert vmap(fun)(fnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]

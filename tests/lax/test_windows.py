@@ -17,7 +17,7 @@ CASES = [
 ]
 
 
-def test_shapes() -> None:
+def test_shapes_of_windows_under_padding_and_dilation() -> None:
     assert lax.reduce_window_shape_tuple((5, 6), (2, 3)) == (4, 4)
     assert lax.reduce_window_shape_tuple((5, 6), (2, 3), (2, 2), "SAME") == (3, 3)
     assert lax.reduce_window_shape_tuple((5,), (2,), None, [(1, 1)], (2,), (3,)) == (8,)

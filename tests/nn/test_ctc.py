@@ -54,7 +54,7 @@ def test_as_sum_over_paths() -> None:
     np.testing.assert_allclose(whole, want[0], 1e-5)
 
 
-def test_slope() -> None:
+def test_the_gradient_agrees_with_differences() -> None:
     have = np.asarray(fxflow.grad(lambda x: loss(x).sum())(LOGITS.astype("f")))
     assert not have[4].any() and not have[~LOGIT_MASK].any()
     way = RNG.normal(size=LOGITS.shape)

@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 6, 5, 4)).astype(np.float32)
 
 
-def test_linear() -> None:
+def test_linear_multiplies_and_adds_the_bias() -> None:
     params = nn.linear_init(KEY, 4, 3)
     assert not np.asarray(params["b"]).any()
     params["b"] = fnp.arange(3.0)

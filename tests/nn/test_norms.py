@@ -63,7 +63,7 @@ def test_as_formula(name: str) -> None:
 
 
 @cases
-def test_slope(name: str) -> None:
+def test_the_gradient_agrees_with_differences(name: str) -> None:
     run, formula = CASES[name]
     x = X.astype(np.float64)
     weight = RNG.normal(size=X.shape)

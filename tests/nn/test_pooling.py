@@ -69,7 +69,7 @@ def test_global() -> None:
     np.testing.assert_array_equal(nn.max_pool(row, (2,)), row.reshape(3, 2, 3).max(1))
 
 
-def test_transforms() -> None:
+def test_pooling_under_grad_and_vmap() -> None:
     slope = fxflow.grad(lambda x: nn.max_pool(x, (7, 6)).sum())(X)
     top = X.max((1, 2), keepdims=True) == X
     np.testing.assert_array_equal(slope, top.astype("f"))
@@ -80,7 +80,7 @@ def test_transforms() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int32", "uint8"])
-def test_dtypes(dtype: str) -> None:
+def test_pooling_keeps_the_dtype(dtype: str) -> None:
     x = fnp.asarray(X, dtype)
     most = nn.max_pool(x, (2, 2), padding="SAME")
     assert most.dtype == dtype

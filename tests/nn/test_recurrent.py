@@ -117,7 +117,7 @@ def test_layers_of_both_directions(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lstm", pytest.param("gru", marks=pytest.mark.slow)])
-def test_transforms(kind: str) -> None:
+def test_vmap_and_halves_agree_with_the_whole(kind: str) -> None:
     layer, init, _, _, _ = KINDS[kind]
     params = noisy(init(random.key(0), INPUTS, UNITS))
     whole = layer(params, None, XS)
@@ -147,7 +147,7 @@ def test_transforms(kind: str) -> None:
 
 @kinds
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_dtypes(kind: str, dtype: str) -> None:
+def test_layers_keep_the_dtype(kind: str, dtype: str) -> None:
     layer, init, zeros, _, _ = KINDS[kind]
     params = init(random.key(0), INPUTS, UNITS, dtype=dtype)
     state, ys = layer(params, None, fnp.asarray(XS, dtype))

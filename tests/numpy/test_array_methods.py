@@ -111,7 +111,7 @@ def test_rounding_without_digits_makes_floats_integers() -> None:
         assert round(kept).dtype == kept.dtype
 
 
-def test_methods() -> None:
+def test_methods_agree_with_numpy() -> None:
     x = fnp.asarray(X)
     assert same(X.clip(0, 3), x.clip(0, 3))
     assert same(X.round(), x.round()) and same(X.round(), round(x, 0))

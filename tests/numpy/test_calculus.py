@@ -93,7 +93,7 @@ def test_unwrap() -> None:
     check("unwrap", np.array([0, 1, 2, -1, 0, 5, 9]), period=5)
 
 
-def test_vmap() -> None:
+def test_diff_under_vmap() -> None:
     got: Any = fxflow.vmap(fnp.diff)(X)
     assert same(np.diff(X), got)
 

@@ -24,7 +24,7 @@ def test_comparisons(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ("logical_and", "logical_or", "logical_xor"))
-def test_logic(name: str) -> None:
+def test_logical_functions_agree_with_numpy(name: str) -> None:
     check(name, X, I[:1])
     check(name, X > 1, Y > 1)
 

@@ -12,7 +12,7 @@ from tests.numpy.oracle import COMPLEX, check
 
 
 @pytest.mark.parametrize("name", ("real", "imag", "conjugate", "angle"))
-def test_parts(name: str) -> None:
+def test_parts_agree_with_numpy(name: str) -> None:
     check(name, COMPLEX)
     check(name, np.array([1.0, -2.0], np.float32))
 

@@ -85,7 +85,7 @@ def test_values_that_are_not_data_are_refused(data: Any) -> None:
         fnp.asarray(data)
 
 
-def test_copies() -> None:
+def test_copies_are_made_only_when_asked_for() -> None:
     x = fnp.asarray([1.0, 2.0])
     assert fnp.asarray(x) is x
     for y in (fnp.array(x), fnp.copy(x), x.copy(), fnp.asarray(x, copy=True)):
@@ -114,13 +114,13 @@ def test_astype() -> None:
         fxflow.random.key(0).astype(int)
 
 
-def test_devices() -> None:
+def test_arrays_are_made_on_the_given_device() -> None:
     device = fxflow.devices()[0]
     for x in (fnp.zeros(2, device=device), fnp.asarray([1.0], device=device)):
         assert x.device == device and x.committed
 
 
-def test_keys() -> None:
+def test_keys_and_numbers_do_not_convert() -> None:
     keys = fxflow.random.split(fxflow.random.key(0), 2)
     assert (fnp.array([keys[0], keys[1]]) == keys).all()
     assert fnp.asarray(keys, keys.dtype) is keys

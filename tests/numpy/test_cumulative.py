@@ -26,7 +26,7 @@ def test_agrees_with_numpy(name: str, axis: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
-def test_standard(name: str) -> None:
+def test_cumulative_functions_of_the_array_standard(name: str) -> None:
     check(name, X[0], tol=1e-5)
     check(name, X, axis=1, include_initial=True, tol=1e-5)
     assert getattr(fnp, name)(np.ones(3, np.int8)).dtype == np.int32
@@ -36,7 +36,7 @@ def test_standard(name: str) -> None:
         getattr(fnp, name)(np.float32(1))
 
 
-def test_dtypes() -> None:
+def test_bools_are_counted_and_integers_keep_their_dtype() -> None:
     assert fnp.cumsum(np.ones(2, np.int8)).dtype == np.int8
     assert fnp.cumsum(np.ones(2, bool)).dtype == np.int32
     assert fnp.cumsum(np.ones(2, np.int8), dtype="float32").dtype == np.float32

@@ -30,7 +30,7 @@ def test_full() -> None:
         fnp.full(2, np.ones(3))
 
 
-def test_like() -> None:
+def test_like_functions_take_shape_and_dtype() -> None:
     x = fnp.ones((2, 3), "int16")
     assert fnp.zeros_like(x).dtype == np.int16
     assert fnp.ones_like(x, "float32", shape=4).shape == (4,)
@@ -46,7 +46,7 @@ def test_like() -> None:
 
 
 @pytest.mark.parametrize("jitted", [False, True])
-def test_keys(jitted: bool) -> None:
+def test_keys_are_filled(jitted: bool) -> None:
     run = fxflow.jit if jitted else (lambda f: f)
     keys = fxflow.random.split(fxflow.random.key(0), 3)
     data = fxflow.random.key_data

@@ -50,7 +50,9 @@ def test_arrays_out_of_range_are_clipped() -> None:
         ("promise_in_bounds", None, [4, 0, 4]),
     ],
 )
-def test_modes(mode: Any, fill: Any, want: list[float]) -> None:
+def test_modes_treat_indices_out_of_bounds(
+    mode: Any, fill: Any, want: list[float]
+) -> None:
     x = fnp.arange(5.0)
     picks = A([10, -7, -1])
     assert x.at[picks].get(mode=mode, fill_value=fill).tolist() == want

@@ -108,7 +108,7 @@ def test_values_for_each_true_place() -> None:
     assert same(want, fnp.asarray(X).at[MASK].set(np.arange(float(MASK.sum()))))
 
 
-def test_derivatives() -> None:
+def test_derivatives_of_set_and_multiply() -> None:
     x, v = fnp.arange(3.0), fnp.asarray([5.0, 6.0])
     _, pull = fxflow.vjp(lambda a, b: a.at[A([0, 2])].set(b), x, v)
     dx, dv = pull(fnp.asarray([1.0, 2.0, 3.0]))
@@ -133,7 +133,7 @@ def test_values_take_the_dtype_of_the_array() -> None:
         x.at[0].set(1j)
 
 
-def test_keys() -> None:
+def test_keys_are_updated_by_keys_only() -> None:
     keys = fxflow.random.split(fxflow.random.key(1), 3)
     out = keys.at[0].set(keys[2])
     assert np.asarray(out[0] == keys[2])

@@ -24,7 +24,7 @@ def test_bytes_and_text() -> None:
         fnp.fromstring("1", sep="")
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files_are_read_back(tmp_path: Path) -> None:
     X.tofile(tmp_path / "raw")
     assert same(X.ravel(), fnp.fromfile(tmp_path / "raw", "float32"))
     for dtype in ("float32", "bfloat16", "int64", "complex64"):
@@ -53,7 +53,7 @@ def test_dlpack() -> None:
         fnp.from_dlpack([1, 2])
 
 
-def test_text() -> None:
+def test_print_options_apply_to_text() -> None:
     assert fnp.array_repr(fnp.arange(3)) == "Array([0, 1, 2], dtype=int32)"
     assert fnp.array_str(fnp.asarray([1.23456]), precision=2) == "[1.23]"
     with fnp.printoptions(precision=1):

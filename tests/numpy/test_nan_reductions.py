@@ -17,7 +17,7 @@ NAMES = ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"]
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
-def test_axes(name: str, axis: Any) -> None:
+def test_axes_and_keepdims_agree_with_numpy(name: str, axis: Any) -> None:
     check(name, X, axis=axis, tol=1e-4)
     check(name, X, axis=axis, keepdims=True, tol=1e-4)
     check(name, np.array([[1, 2, 3]]), tol=1e-6)
@@ -25,7 +25,7 @@ def test_axes(name: str, axis: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["nansum", "nanmean", "nanvar", "nanstd"])
-def test_where(name: str) -> None:
+def test_masks_agree_with_numpy(name: str) -> None:
     mask = np.ones((4, 5), bool)
     mask[1:3] = False
     check(name, X, axis=(0, 1), where=mask, tol=1e-4)
@@ -55,7 +55,7 @@ def test_gradient_is_finite() -> None:
         assert (g[np.isnan(X[0])] == 0).all(), name
 
 
-def test_vmap() -> None:
+def test_vmap_agrees_with_numpy() -> None:
     got = fxflow.vmap(lambda r: fnp.nanmean(r, axis=0))(X)
     assert same(np.nanmean(X, axis=1), got, 1e-5)
 

@@ -41,7 +41,7 @@ def test_matrices(order: Any) -> None:
         assert same(np.linalg.norm(x[0], order), fnp.linalg.norm(x[0], order), 1e-4)
 
 
-def test_others() -> None:
+def test_norms_of_vectors_integers_and_rows() -> None:
     assert same(np.linalg.norm(X), fnp.linalg.norm(X), 1e-5)
     assert same(5.0, fnp.linalg.norm(np.array([3, 4])))
     g = fxflow.grad(fnp.linalg.norm)(X[0, 0])

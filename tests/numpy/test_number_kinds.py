@@ -13,7 +13,7 @@ from tests.numpy.oracle import COMPLEX, FLOATS, INTEGERS, check
 @pytest.mark.parametrize(
     "name", ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit", "isreal")
 )
-def test_questions(name: str) -> None:
+def test_predicates_agree_with_numpy(name: str) -> None:
     check(name, FLOATS)
     check(name, INTEGERS, compiled=False)
 

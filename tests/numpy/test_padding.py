@@ -20,7 +20,7 @@ WIDTHS = (1, (1, 2), ((1, 2), (0, 3)), ((2,), (1,)), [(0, 0), (5, 6)], np.array(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_modes(mode: str) -> None:
+def test_modes_agree_with_numpy(mode: str) -> None:
     for width in WIDTHS:
         check("pad", X, width, mode=mode, compiled=False)
     check("pad", V, (7, 12), mode=mode)
@@ -35,7 +35,7 @@ def test_odd_reflections(mode: str) -> None:
     check("pad", V[:1], (3, 4), mode=mode, reflect_type="odd", compiled=False)
 
 
-def test_options() -> None:
+def test_options_agree_with_numpy() -> None:
     check("pad", X, 2, mode="constant", constant_values=((1, 2), (3, 4)))
     check("pad", X, 2, mode="linear_ramp", end_values=((1, 2), (3, 4)))
     for mode in ("maximum", "mean", "median", "minimum"):

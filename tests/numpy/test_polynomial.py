@@ -63,7 +63,7 @@ def test_calculus() -> None:
         fnp.polyint(P, 3, k=np.ones(2))
 
 
-def test_zeros() -> None:
+def test_roots_agree_with_numpy() -> None:
     check("poly", np.array([1.0, 2.0, -3.0], np.float32), tol=1e-5)
     check("poly", X[:, :3], tol=1e-4)
     got = np.sort(np.asarray(fnp.roots(P)))

@@ -148,7 +148,7 @@ def test_gradients_of_einsum_agree_with_formulas() -> None:
     assert same(np.full((3, 3), 2.0), got)
 
 
-def test_vmap() -> None:
+def test_vmap_agrees_with_numpy() -> None:
     a, b = f32(5, 2, 3), f32(5, 3, 4)
     assert same(a @ b, fxflow.vmap(fnp.matmul)(a, b), 1e-5)
     assert same(a @ b[0], fxflow.vmap(fnp.matmul, (0, None))(a, b[0]), 1e-5)

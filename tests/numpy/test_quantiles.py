@@ -28,14 +28,14 @@ def test_medians(name: str, axis: Any) -> None:
 
 @pytest.mark.parametrize("name", ["quantile", "nanquantile"])
 @pytest.mark.parametrize("method", METHODS)
-def test_methods(name: str, method: str) -> None:
+def test_methods_agree_with_numpy(name: str, method: str) -> None:
     for x in (X[:, 0], np.arange(8.0, dtype=np.float32).reshape(1, 8)):
         for q in (0.25, 0.5, 0.625, Q):
             check(name, x, q, axis=1, method=method, compiled=False, tol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["quantile", "nanquantile"])
-def test_axes(name: str) -> None:
+def test_axes_and_keepdims_agree_with_numpy(name: str) -> None:
     for axis in (None, 1, (0, 2)):
         # NumPy 2.4's nanquantile mixes up the axes of q, if there are several.
         check(name, X, Q[0], axis=axis, tol=1e-5)

@@ -23,13 +23,15 @@ SUMS = ["sum", "prod", "mean", "var", "std"]
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("name", [*SUMS, "max", "min", "ptp", "all", "any"])
-def test_axes(name: str, axis: Any, keepdims: bool) -> None:
+def test_axes_and_keepdims_agree_with_numpy(
+    name: str, axis: Any, keepdims: bool
+) -> None:
     check(name, X, axis=axis, keepdims=keepdims, tol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*SUMS, "max", "min", "all", "any", "count_nonzero"])
-def test_dtypes(name: str, dtype: str) -> None:
+def test_dtypes_agree_with_numpy(name: str, dtype: str) -> None:
     x = np.array([[1, 0, 1], [1, 1, 0], [2, 3, 1]]).astype(dtype)
     check(name, x, axis=1, tol=1e-2 if dtype == "float16" else 1e-5)
 
@@ -74,7 +76,7 @@ def test_half_precision_is_added_up_in_32_bits() -> None:
 
 
 @pytest.mark.parametrize("name", SUMS[2:] + ["sum", "prod", "all", "any"])
-def test_where(name: str) -> None:
+def test_masks_agree_with_numpy(name: str) -> None:
     mask = np.random.default_rng(1).random((3, 4, 5)) < 0.6
     mask[:, 0] = True
     check(name, X, axis=(0, 1), where=mask, tol=1e-4)
@@ -100,7 +102,7 @@ def test_extrema(name: str) -> None:
     assert getattr(fnp, name)(np.zeros((2, 0)), axis=0).shape == (0,)
 
 
-def test_methods() -> None:
+def test_array_methods_agree_with_numpy() -> None:
     x = fnp.asarray(X)
     for name in ("sum", "prod", "mean", "max", "min", "var", "std", "argmax", "argmin"):
         assert same(getattr(X, name)(axis=1), getattr(x, name)(axis=1), 1e-5)
@@ -119,7 +121,7 @@ def test_gradients_agree_with_formulas() -> None:
     assert same(np.array([0, 0.5, 0.5]), shared)
 
 
-def test_vmap() -> None:
+def test_vmap_agrees_with_numpy() -> None:
     got = fxflow.vmap(lambda r: fnp.var(r, axis=0, keepdims=True))(X)
     assert same(X.var(axis=1, keepdims=True), got, 1e-5)
     assert same(X.argmax(2), fxflow.vmap(lambda r: fnp.argmax(r, 1))(X))

@@ -52,7 +52,7 @@ def test_promotion() -> None:
     assert fnp.can_cast(fnp.ones(1, "int8"), "int16")
 
 
-def test_kinds() -> None:
+def test_isdtype_and_issubdtype_know_every_kind() -> None:
     assert fnp.issubdtype(fnp.bfloat16, fnp.floating)
     assert fnp.isdtype("bfloat16", "real floating")
     assert fnp.isdtype(fnp.int8, ("bool", "integral"))

@@ -12,7 +12,7 @@ X = np.array([-1.0, 0.0, 2.0, 5.0, np.nan], np.float32)
 V = np.arange(5, dtype=np.int32)
 
 
-def test_where() -> None:
+def test_where_agrees_with_numpy() -> None:
     check("where", X > 0, X, -X)
     check("where", X > 0, X, np.float32(1))
     check("where", np.array([[True], [False]]), X, np.float32(0))

@@ -61,7 +61,7 @@ def test_unique_with_size() -> None:
 
 
 @pytest.mark.parametrize("what", ["all", "counts", "inverse", "values"])
-def test_standard(what: str) -> None:
+def test_unique_functions_of_the_array_standard(what: str) -> None:
     check(f"unique_{what}", X, compiled=False)
 
 

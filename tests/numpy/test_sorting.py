@@ -40,7 +40,7 @@ def test_sort_dtypes(dtype: str) -> None:
     assert same(np.argsort(x, kind="stable"), fnp.argsort(x))
 
 
-def test_methods() -> None:
+def test_array_methods_agree_with_numpy() -> None:
     x = fnp.asarray(np.array([[3, 1], [2, 4]]))
     assert same(np.array([[1, 3], [2, 4]]), x.sort())
     assert same(np.array([[1, 0], [0, 1]]), x.argsort(axis=1))

@@ -20,7 +20,7 @@ def test_as_scipy() -> None:
     np.testing.assert_allclose(fxflow.vmap(one, 1, 1)(B), want, atol=1e-4)
 
 
-def test_slope() -> None:
+def test_the_gradient_is_that_of_the_free_variables() -> None:
     slope = fxflow.grad(lambda b: nnls(A, b, 300).sum())(B[:, 0])
     some = np.asarray(nnls(A, B[:, 0], 300)) > 0
     want = np.linalg.pinv(A[:, some]).sum(0)  # the others stay 0

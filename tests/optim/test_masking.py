@@ -35,7 +35,7 @@ def test_what_is_masked_out_has_no_state() -> None:
     assert len(tree.leaves(state)) == 3
 
 
-def test_groups() -> None:
+def test_each_group_has_its_transformation() -> None:
     tx = optim.multi_transform(
         {"a": optim.sgd(1.0), "b": optim.chain(optim.trace(0.5), optim.scale(2.0))},
         lambda params: {"w": "a", "b": "b"},

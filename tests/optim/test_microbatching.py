@@ -172,10 +172,10 @@ def test_reshaped():
         (lambda: micro_vmap(fnp.sum, (0, 0))(ROWS), ArgumentError, "2 entries for 1"),
     ],
 )
-def test_refused(call, error, words):
+def test_batches_that_do_not_divide_are_refused(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()
 
 
-def test_names():
+def test_public_names_exist():
     assert all(hasattr(microbatching, name) for name in microbatching.__all__)

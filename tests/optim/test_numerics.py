@@ -37,7 +37,7 @@ def test_safe_norms_never_fall_below_their_minimum(call: Any, want: Any) -> None
 
 
 @pytest.mark.parametrize("f", [optim.safe_norm, optim.safe_root_mean_squares])
-def test_slopes(f: Any) -> None:
+def test_gradients_are_zero_at_and_below_the_minimum(f: Any) -> None:
     slope = fxflow.jit(fxflow.grad(f))
     for x, least in ((np.zeros(2), 0.0), (X, 6.0), (np.zeros(2), 1e-3)):
         assert slope(np.float32(x), least).tolist() == [0, 0]

@@ -32,7 +32,7 @@ def test_arithmetic() -> None:
         T.add(X, {"a": 1.0})
 
 
-def test_numbers() -> None:
+def test_reductions_of_a_tree() -> None:
     for pairwise in (False, True):
         assert float(T.sum(X, pairwise)) == 1.0
     assert (float(T.max(X)), float(T.min(X))) == (3.0, -4.0)
@@ -49,7 +49,7 @@ def test_numbers() -> None:
     assert flat(fxflow.grad(T.norm)({"a": fnp.zeros(2)})) == [0.0, 0.0]
 
 
-def test_nothing() -> None:
+def test_reductions_of_an_empty_tree() -> None:
     assert (T.sum({}), T.vdot({}, {}), T.size({})) == (0, 0, 0)
     assert (T.max([]), T.min([])) == (-np.inf, np.inf)
     assert [float(T.norm({}, o)) for o in (2, 1, "inf")] == [0.0, 0.0, 0.0]
@@ -59,7 +59,7 @@ def test_nothing() -> None:
     assert bool(T.allclose({}, {}))
 
 
-def test_dtypes() -> None:
+def test_the_dtype_of_a_mixed_tree() -> None:
     mixed = {"a": fnp.ones(2), "b": fnp.ones(2, "bfloat16")}
     assert T.dtype(X) == "float32"
     assert T.dtype({}) == "float32"
@@ -76,7 +76,7 @@ def test_dtypes() -> None:
     assert T.cast_like(X, mixed | {"a": fnp.ones((), "int32")})["a"].dtype == "int32"
 
 
-def test_like() -> None:
+def test_trees_like_another() -> None:
     assert flat(T.ones_like(X)) == [1.0, 1.0, 1.0]
     assert flat(T.full_like(X, 7, "int32")) == [7, 7, 7]
     assert T.batch_shape(X, (4, 5))["b"].shape == (4, 5)

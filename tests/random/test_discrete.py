@@ -39,7 +39,7 @@ def test_wrong_bernoulli() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "float32", "complex64"])
-def test_signs(dtype: str) -> None:
+def test_rademacher_draws_both_signs(dtype: str) -> None:
     drawn = np.asarray(random.rademacher(KEY, (1000,), dtype))
     assert drawn.dtype == dtype
     assert set(drawn.real.astype(int).tolist()) == {-1, 1}

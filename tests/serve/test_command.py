@@ -26,7 +26,7 @@ def parsed(*arguments: str) -> Any:
     return config_of(_parser().parse_args(arguments))
 
 
-def test_options() -> None:
+def test_options_become_a_configuration() -> None:
     config = parsed("m.py:net.apply", "--slo", "20ms", "--input", "x=f32[b]")
     (model,) = config.models
     assert (model.name, model.slo) == ("apply", 0.02)

@@ -48,7 +48,7 @@ def rollout(**options: Any) -> dict[str, Any]:
     return {"models": TWO, "rollouts": {"g": table}}
 
 
-def test_groups() -> None:
+def test_tables_of_groups_are_read() -> None:
     config = server_config(
         group(slo="20ms", within="1m", combine="numpy:max", loss="squared")
         | {"rollouts": {"r": {"stable": "a", "candidate": "b", "slow": "50ms"}}}
@@ -157,7 +157,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         read_config(tmp_path / "bad.toml")
 
 
-def test_keys(tmp_path: Path) -> None:
+def test_files_of_keys_are_read(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text("# who may ask\nalice 0123456789abcdef\n\nbob  fedcba9876543210\n")
     assert read_keys(str(path)) == {

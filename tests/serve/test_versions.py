@@ -371,7 +371,7 @@ def test_processes_under_load() -> None:
     asyncio.run(main())
 
 
-def test_same() -> None:
+def test_results_are_compared_within_a_tolerance() -> None:
     half = np.array([1.0], ml_dtypes.bfloat16)
     assert same({"y": half}, {"y": half.copy()}, 0.0)
     assert not same({"y": half}, {"y": half * 2}, 0.1)

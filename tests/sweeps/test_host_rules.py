@@ -181,7 +181,7 @@ def filled(value: Any, rng: np.random.Generator, integers: bool) -> Any:
 @pytest.mark.parametrize(
     "case", sample(OTHERS, 160, "others"), ids=lambda case: str(case.id)
 )
-def test_others(case: cases.Case) -> None:
+def test_other_host_rules_give_the_bits_of_the_program(case: cases.Case) -> None:
     made = cases.problem(case)
     graph, arrays = cases.trace(made.function, made.args)
     placement, _ = common_placement([a._type for a in arrays], graph.name, graph.mesh)

@@ -136,7 +136,9 @@ def _outcome(function: Callable[..., Any], *args: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", sample(_candidates(), 150, of="keys"), ids=_label)
-def test_functions(case: tuple[Call, tuple[Shape, ...]]) -> None:
+def test_functions_move_keys_like_numbers_or_refuse_them(
+    case: tuple[Call, tuple[Shape, ...]],
+) -> None:
     call, shapes = case
     name = call.name.rpartition(".")[2]
     numbers = _operands(call, shapes, lambda w: fnp.asarray(w, "uint64"))
@@ -302,7 +304,7 @@ def test_keys_that_stand_beside(jitted: bool) -> None:
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 3)])
-def test_transformations(shape: Shape) -> None:
+def test_transformations_keep_keys(shape: Shape) -> None:
     numbers = words(shape)
     keys = as_keys(numbers)
     assert same(fxflow.vmap(lambda k: k)(keys), numbers)
@@ -329,7 +331,7 @@ def test_transformations(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("spec", [P(), P("x"), P(None, "y"), P(("x", "y"))])
-def test_devices(spec: Any) -> None:
+def test_divided_keys_move_like_numbers(spec: Any) -> None:
     mesh = fxflow.make_mesh((4, 2), ("x", "y"))
     where = fxflow.NamedSharding(mesh, spec)
     numbers = words((8, 2))

@@ -126,7 +126,7 @@ def test_counts_of_small_dtypes() -> None:
     assert (float(many.weight), many.total.dtype) == (4096, np.float32)
 
 
-def test_refusals() -> None:
+def test_shapes_and_dtypes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"got f32\[64,5\] and .*\[5\]"):
         metrics.accuracy(LOGITS, LABELS[:5])
     with pytest.raises(DtypeError, match="labels must be integers"):

@@ -33,7 +33,7 @@ def test_transformed_functions_say_what_they_are():
     assert fxflow.grad(fun).__doc__ == fun.__doc__
 
 
-def test_positions():
+def test_positions_and_names_are_normalized():
     assert as_indices(None, "argnums") == ()
     assert as_indices(2, "argnums") == (2,)
     assert as_indices([0, 2], "argnums") == (0, 2)
@@ -71,7 +71,7 @@ def test_functions_that_a_call_does_not_run():
                 transform(bad)
 
 
-def test_axes():
+def test_axes_that_are_not_integers_are_refused():
     require_axes((0, None, {"a": -1}), "in_axes")
     for bad in (False, (0, True), 1.0, "a"):
         with pytest.raises(ArgumentError, match="in_axes must be an int, None, or a"):

@@ -59,7 +59,7 @@ def test_captured_values():
     assert found == ArgumentCopy("", 20000, False, False)
 
 
-def test_references():
+def test_a_reference_copies_its_first_value():
     def f(x):
         ref = fxflow.new_ref(x)
         ref[0] = x[1] * 2
@@ -99,7 +99,7 @@ ENTRY %main (a: f32[4], b: f32[2,2], c: f32[1]) -> (f32[4], f32[2,2]) {
 """
 
 
-def test_text():
+def test_copies_of_arguments_are_found_in_text():
     # The slice, and the sum, are other values than the arguments.
     assert argument_copies(TEXT) == [(0, False), (1, False)]
     assert argument_copies("") == []

@@ -18,7 +18,7 @@ from fxflow.transforms.custom_function import captured_tracers
 F32 = Aval((2,), np.dtype(np.float32))
 
 
-def test_positions():
+def test_arguments_are_ordered_by_position():
     f = custom_vjp(lambda a, b=2, *, c=3: 0, nondiff_argnums=-1)
     with pytest.raises(ArgumentError, match="c can only be given by keyword"):
         f.positional((1,), {"c": 4})

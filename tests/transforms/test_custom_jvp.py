@@ -109,7 +109,7 @@ def test_rule_may_give_a_zero_and_integers_have_none():
     assert float(fxflow.grad(flat)(1.5)) == 0.0
 
 
-def test_method():
+def test_methods_have_rules():
     class Layer:
         def __init__(self, gain):
             self.gain = gain

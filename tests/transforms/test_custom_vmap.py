@@ -34,7 +34,7 @@ def test_vmap_uses_the_rule_and_nothing_else_does():
     assert seen == [(3, [True, True]), (2, [False, True]), (2, [True, True])]
 
 
-def test_derivatives():
+def test_derivatives_inside_and_around_vmap():
     f, seen = made()
     ones = fnp.ones(3)
     np.testing.assert_allclose(fxflow.grad(f)(1.0, 2.0), 2 * np.cos(1.0), rtol=1e-6)

@@ -43,7 +43,7 @@ def test_each_is_traced_once():
     assert len(calls) == 1 and bwd.__name__ == "bwd_f"
 
 
-def test_refused():
+def test_invalid_argnums_are_refused():
     with pytest.raises(ArgumentError, match="argnums takes an int"):
         fxflow.fwd_and_bwd(fnp.sin, 1.5)
     fwd, _ = fxflow.fwd_and_bwd(fnp.sin, 2)

@@ -125,7 +125,7 @@ def test_beside_nested_derivatives(name):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
-def test_numbers(order):
+def test_series_of_numbers_agree_with_nested_derivatives(order):
     def function(x):
         return fnp.tanh(x) * fnp.log(2 + x * x)
 

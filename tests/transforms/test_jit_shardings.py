@@ -242,7 +242,7 @@ def test_devices_that_do_not_go_together(array) -> None:
     np.testing.assert_array_equal(array + fxflow.device_put(HOST, flat), HOST + HOST)
 
 
-def test_stages() -> None:
+def test_stages_keep_the_shardings() -> None:
     spec = fxflow.ShapeDtypeStruct((8, 8), "float32", sharding=on("x"))
     lowered = fxflow.jit(lambda a: a.T @ a).lower(spec)
     assert 'sdy.mesh @mesh = <["x"=4, "y"=2]>' in lowered.as_text()

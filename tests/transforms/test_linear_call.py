@@ -40,7 +40,7 @@ def test_the_transpose_of_the_transpose_is_the_function():
     np.testing.assert_array_equal(twice(X)[0], X[FLIPS] * 2)
 
 
-def test_vmap():
+def test_linear_calls_under_vmap():
     xs, scales = np.stack([X, 2 * X]), np.array([1.0, 3.0], "f4")
     expected = xs[:, FLIPS] * scales[:, None]
     np.testing.assert_array_equal(fxflow.vmap(rolled)(xs, scales), expected)

@@ -41,7 +41,7 @@ AFFINE = {
 
 
 @pytest.mark.parametrize("name", LINEAR)
-def test_linear(name):
+def test_transposes_agree_with_vjp(name):
     function = LINEAR[name]
     back = linear_transpose(function, V)
     y, pull = fxflow.vjp(function, V)

@@ -279,7 +279,7 @@ def test_nan_checks():
         f(-fnp.ones((2, 2)))
 
 
-def test_stages():
+def test_stages_of_a_mapped_function():
     like = fxflow.ShapeDtypeStruct((8, 3), "float32")
     lowered = mapped.lower(like)
     assert "sdy.manual_computation" in lowered.as_text()

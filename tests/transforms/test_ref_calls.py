@@ -74,7 +74,7 @@ def test_what_is_only_read_is_not_taken() -> None:
     assert not x.is_deleted()
 
 
-def test_stages() -> None:
+def test_stages_of_a_function_of_references() -> None:
     r = new_ref(fnp.zeros(3))
     f = fxflow.jit(increment)
     assert str(f.trace(r, 1.0).in_avals[0]) == "Ref{f32[3]}"

@@ -69,7 +69,7 @@ def test_second_derivatives():
 
 
 @pytest.mark.parametrize("in_axes", [(0, None), (None, 1), (1, 0)])
-def test_vmap(in_axes):
+def test_vmap_agrees_with_the_whole_arrays(in_axes):
     a = np.stack([A, A + 1, A * 2], in_axes[0] or 0) if in_axes[0] is not None else A
     b = np.stack([B, B - 1, B], in_axes[1]) if in_axes[1] is not None else B
     got = fxflow.vmap(bent, in_axes)(a, b)
@@ -150,7 +150,7 @@ def test_trees_and_the_current_mesh():
         f({"a": A, "b": B}, 3.0)
 
 
-def test_keys():
+def test_keys_are_divided():
     keys = fxflow.random.split(fxflow.random.key(0), 8)
     f = shard_map(
         lambda k: fxflow.vmap(fxflow.random.uniform)(k),

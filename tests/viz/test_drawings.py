@@ -83,7 +83,7 @@ def test_the_script_is_javascript(tmp_path):
     assert subprocess.run(command, capture_output=True).returncode == 0
 
 
-def test_files(tmp_path):
+def test_drawings_are_saved_by_suffix(tmp_path):
     drawing = viz.graph(model, *ARGS)
     begins = {"html": "<!DOCTYPE", "svg": "<svg", "dot": "digraph", "mmd": "flowchart"}
     for suffix, begin in begins.items():

@@ -8,7 +8,7 @@ from fxflow.viz import figures
 from fxflow.viz.figures import new_figure
 
 
-def test_axes():
+def test_figures_have_the_axes_that_are_asked_for():
     pytest.importorskip("matplotlib", reason="pip install 'fxflow[viz]'")
     figure, axes = new_figure(4, 3, 2, 2)
     assert figure._repr_png_().startswith(b"\x89PNG")  # what notebooks show

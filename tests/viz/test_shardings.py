@@ -29,7 +29,7 @@ MESH = fxflow.make_mesh((2, 2), ("x", "y"))
         ),
     ],
 )
-def test_text(shape, spec, lines, capsys):
+def test_shardings_are_drawn_as_text(shape, spec, lines, capsys):
     sharding = NamedSharding(MESH, spec)
     assert sharding_text(shape, sharding).splitlines() == lines
     fxflow.debug.visualize_sharding(shape, sharding)

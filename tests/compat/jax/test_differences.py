@@ -411,7 +411,7 @@ def test_values_that_are_close():
         check_close(jnp.ones(2), 1.01 * jnp.ones(2), rtol={"float64": 0.1})
 
 
-def test_references():
+def test_references_have_the_types_of_jax():
     from fxflow.compat.jax._src.state.types import AbstractRef
     from fxflow.compat.jax.experimental import hijax
 

@@ -212,7 +212,7 @@ def test_keys_are_pickled_and_copied():
 
 
 @BOTH
-def test_scalars(make):
+def test_arrays_of_one_element_convert_to_python_numbers(make):
     assert float(make(np.float32(2.5))) == 2.5
     assert int(make(np.float32(2.5))) == 2
     assert complex(make(np.float32(2.5))) == 2.5 + 0j

@@ -106,13 +106,13 @@ def test_interning_from_several_threads():
         (Aval((1,), np.dtype(np.complex64)), "c64[1]", "tensor<1xcomplex<f32>>"),
     ],
 )
-def test_text(aval, text, mlir):
+def test_types_print_as_text_and_mlir(aval, text, mlir):
     assert str(aval) == repr(aval) == text
     assert aval.mlir == mlir
     assert aval.mlir == mlir  # from the memo
 
 
-def test_parts():
+def test_sizes_and_changes_of_a_type():
     aval = Aval((3, 4), F32, True)
     assert (aval.size, aval.nbytes, aval.ndim) == (12, 48, 2)
     assert aval.strong() is Aval((3, 4), F32)

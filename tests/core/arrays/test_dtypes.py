@@ -298,7 +298,7 @@ def test_finfo_and_iinfo_special() -> None:
 # -- names, related dtypes -------------------------------------------------------------
 
 
-def test_names() -> None:
+def test_names_of_dtypes_in_text_and_mlir() -> None:
     expected = {
         "bool": ("bool", "i1", 1),
         "int4": ("i4", "i4", 4),

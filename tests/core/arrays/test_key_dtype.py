@@ -28,7 +28,7 @@ def test_one_object_for_each_generator(impl: str, name: str, words: int) -> None
     assert dtypes.bits(key) == 32 * words
 
 
-def test_kinds() -> None:
+def test_key_dtypes_are_extended_dtypes() -> None:
     assert issubclass(prng_key, extended) and issubclass(extended, np.generic)
     assert KeyDtype("rbg").type is prng_key
     assert dtypes.issubdtype(KeyDtype("rbg"), prng_key)

@@ -19,7 +19,7 @@ class Other:
         return fnp.ones(2)
 
 
-def test_method() -> None:
+def test_only_instances_have_the_array_method() -> None:
     assert protocol.array_method(Own())().tolist() == [1, 1]
     assert protocol.array_method(Own) is None
     assert protocol.array_method(1.0) is None

@@ -59,7 +59,7 @@ def test_materialize():
     assert materialize(key, 3, False).shape == (3,)
 
 
-def test_graphs():
+def test_a_batched_graph_says_which_results_are_mapped():
     graph, _ = trace_flat(lambda x, y: [lax.mul(x, y), lax.neg(y)], [SCALAR, SCALAR])
     derived, mapped = batch_graph(graph, 3, [True, False])
     derived.check()

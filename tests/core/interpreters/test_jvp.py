@@ -73,7 +73,7 @@ def test_inside_each_other():
     assert float(t) == pytest.approx(4 * 5 * 3)
 
 
-def test_graphs():
+def test_a_graph_of_tangents_says_which_results_have_one():
     graph = traced(lambda x, y: [lax.mul(x, y), lax.sin(y)], 2)
     derived, has_tangent = jvp_graph(graph, [True, False])
     assert has_tangent == [True, False]

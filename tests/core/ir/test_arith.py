@@ -55,7 +55,7 @@ def test_the_store_of_constants_is_bounded():
     assert caches.sizes()["constants"] <= caches.LIMIT
 
 
-def test_zeros():
+def test_zeros_of_a_type():
     assert arith.zeros(Aval((2, 3), F32)).tolist() == [[0.0] * 3] * 2
     assert arith.zeros(Aval((), F32, True)).shape == ()
     nothing = arith.zeros(Aval((2,), dtypes.float0))

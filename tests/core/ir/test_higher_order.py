@@ -60,7 +60,7 @@ def test_other_inputs():
     assert ho.with_consts(captured, consts, consts) is captured
 
 
-def test_zeros():
+def test_zeros_are_appended_to_results():
     graph = traced(lambda a: [a], 1)
     nodes, atoms = ho.append_zeros(graph, [SCALAR, Aval((2, 3), np.dtype(np.int32))])
     both = graph.replace(nodes=nodes, outputs=atoms)

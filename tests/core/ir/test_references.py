@@ -21,7 +21,7 @@ from fxflow.errors import (
 )
 
 
-def test_attributes() -> None:
+def test_a_reference_has_the_attributes_of_its_array() -> None:
     r = fxflow.new_ref(fnp.ones((2, 3)))
     assert (r.shape, r.dtype, r.ndim, r.size) == ((2, 3), np.float32, 2, 6)
     assert len(r) == 2 and [row.shape for row in r] == [(3,), (3,)]
@@ -152,14 +152,14 @@ def test_views() -> None:
     assert repr(row) == "View<Ref{f32[3]}>"
 
 
-def test_copies() -> None:
+def test_copies_of_a_reference_are_independent() -> None:
     r = fxflow.new_ref(fnp.ones(2))
     for other in (copy.copy(r), copy.deepcopy(r), pickle.loads(pickle.dumps(r))):
         other[0] = 5.0
         assert r[0] == 1 and other[...].tolist() == [5, 1]
 
 
-def test_keys() -> None:
+def test_a_reference_holds_a_key() -> None:
     r = fxflow.new_ref(fxflow.random.key(0))
 
     @fxflow.jit

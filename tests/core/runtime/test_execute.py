@@ -28,7 +28,7 @@ def program(function, *args, name="program"):
     return compile_graph(graph, [a._type for a in arrays], name=name), arrays
 
 
-def test_program():
+def test_a_program_runs_and_knows_its_types():
     run, arrays = program(lambda x, y: [lax.add(x, y), x], np.ones(3), np.ones(3))
     total, same = run(arrays)
     assert total.tolist() == [2.0, 2.0, 2.0] and same.tolist() == [1.0, 1.0, 1.0]

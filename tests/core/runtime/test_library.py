@@ -41,7 +41,7 @@ def key_of(*values):
         (None, "None", False),
     ],
 )
-def test_keys(one, other, alike):
+def test_equal_graphs_have_equal_keys(one, other, alike):
     assert (key_of(one)[0] == key_of(other)[0]) is alike
 
 

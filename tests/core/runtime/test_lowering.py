@@ -51,7 +51,7 @@ def lowered(function, *avals, platform="cpu"):
         (1 + 2j, np.complex64, "(1.0, 2.0)"),
     ],
 )
-def test_numbers(value, dtype, text):
+def test_numbers_are_written_exactly(value, dtype, text):
     assert number(value, np.dtype(dtype)) == text
 
 
@@ -202,7 +202,7 @@ def test_keys_are_vectors():
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
-def test_platforms(platform):
+def test_modules_are_written_for_each_platform(platform):
     text, module = lowered(
         lambda x: [lax.erf(x), lax.sort(x)], Aval((3,), F32), platform=platform
     )

@@ -32,7 +32,7 @@ from fxflow.export import SymbolicScope
         (["2*b >= t + 3"], "4*b - 2*t", 6, math.inf),
     ],
 )
-def test_bounds(constraints, text, least, most):
+def test_bounds_of_sizes_under_constraints(constraints, text, least, most):
     size = parsed(text, SymbolicScope(constraints))
     # A bound that is not negative is enough for a comparison, and not sharpened.
     found = lower_bound(size)

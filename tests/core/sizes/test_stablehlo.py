@@ -46,7 +46,7 @@ def lowered(function, *specs):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_operations(function, specs, operation):
+def test_open_sizes_become_dynamic_operations(function, specs, operation):
     text = lowered(function, *specs).as_text()
     assert f"stablehlo.{operation}" in text
     assert "tensor<?" in text or "x?" in text

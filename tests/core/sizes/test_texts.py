@@ -32,7 +32,7 @@ def test_expressions(text, shown, value):
     assert parsed(shown) == size
 
 
-def test_numbers():
+def test_constant_texts_become_numbers():
     assert [parsed(t) for t in ("3", "0", "b - b + 2", "max(2, 5)")] == [3, 0, 2, 5]
 
 

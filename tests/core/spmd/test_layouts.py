@@ -170,7 +170,7 @@ def test_result_types_name_the_layout_of_the_array(program, expected, operands):
     assert out.sharding.is_fully_replicated or out.sharding.spec == spec
 
 
-def test_messages(operands):
+def test_messages_name_the_axes_and_the_remedy(operands):
     def said(program):
         with pytest.raises(ShardingTypeError) as caught:
             eval(program, dict(operands))
@@ -233,7 +233,7 @@ def test_cotangents_are_divided_as_values(operands):
     np.testing.assert_allclose(slope, expected, rtol=1e-5)
 
 
-def test_vmap(operands):
+def test_vmap_keeps_the_layout_of_the_mapped_axis(operands):
     b, d = operands["b"], operands["d"]
     assert str(typeof(fxflow.vmap(lambda r: r.sum())(b))) == "f32[8@x]"
     assert str(typeof(fxflow.vmap(fxflow.jit(lambda r: r * 2))(b))) == "f32[8@x,4]"

@@ -62,7 +62,7 @@ def test_arguments_in_host_memory_stay_there():
     assert partition.attributes(None, AVAL, None, "a") == ['mhlo.memory_kind = "a"']
 
 
-def test_text():
+def test_specs_and_meshes_print_as_mlir():
     spec = P("x", None, ("y", "z"), P.UNCONSTRAINED)
     assert partition.spec_text("@mesh", spec, 5, True) == (
         '<@mesh, [{"x"}, {}, {"y", "z"}, {?}, {}]>'

@@ -226,7 +226,7 @@ def test_broadcast() -> None:
         tree.broadcast_prefix((0, None), (1, 2), name="vmap in_axes")
 
 
-def test_questions() -> None:
+def test_structures_answer_for_leaves_and_children() -> None:
     leaf, nothing = tree.structure(0), tree.structure(None)
     assert tree.treedef_is_leaf(leaf)
     assert not tree.treedef_is_leaf(nothing)

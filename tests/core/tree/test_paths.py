@@ -27,7 +27,7 @@ def test_keystr() -> None:
     assert keystr(("own key",), simple=True) == "own key"
 
 
-def test_keys() -> None:
+def test_keys_of_each_kind_of_node() -> None:
     assert keys_of([1, 2]) == [SequenceKey(0), SequenceKey(1)]
     assert keys_of({"b": 1, "a": 2}) == [DictKey("a"), DictKey("b")]
     assert keys_of(None) == []

@@ -18,7 +18,7 @@ class InPod(Kubernetes):
         return f"{host}.train.default.svc.cluster.local"
 
 
-def test_membership() -> None:
+def test_membership_is_read_from_the_pod() -> None:
     cluster = InPod({**ENV, "FXFLOW_NUM_PROCESSES": "4"})
     assert cluster.is_present()
     address = "train-0.train.default.svc.cluster.local:8476"

@@ -36,7 +36,9 @@ FIVE = {
     ],
     ids=["4", "5"],
 )
-def test_membership(variables: dict[str, str], address: str) -> None:
+def test_membership_is_read_from_the_variables(
+    variables: dict[str, str], address: str
+) -> None:
     cluster = OpenMPI({**RANK, **variables})
     assert cluster.is_present()
     assert cluster.membership()[:4] == (address, 4, 2, 0)
@@ -65,7 +67,7 @@ def test_process_0_is_elsewhere() -> None:
     assert found.coordinator_address == "127.0.0.1:61441"
 
 
-def test_here() -> None:
+def test_names_of_this_machine_are_recognised() -> None:
     assert is_here(socket.gethostname()) and is_here("127.0.0.1")
     assert not is_here("192.0.2.7")
     assert is_here("no.such.name.invalid")  # who knows

@@ -36,7 +36,7 @@ def test_no_host() -> None:
         first_host("")
 
 
-def test_membership() -> None:
+def test_membership_is_read_from_the_job() -> None:
     env = {
         "SLURM_JOB_ID": "4097",
         "SLURM_STEP_NODELIST": "n[7-9]",

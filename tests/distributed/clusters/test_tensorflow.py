@@ -16,11 +16,13 @@ def config(job: str, index: int, cluster: object = CLUSTER) -> TFConfig:
 @pytest.mark.parametrize(
     ("job", "index", "number"), [("chief", 0, 0), ("worker", 0, 1), ("worker", 1, 2)]
 )
-def test_membership(job: str, index: int, number: int) -> None:
+def test_membership_is_read_from_the_configuration(
+    job: str, index: int, number: int
+) -> None:
     assert config(job, index).membership()[:3] == ("a:1", 3, number)
 
 
-def test_alone() -> None:
+def test_an_empty_cluster_is_one_process() -> None:
     assert config("worker", 0, {}).membership()[:3] == (None, 1, 0)
 
 

@@ -11,7 +11,7 @@ from ..conftest import ROOT, Run
 ENV = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "29500"}
 
 
-def test_membership() -> None:
+def test_membership_is_read_from_the_variables() -> None:
     assert Torchrun(ENV).is_present()
     assert Torchrun(ENV).membership()[:4] == ("h:29500", 2, 1, None)
     found = Torchrun({**ENV, "LOCAL_RANK": "1"}).membership()

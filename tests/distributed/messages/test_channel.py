@@ -28,7 +28,7 @@ def pair() -> tuple[Channel, Channel]:
     return Channel(left), Channel(right)
 
 
-def test_messages(pair: tuple[Channel, Channel]) -> None:
+def test_messages_and_bytes_arrive_in_order(pair: tuple[Channel, Channel]) -> None:
     left, right = pair
     big = bytes(range(256)) * 4096
     sender = threading.Thread(

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[3]
         ),
     ],
 )
-def test_options(
+def test_invalid_options_exit_with_a_message(
     options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

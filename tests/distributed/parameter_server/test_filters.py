@@ -215,7 +215,7 @@ def test_pieces_have_the_group_of_their_tensor() -> None:
         assert code.decode(sent, x)[name].tolist() == [1.0] * 8
 
 
-def test_names() -> None:
+def test_filters_have_distinct_names() -> None:
     assert filter_of("f32").name == "f32"
     assert filter_of(filter_of("f32")).name == "f32"
     assert filter_of("int8").name == filter_of(compression.int8()).name

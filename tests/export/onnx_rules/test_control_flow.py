@@ -65,7 +65,7 @@ def test_rules_of_derivatives_are_left_out():
     check(lambda x: (f(x), fxflow.grad(lambda x: f(x).sum())(x)), X)
 
 
-def test_platforms():
+def test_the_branch_for_the_cpu_is_exported():
     def f(x):
         return lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: 1 + x)
 

@@ -7,7 +7,7 @@ from tests.export.onnx_rules.checks import check, kinds
 X = fnp.arange(24.0).reshape(2, 3, 4)
 
 
-def test_shapes():
+def test_movements_agree_with_the_function():
     def f(x):
         return (
             x.reshape(6, 4).T,

@@ -103,7 +103,9 @@ def block(x: Any) -> Any:
     [(moved, "b, 2*t"), (looped, "b, t"), (block, "b, t, 8")],
     ids=["moved", "looped", "block"],
 )
-def test_operations(function: Any, spec: str) -> None:
+def test_operations_of_open_sizes_agree_with_the_function(
+    function: Any, spec: str
+) -> None:
     check(function, struct(spec))
 
 

@@ -71,7 +71,7 @@ def refused_by_dtype(dtype):
 
 
 @pytest.mark.parametrize("case", sample(CASES, 60, of="onnx"), ids=lambda c: c.id)
-def test_operations(case):
+def test_each_primitive_is_exported_or_refused(case):
     problem = cases.problem(case)
     traced = fxflow.jit(problem.function).trace(*problem.args)
     if any(map(refused_by_dtype, dtypes_of(traced.graph))):

@@ -24,7 +24,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
         (GatherScatterMode.CLIP, GatherScatterMode.CLIP),
     ],
 )
-def test_modes(name: object, mode: GatherScatterMode) -> None:
+def test_modes_are_known_by_name(name: object, mode: GatherScatterMode) -> None:
     assert GatherScatterMode.from_any(name) is mode
 
 

@@ -20,7 +20,7 @@ def at(*indices: int) -> np.ndarray:
     return np.array(indices, "i4")[:, None]
 
 
-def test_modes() -> None:
+def test_modes_treat_indices_out_of_bounds() -> None:
     indices = at(0, 7, -2, 4)
 
     def got(**options: object) -> list[float]:

@@ -6,7 +6,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import GatherDimensionNumbers
 from fxflow.lax.gather_scatter.slices import Window
 
 
-def test_positions() -> None:
+def test_positions_of_a_window_and_whether_inside() -> None:
     # Slices of 2 in the second axis of [3,4], for indices [2] into both axes.
     window = Window((1, 2), GatherDimensionNumbers((1,), (0,), (0, 1)))
     at = np.array([[1, 2], [5, 3]])

@@ -27,7 +27,7 @@ X = np.arange(1, 7, dtype="f4").reshape(2, 3)
         (lambda: library.matmul(X, library.swapped(X)), X @ X.T),
     ],
 )
-def test_helpers(got, expected) -> None:
+def test_helpers_agree_with_numpy(got, expected) -> None:
     np.testing.assert_allclose(got(), expected)
 
 

@@ -35,7 +35,7 @@ def test_one_axis(name: str, norm: Any) -> None:
     check(name, x, {}, {"axis": 0}, *cut, norm=norm)
 
 
-def test_dtypes() -> None:
+def test_results_have_numpys_dtypes_of_32_bits() -> None:
     assert fnp.fft.fft(np.ones(3, np.float16)).dtype == np.complex64
     assert fnp.fft.fft(fnp.ones(3, fnp.float64)).dtype == np.complex128
     assert fnp.fft.irfft(np.ones(3, np.int32)).dtype == np.float32

@@ -52,7 +52,7 @@ def second(a: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_derivatives(name: str) -> None:
+def test_derivatives_are_cofactors(name: str) -> None:
     a = MATRICES[name]
     with fxflow.config.override(x64=True):
         slope = fxflow.grad(L.det)

@@ -16,7 +16,7 @@ def test_floats() -> None:
         checks.floats("f", "x", "1")
 
 
-def test_shapes() -> None:
+def test_shapes_that_differ_are_refused() -> None:
     x = np.ones(2, np.float32)
     assert checks.difference("f", x, np.float32(1)).tolist() == [0, 0]
     with pytest.raises(ShapeError, match=r"got f32\[2\] and f32\[1\]"):

@@ -46,7 +46,7 @@ def test_dice(options: dict[str, Any], want: Any) -> None:
     np.testing.assert_allclose(out, want, rtol=1e-5)
 
 
-def test_shapes() -> None:
+def test_losses_of_each_class_and_without_softmax() -> None:
     assert losses.dice_loss(X, Y, axis=1, reduction="none").shape == (2, 3, 4)
     flat = losses.dice_loss(X[0, 0], Y[0, 0], reduction="none")
     np.testing.assert_allclose(

@@ -29,7 +29,7 @@ def test_transforms_agree_with_scipy(kind: int, norm: str | None) -> None:
                 np.testing.assert_allclose(got, expected, 0, 1e-12)
 
 
-def test_linear() -> None:
+def test_the_jacobian_is_the_matrix_of_the_transform() -> None:
     with fxflow.config.override(x64=True):
         matrix = fxflow.jacrev(fxflow.jit(fft.dct))(X[0, :, 0])
         np.testing.assert_allclose(matrix, want.dct(np.eye(5), axis=0), 0, 1e-12)

@@ -19,7 +19,7 @@ def test_matrices_agree_with_scipy(name: str) -> None:
             np.testing.assert_allclose(ours, theirs, 1e-12, 1e-13)
 
 
-def test_kinds() -> None:
+def test_kinds_and_scales_agree_with_scipy() -> None:
     for kind in ("lower", "upper", "symmetric"):
         assert (np.asarray(linalg.pascal(5, kind)) == want.pascal(5, kind)).all()
         assert (np.asarray(linalg.invpascal(5, kind)) == want.invpascal(5, kind)).all()

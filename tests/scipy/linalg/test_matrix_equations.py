@@ -50,7 +50,7 @@ def test_polar(side: Any) -> None:
         linalg.polar(A, "up")
 
 
-def test_functions() -> None:
+def test_functions_of_matrices_agree_with_scipy() -> None:
     with fxflow.config.override(x64=True):
         for a in (A, Z):
             np.testing.assert_allclose(linalg.funm(a, fnp.exp), want.expm(a), 1e-8)

@@ -26,7 +26,7 @@ def test_map_coordinates_agrees_with_scipy(mode: str, order: int) -> None:
         np.testing.assert_allclose(jitted(X, list(WHERE)), want, 1e-12, 1e-12)
 
 
-def test_derivatives() -> None:
+def test_derivatives_agree_with_differences() -> None:
     with fxflow.config.override(x64=True):
         total = lambda x, c: (map_coordinates(x, c, 1, "mirror") ** 2).sum()
         dx, dc = fxflow.grad(total, (0, 1))(X, WHERE)

@@ -63,7 +63,7 @@ def test_many_at_once_and_arguments() -> None:
     assert run(np.zeros(3)).nit == 0  # it begins at the minimum
 
 
-def test_ends() -> None:
+def test_limits_of_steps_end_the_search() -> None:
     start = np.array([-1.2, 1.0])
     few = minimize(rosenbrock, start, method="BFGS", options={"maxiter": 3})
     assert int(few.status) == 1 and int(few.nit) == 3 and not few.success

@@ -42,7 +42,7 @@ def test_solutions(solver: Any, a: Any) -> None:
 
 
 @pytest.mark.parametrize(("solver", "a"), SOLVERS[:3])
-def test_derivatives(solver: Any, a: Any) -> None:
+def test_derivatives_agree_with_formulas(solver: Any, a: Any) -> None:
     def loss(a: Any, b: Any) -> Any:
         return (solver(a, b, tol=1e-12)[0] ** 2).sum()
 

@@ -46,7 +46,7 @@ def test_limits_agree_with_scipy(name: str) -> None:
     suite.edges(name)
 
 
-def test_others() -> None:
+def test_functions_of_several_arguments_agree_with_scipy() -> None:
     got = special.betainc(P, np.float32(2.0), np.float32(0.3))
     assert same(scipy.special.betainc(P, 2.0, 0.3), got, 1e-4)
     got = special.multigammaln(P + 2, 3)

@@ -31,7 +31,7 @@ def test_densities_agree_with_scipy() -> None:
         np.testing.assert_allclose(many, want, 1e-9)
 
 
-def test_derivatives() -> None:
+def test_derivatives_agree_with_formulas() -> None:
     with fxflow.config.override(x64=True):
         slopes = fxflow.jit(fxflow.grad(multivariate_normal.logpdf, (0, 1, 2)))
         inverse = np.linalg.inv(COV)

@@ -84,7 +84,7 @@ def test_the_last_one_is_tried_even_if_it_seems_late() -> None:
     assert not decision.batch and decision.shed[0][0].item == "b"
 
 
-def test_refusals() -> None:
+def test_refusals_give_their_reason() -> None:
     queue = Queue(3)
     none = queue.offer(waiting("a"), 0.0, 8, Pace(), free=0, replicas=0)
     assert none is not None and "no replica" in none.reason

@@ -14,7 +14,7 @@ from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.service import ModelConfig, ModelService
 
 
-def test_names() -> None:
+def test_names_of_devices_become_environments() -> None:
     assert placement_of("") == ({}, frozenset())
     assert placement_of("cuda:0,1").environment == {"CUDA_VISIBLE_DEVICES": "0,1"}
     assert placement_of("rocm:2").environment == {"HIP_VISIBLE_DEVICES": "2"}

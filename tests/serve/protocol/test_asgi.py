@@ -77,7 +77,7 @@ def test_what_follows_the_path() -> None:
     assert exchange().query_params == {"id": "c", "context": "é"}
 
 
-def test_bounds() -> None:
+def test_a_wait_ends_after_its_seconds() -> None:
     async def body() -> None:
         with Within(5.0):
             await asyncio.sleep(0)

@@ -223,7 +223,7 @@ def test_predictions(serving: Serving) -> None:
         ("POST", "/v2/repository/index", b"{", 400, "not JSON"),
     ],
 )
-def test_refusals(
+def test_invalid_requests_are_refused(
     serving: Serving, method: str, path: str, body: Any, status: int, words: str
 ) -> None:
     reply = ask(serving, method, path, body)
@@ -271,7 +271,7 @@ def test_what_waited_until_it_was_read(serving: Serving, model: str) -> None:
     assert nearly.status in (503, 504), nearly.body
 
 
-def test_keys(serving: Serving) -> None:
+def test_requests_need_a_key(serving: Serving) -> None:
     def status(path: str = "/v2/models/linear", **headers: str) -> int:
         return ask(serving, "GET", path, door="keyed", **headers).status
 

@@ -121,7 +121,7 @@ def test_typed_contents(ports: dict[str, int]) -> None:
         ({"outputs": ["z"]}, "INVALID_ARGUMENT", "no output 'z'"),
     ],
 )
-def test_refusals(
+def test_invalid_requests_are_refused(
     ports: dict[str, int], changes: dict[str, Any], code: str, words: str
 ) -> None:
     wanted = classes()["ModelInferRequest.InferRequestedOutputTensor"]
@@ -140,7 +140,7 @@ def test_refusals(
     assert words in caught.value.details()
 
 
-def test_groups(ports: dict[str, int]) -> None:
+def test_groups_answer_with_models_and_confidence(ports: dict[str, int]) -> None:
     parameter = classes()["InferParameter"]
     context = {"context": parameter(string_param="al")}
     reply = infer(ports["open"], tensor(), model="mixed", parameters=context)

@@ -179,7 +179,7 @@ def test_bools_are_refused_as_floats() -> None:
     assert parse_plain(b"[[1], [0.5]]", signature).inputs["x"].tolist() == [[1], [0.5]]
 
 
-def test_plain() -> None:
+def test_plain_json_is_parsed_and_written() -> None:
     request = parse_plain(b'{"x": [[1, 2]], "s": ["q"]}', PAIR)
     assert request.inputs["x"].tolist() == [[1, 2]] and request.rows == 1
     outputs = {"y": np.float32([3]), "t": np.array([b"q"], object)}

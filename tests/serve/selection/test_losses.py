@@ -39,7 +39,7 @@ def test_classes() -> None:
         zero_one(SCORES, np.zeros((2, 2)))
 
 
-def test_numbers() -> None:
+def test_losses_of_numbers_are_bounded() -> None:
     near = np.array([0.5, 7.0], np.float32)
     assert absolute(near, np.array([1, 1])) == pytest.approx(0.75)
     assert squared(near, np.array([1, 1])) == pytest.approx(0.625)

@@ -18,7 +18,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return ObjectStore({"driver": "file", "path": str(tmp_path)}, 10)
 
 
-def test_files(storage: Storage) -> None:
+def test_files_are_written_and_listed(storage: Storage) -> None:
     assert (storage.names(), storage.read("a"), storage.has("a")) == ([], None, False)
     storage.write("a", b"1")
     storage.write("a", b"22")

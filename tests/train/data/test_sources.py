@@ -43,7 +43,7 @@ def test_files_that_are_mapped(tmp_path: Path) -> None:
         data.files(tmp_path / "*.csv")
 
 
-def test_lines(tmp_path: Path) -> None:
+def test_lines_of_plain_and_compressed_files(tmp_path: Path) -> None:
     (tmp_path / "1.txt").write_bytes("eins\r\nzwei\nüb".encode())
     with gzip.open(tmp_path / "2.txt.gz", "wt") as stream:
         stream.write("drei\n\n")

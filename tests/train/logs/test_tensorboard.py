@@ -36,7 +36,7 @@ def written(folder: Path, *calls: dict[str, Any], **options: Any) -> Any:
     return read(folder)
 
 
-def test_scalars(tmp_path: Path) -> None:
+def test_scalars_are_written(tmp_path: Path) -> None:
     found = written(tmp_path, {"a/b": fnp.float32(0.5), "n": 3}, {"n": float("nan")})
     assert [(s.step, s.value) for s in found.Scalars("a/b")] == [(0, 0.5)]
     values = [s.value for s in found.Scalars("n")]
@@ -88,7 +88,7 @@ def test_sound(tmp_path: Path) -> None:
     np.testing.assert_allclose(heard / 32767, [0, 0.5, -1, 1, 0], atol=1e-4)
 
 
-def test_text(tmp_path: Path) -> None:
+def test_texts_are_written(tmp_path: Path) -> None:
     found = written(tmp_path, {"note": logs.Text("**bold** ü")})
     (event,) = found.Tensors("note/text_summary")
     assert event.tensor_proto.string_val[0].decode() == "**bold** ü"
@@ -119,7 +119,7 @@ def test_hyper_parameters(tmp_path: Path) -> None:
     assert [s.value for s in found.Scalars("accuracy")] == [0.5]
 
 
-def test_graphs(tmp_path: Path) -> None:
+def test_graphs_are_written(tmp_path: Path) -> None:
     def model(x: Any) -> Any:
         with fxflow.named_scope("layer"):
             return fnp.sin(x) * 2

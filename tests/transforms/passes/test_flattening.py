@@ -34,7 +34,7 @@ def of_rank(graph, rank, *names):
     return sum(a.ndim == rank and a.dtype == np.float32 for a in found)
 
 
-def test_golden():
+def test_the_graph_has_one_flat_product():
     def f(h, w):
         x = fnp.exp(h @ w)
         return fnp.sum(x, axis=-1)

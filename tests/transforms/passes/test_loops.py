@@ -65,7 +65,7 @@ def products(graph):
     return inside, outside
 
 
-def test_golden():
+def test_the_graph_has_its_product_outside_the_loop():
     _, new = both(rnn, W, U, H0, XS)
     one = "precision=None, preferred_element_type=None"
     late = "dimension_numbers=(((2,), (0,)), ((), ()))"

@@ -20,7 +20,7 @@ def pick(logits, ids):
     return fnp.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
 
 
-def test_golden():
+def test_the_graph_gathers_rows_instead_of_a_product():
     _, new = both(lambda h, w: pick(h @ w.T, IDS), values(64, 8), values(1024, 8))
     lines = [line.partition("[dimension")[0] for line in str(new).splitlines()]
     assert lines[-7:] == [

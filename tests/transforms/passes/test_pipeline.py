@@ -75,7 +75,7 @@ def test_captured_values_stay_captured():
     np.testing.assert_array_equal(np.asarray(jitted(X)), expected)
 
 
-def test_references():
+def test_references_are_optimized_too():
     ref = fxflow.new_ref(fnp.asarray(X))
 
     @fxflow.jit

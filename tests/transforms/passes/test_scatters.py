@@ -18,7 +18,7 @@ ROWS = np.array([1, 3, 3, -1, 9], np.int32)
 MORE = np.array([3, 0, 7], np.int32)
 
 
-def test_golden():
+def test_the_graph_has_one_scatter():
     def f(x, i, j, a, b):
         return x.at[i].add(a, mode="clip").at[j].add(b, mode="clip")
 
@@ -39,7 +39,7 @@ def test_golden():
 
 
 @pytest.mark.parametrize("kind", ["add", "multiply", "min", "max"])
-def test_kinds(kind):
+def test_two_scatters_of_a_kind_become_one(kind):
     def f(x, a, b):
         x = getattr(x.at[ROWS], kind)(a)
         return getattr(x.at[MORE], kind)(b)

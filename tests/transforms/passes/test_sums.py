@@ -31,7 +31,7 @@ def descend(table, ids, weights):
     return table - 0.01 * gradient
 
 
-def test_golden():
+def test_the_graph_updates_rows_only():
     def f(x, i, u):
         return x - 0.5 * fnp.zeros_like(x).at[i].add(u, mode="drop")
 
@@ -69,7 +69,7 @@ def test_updates_that_are_lost_one_by_one():
 
 
 @pytest.mark.parametrize("mode", ["drop", "clip", "promise_in_bounds"])
-def test_modes(mode):
+def test_modes_treat_indices_out_of_bounds(mode):
     ids = np.array([3, 3, 5, 3], np.int32)
     if mode != "promise_in_bounds":
         ids = np.array([3, 300, 3, -400, 5, 900, 2**31 - 1], np.int32)

@@ -14,7 +14,7 @@ from fxflow.distributed.parameter_server.command import main
         (["--servers", "10.1.2.3:7000"], "needs keys"),
     ],
 )
-def test_options(
+def test_invalid_options_exit_with_a_message(
     options: list[str],
     message: str,
     capsys: pytest.CaptureFixture[str],

@@ -150,7 +150,7 @@ SERVERS = [
 ]
 
 
-def test_scalars() -> None:
+def test_figures_become_scalars() -> None:
     figures = Figures(2.0, SERVERS, [WorkerFigures("worker 0", 9, 2.5, 0.25)])
     assert scalars(figures, "ps") == {
         "ps/answering": 1,

@@ -132,7 +132,7 @@ def test_use() -> None:
     assert bool(ours[:0]) and repr(ours[0]).startswith("Rotation(quat=Array([")
 
 
-def test_transforms() -> None:
+def test_rotations_pass_through_jit_and_vmap() -> None:
     with fxflow.config.override(x64=True):
         v = RNG.normal(size=(4, 3))
         matrix = lambda v: Rotation.from_rotvec(v).as_matrix()
