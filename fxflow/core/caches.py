@@ -36,7 +36,7 @@ LIMIT = 8192
 PATIENCE = 1.0
 
 
-class Turn:
+class ComputeTurn:
     """A thread at work."""
 
     __slots__ = ("done", "thread")
@@ -137,7 +137,7 @@ class Cache(dict[K, V]):
     ) -> None:
         self.name, self.limit, self.by_options = name, limit, by_options
         self.room = room
-        self._turns: dict[K, Turn] = {}
+        self._turns: dict[K, ComputeTurn] = {}
         # By id, since a dict has no hash; weak, since most caches belong to a function
         # of the user's and go with it.
         _every[id(self)] = self
@@ -175,7 +175,7 @@ class Cache(dict[K, V]):
             found = self.get(key)
             if found is not None:
                 return found
-            mine = Turn()
+            mine = ComputeTurn()
             turn = self._turns.setdefault(key, mine)
             if turn is mine:
                 break

@@ -80,7 +80,7 @@ def tile_for(features: dict[str, bool], triple: str) -> Tile | None:
     return None
 
 
-class Axis(NamedTuple):
+class LoopAxis(NamedTuple):
     """An axis that rows, or what is summed over, are counted along.
 
     Attributes:
@@ -106,11 +106,11 @@ class Contraction(NamedTuple):
       origin: where the first number is in `a` and in `b`.
     """
 
-    rows: tuple[Axis, ...]
-    sums: tuple[Axis, ...]
+    rows: tuple[LoopAxis, ...]
+    sums: tuple[LoopAxis, ...]
     columns: int
     panel: int
-    parts: tuple[Axis, Axis] = (Axis(1, 0), Axis(1, 0))
+    parts: tuple[LoopAxis, LoopAxis] = (LoopAxis(1, 0), LoopAxis(1, 0))
     origin: tuple[int, int] = (0, 0)
 
     @property
@@ -144,8 +144,8 @@ class Contraction(NamedTuple):
         return f"{{shape = array<i64: {', '.join(map(str, numbers))}>}}"
 
 
-def _axes(axes: tuple[Axis, ...], count: int) -> tuple[Axis, ...]:
-    return (Axis(1, 0),) * (count - len(axes)) + axes
+def _axes(axes: tuple[LoopAxis, ...], count: int) -> tuple[LoopAxis, ...]:
+    return (LoopAxis(1, 0),) * (count - len(axes)) + axes
 
 
 # The fields of the array that `Contraction.config` writes, by position.

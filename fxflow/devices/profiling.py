@@ -17,11 +17,11 @@ from fxflow.devices._profiles import (
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "ProfilerServer",
-    "Session", "TraceMe", "heap_profile", "register_subprocess", "start_server",
+    "ProfilerSession", "TraceMe", "heap_profile", "register_subprocess", "start_server",
 ]  # fmt: skip
 
 
-class Session:
+class ProfilerSession:
     """A profile that is being recorded; one at a time in a process.
 
     Args:

@@ -28,8 +28,7 @@ from fxflow.devices import clients
 from fxflow.devices.cluster import RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
 from fxflow.distributed import protocol, session
-from fxflow.distributed.clusters import Membership as ClusterMembership
-from fxflow.distributed.clusters import detect
+from fxflow.distributed.clusters import ClusterMembership, detect
 from fxflow.distributed.coordination import Connection, Coordination
 from fxflow.distributed.messages.channel import Message, dial
 from fxflow.distributed.multihost import gathered, is_global

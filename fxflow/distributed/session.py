@@ -34,7 +34,7 @@ from fxflow.devices.cluster import (
 )
 from fxflow.distributed import protocol
 from fxflow.distributed.addresses import Address, is_loopback
-from fxflow.distributed.clusters import Membership, detect
+from fxflow.distributed.clusters import ClusterMembership, detect
 from fxflow.distributed.clusters.fxflow import Environment
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator
@@ -60,7 +60,7 @@ class Session:
 
     def __init__(
         self,
-        membership: Membership,
+        membership: ClusterMembership,
         coordination: Coordination,
         coordinator: Coordinator | None = None,
         agreement: Agreement | None = None,
@@ -286,7 +286,7 @@ _timeouts = {"shutdown": 300.0}
 
 def _cluster_membership(
     address: str | None, count: int | None, number: int | None, method: str | None
-) -> Membership:
+) -> ClusterMembership:
     """Returns where this process stands; the arguments win."""
     given = None not in (address, count, number)
     found = None if given else detect(method)
@@ -294,7 +294,7 @@ def _cluster_membership(
         own = Environment(os.environ).membership()
         # The launcher's token and `hosted` hold even when the rest is given.
         same = address in (None, own.coordinator_address)
-        found = own if same else Membership()
+        found = own if same else ClusterMembership()
     result = found._replace(
         coordinator_address=address or found.coordinator_address,
         num_processes=found.num_processes if count is None else count,
@@ -351,7 +351,7 @@ def _visible(local_device_ids: int | Sequence[int] | None) -> list[int] | None:
 
 
 def _join(
-    membership: Membership,
+    membership: ClusterMembership,
     visible: list[int] | None,
     timeout: float,
     heartbeat: float,

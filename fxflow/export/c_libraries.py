@@ -20,7 +20,7 @@ import numpy as np
 
 from fxflow.core.arrays import Aval
 from fxflow.errors import ArgumentError, CompileError
-from fxflow.export.c_schedule import Copy, Dispatch, Fill, Schedule, Span
+from fxflow.export.c_schedule import CopyStep, Dispatch, Fill, Schedule, Span
 from fxflow.export.iree_modules import TARGETS, checked_program, compiled
 from fxflow.export.programs import Program
 
@@ -309,7 +309,7 @@ def _source(name: str, program: Program, schedule: Schedule, query: str) -> str:
         for i, (_, n, aval) in enumerate(ins)
     ]
     for step in schedule.steps:
-        if isinstance(step, Copy):
+        if isinstance(step, CopyStep):
             body.append(
                 f"  memcpy({at(step.target)}, {at(step.source)}, {step.source.length});"
             )

@@ -39,7 +39,7 @@ class Fill(NamedTuple):
     width: int
 
 
-class Copy(NamedTuple):
+class CopyStep(NamedTuple):
     """Bytes that are copied."""
 
     source: Span
@@ -86,7 +86,7 @@ class Schedule:
 
     text: str
     name: str
-    steps: list[Fill | Copy | Dispatch] = field(default_factory=list)
+    steps: list[Fill | CopyStep | Dispatch] = field(default_factory=list)
     constants: dict[str, bytes] = field(default_factory=dict)
     work: dict[str, int] = field(default_factory=dict)
     outputs: list[Span] = field(default_factory=list)
@@ -199,7 +199,9 @@ class Schedule:
         a, at, b, to, length = _matched(
             rf"source{side} target{side} length\((%[\w-]+)\)", text
         )
-        self.steps.append(Copy(self._span(a, at, length), self._span(b, to, length)))
+        self.steps.append(
+            CopyStep(self._span(a, at, length), self._span(b, to, length))
+        )
 
     def _function(self, text: str) -> None:
         name, function = _matched(r"(%[\w-]+) = .*::@([^)]+)\)", text)

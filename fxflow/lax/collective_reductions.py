@@ -59,7 +59,7 @@ from fxflow.lax.slicing import slice_in_dim
 SMALL = 2**16
 
 
-class Reduction(Collective):
+class CollectiveReduction(Collective):
     """Reduces over the slices of a group; each gets the result.
 
     Attributes:
@@ -164,7 +164,7 @@ def with_combined_reductions(graph: Graph, scope: named_axes) -> Graph:
 def _kind(node: Node) -> Any:
     """Returns what is equal for reductions that can be one, or None."""
     primitive, params = node.primitive, node.params
-    if not isinstance(primitive, Reduction):
+    if not isinstance(primitive, CollectiveReduction):
         return None
     aval = node.inputs[0].aval
     groups = params.get("groups") or ((),)
@@ -197,7 +197,7 @@ def _together(nodes: Sequence[Node]) -> Graph:
 
 
 @register
-class PSum(Linear, Reduction):
+class PSum(Linear, CollectiveReduction):
     """Sum over named axes. dtypes: numeric."""
 
     name = "psum"
@@ -272,7 +272,7 @@ class PCast(Linear):
         return (self.bind(*args, axes=rest) if rest else args[0]), mapped[0]
 
 
-class _Extremum(Reduction):
+class _Extremum(CollectiveReduction):
     kinds = ANY
     nondifferentiable = "take the derivative of the element you select instead"
     among: ClassVar[Callable[..., Any]]

@@ -63,7 +63,7 @@ def inner_dims(dims: Dims, group: int | None) -> Dims:
     return (lc, rc), (lb, rb)
 
 
-class Tile:
+class RaggedTile:
     """One step of the loop.
 
     Attributes:
@@ -113,7 +113,7 @@ def _element(vector: Any, at: Any) -> Any:
 
 
 def _each_tile(
-    ranges: Any, length: int, start: Any, step: Callable[[Any, Tile], Any]
+    ranges: Any, length: int, start: Any, step: Callable[[Any, RaggedTile], Any]
 ) -> Any:
     """Returns what a step makes of a value, tile after tile."""
     lengths = typeof(ranges).shape[:-1]
@@ -142,7 +142,7 @@ def _each_tile(
             rest = div(rest, n)
         # A tile at the end is moved inside; `kept` masks the rows before `low`.
         base = min(low, length - size)
-        tile = Tile(size, base, low, _element(last, at), positions)
+        tile = RaggedTile(size, base, low, _element(last, at), positions)
         return add(i, 1), step(value, tile)
 
     def unfinished(carry: Any) -> Any:
@@ -208,7 +208,7 @@ def tiled(
     # The axis of the result that an axis of lhs becomes.
     becomes = {axis: front + i for i, axis in enumerate((*lb, *free))}
 
-    def step(out: Any, tile: Tile) -> Any:
+    def step(out: Any, tile: RaggedTile) -> Any:
         starts: tuple[dict[int, Any], ...] = ({ragged: tile.base}, {}, {})
         sizes: tuple[dict[int, int], ...] = ({ragged: tile.size}, {})
         if group is not None:

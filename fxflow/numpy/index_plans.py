@@ -183,7 +183,7 @@ def _read_mask(
         arrays.append(positions.astype(np.int32))
 
 
-class Axis(NamedTuple):
+class IndexedAxis(NamedTuple):
     """What an index does along one axis of the operand.
 
     Attributes:
@@ -222,7 +222,7 @@ class Plan(NamedTuple):
     """
 
     shape: Shape
-    axes: tuple[Axis, ...]
+    axes: tuple[IndexedAxis, ...]
     layout: tuple[int, ...]
     advanced: bool
     constants: tuple[int, ...]
@@ -291,7 +291,7 @@ def _plan(
         for item in items
     )
     shape: list[int] = []
-    axes: list[Axis] = []
+    axes: list[IndexedAxis] = []
     layout: list[int] = []
     constants: list[int] = []
     runs = 0  # groups of neighbouring arrays
@@ -315,7 +315,7 @@ def _plan(
             layout.append(-1)
             continue
         if item in (TRUE, FALSE):
-            axes.append(Axis("array", array=-1 - len(constants)))
+            axes.append(IndexedAxis("array", array=-1 - len(constants)))
             constants.append(int(item == TRUE))
             shape.append(1)
             continue
@@ -332,12 +332,12 @@ def _plan(
                     )
                 outside = outside or mode is not GatherScatterMode.CLIP
                 index = min(max(index, 0), length - 1)
-            axes.append(Axis("int", index))
+            axes.append(IndexedAxis("int", index))
         elif item == SCALAR:
-            axes.append(Axis("scalar", array=arrays))
+            axes.append(IndexedAxis("scalar", array=arrays))
             arrays += 1
         elif item == ARRAY:
-            axes.append(Axis("array", array=arrays))
+            axes.append(IndexedAxis("array", array=arrays))
             arrays += 1
         elif item[0] == ARRAY:
             # As in NumPy, a mask of no elements fits everywhere.
@@ -347,13 +347,13 @@ def _plan(
                     "of "
                     f"{aval}, whose length is {length}; they must be equal"
                 )
-            axes.append(Axis("array", array=arrays))
+            axes.append(IndexedAxis("array", array=arrays))
             arrays += 1
         else:
             if item[2] == 0:
                 raise ArgumentError(f"{name}: the step of a slice must not be 0")
             start, count, step = _range(item, length)
-            axes.append(Axis("slice", start, count, step))
+            axes.append(IndexedAxis("slice", start, count, step))
             layout.append(axis)
         taken += 1
     if advanced:

@@ -499,7 +499,7 @@ def _as_int32(x: Any) -> Any:
     return start if start.aval.dtype == dtypes.int32 else convert(start, dtypes.int32)
 
 
-def _along(axis: index_plans.Axis) -> Any:
+def _along(axis: index_plans.IndexedAxis) -> Any:
     """Returns the indices that a slice stands for."""
     if is_symbolic((axis.start, axis.length)):
         return lax.iota(dtypes.int32, axis.length) * axis.step + axis.start

@@ -70,7 +70,7 @@ _CALLED = re.compile(
 _NAME = re.compile(r'op_name="([^"]*)"')
 
 
-class Program:
+class ProfiledProgram:
     """A function compiled so that its instructions can be traced back.
 
     Args:

@@ -17,7 +17,7 @@ from fxflow.devices import profiling
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.lax.pytree_transfer import block_until_ready
-from fxflow.profiler.programs import Operation, Program
+from fxflow.profiler.programs import Operation, ProfiledProgram
 from fxflow.profiler.tracing import record
 from fxflow.viz.figures import COLORS, new_figure
 
@@ -263,7 +263,7 @@ def report(
     runs = integer("report", "runs", runs)
     if runs < 1:
         raise ArgumentError(f"report: runs must be at least 1, got {runs}")
-    program = Program(f, args, kwargs)
+    program = ProfiledProgram(f, args, kwargs)
 
     def step() -> float:
         begun = time.perf_counter()
@@ -283,7 +283,7 @@ def report(
 
 
 def _spent(
-    program: Program, profile: profiling.ProfileData, runs: int, devices: int
+    program: ProfiledProgram, profile: profiling.ProfileData, runs: int, devices: int
 ) -> tuple[tuple[Spent, ...], float]:
     """Returns what each operation took in a run, and how long any of them ran."""
     times = runs * devices

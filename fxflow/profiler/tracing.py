@@ -31,7 +31,7 @@ class _Running:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.session: profiling.Session | None = None
+        self.session: profiling.ProfilerSession | None = None
         self.folder = ""
         self.perfetto = self.link = False
         self.server: ProfilerServer | None = None
@@ -73,7 +73,7 @@ def start_trace(
             )
         folder = os.fspath(log_dir)
         os.makedirs(folder, exist_ok=True)
-        _running.session = profiling.Session(profiler_options)
+        _running.session = profiling.ProfilerSession(profiler_options)
         _running.folder = folder
         _running.perfetto = create_perfetto_trace or create_perfetto_link
         _running.link = create_perfetto_link
@@ -121,7 +121,7 @@ def record(
                 f"{what}: a profile is being recorded, and there is one at a time: "
                 "call stop_trace first"
             )
-        session = profiling.Session(options)
+        session = profiling.ProfilerSession(options)
         try:
             result = function()
         finally:

@@ -16,7 +16,7 @@ from fxflow.core.labels import leaf_labels
 from fxflow.core.source import Source, name_of
 from fxflow.errors import ArgumentError
 from fxflow.transforms.inspection import FunctionGraph, make_graph
-from fxflow.viz.layers import Bridge, Group, grouped
+from fxflow.viz.layers import Bridge, ScopeGroup, grouped
 from fxflow.viz.svg import svg
 from fxflow.viz.texts import dot, mermaid
 from fxflow.viz.walk import Item, walk
@@ -38,10 +38,10 @@ class Drawing:
 
     def __init__(self, name: str, items: Sequence[Item]) -> None:
         self.name, self.items = name, list(items)
-        self._root: Group | None = None
+        self._root: ScopeGroup | None = None
 
     @property
-    def root(self) -> Group:
+    def root(self) -> ScopeGroup:
         """The whole graph as groups that fold."""
         if self._root is None:
             self._root = grouped(self.items, self.name)
@@ -188,14 +188,14 @@ def _line(where: Source) -> str:
     return f"{file}:{line} ({code.co_name})"
 
 
-def _data(items: Sequence[Item], root: Group) -> dict[str, Any]:
+def _data(items: Sequence[Item], root: ScopeGroup) -> dict[str, Any]:
     """Returns what the page's script reads; texts are kept once."""
     texts: dict[str, int] = {}
 
     def text(value: str) -> int:
         return texts.setdefault(value, len(texts))
 
-    def group(what: Group) -> dict[str, Any]:
+    def group(what: ScopeGroup) -> dict[str, Any]:
         return {
             "n": what.name,
             "c": [child(c) for c in what.children],
@@ -205,7 +205,7 @@ def _data(items: Sequence[Item], root: Group) -> dict[str, Any]:
         }
 
     def child(what: Any) -> Any:
-        if isinstance(what, Group):
+        if isinstance(what, ScopeGroup):
             return group(what)
         if isinstance(what, Bridge):
             return {"in": what.incoming, "i": what.item, "l": what.label}

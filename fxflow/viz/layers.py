@@ -29,7 +29,7 @@ Edge = tuple[int, int, list[str]]  # from, to, the types of what flows
 
 
 @dataclass
-class Group:
+class ScopeGroup:
     """A scope, or the whole graph.
 
     Attributes:
@@ -66,15 +66,15 @@ class Bridge:
     label: str
 
 
-def grouped(items: Sequence[Item], name: str) -> Group:
+def grouped(items: Sequence[Item], name: str) -> ScopeGroup:
     """Returns the groups of a graph, laid out.
 
     Args:
       items: of the graph, as `walk` lists them.
       name: of the whole.
     """
-    root = Group(name, ())
-    found: dict[tuple[str, ...], Group] = {(): root}
+    root = ScopeGroup(name, ())
+    found: dict[tuple[str, ...], ScopeGroup] = {(): root}
     for index, item in enumerate(items):
         if item.operation == CONSTANT:
             continue
@@ -83,7 +83,7 @@ def grouped(items: Sequence[Item], name: str) -> Group:
             path = item.path[:depth]
             inner = found.get(path)
             if inner is None:
-                inner = found[path] = Group(path[-1], path)
+                inner = found[path] = ScopeGroup(path[-1], path)
                 group.children.append(inner)
             group = inner
         group.children.append(index)
@@ -92,10 +92,10 @@ def grouped(items: Sequence[Item], name: str) -> Group:
     return root
 
 
-def _cut(group: Group) -> None:
+def _cut(group: ScopeGroup) -> None:
     """Puts children of large groups into parts, in the order of the program."""
     for child in group.children:
-        if isinstance(child, Group):
+        if isinstance(child, ScopeGroup):
             _cut(child)
     while len(group.children) > _MOST:
         size = min(_MOST, max(_LEAST, -(-len(group.children) // _MOST)))
@@ -103,17 +103,17 @@ def _cut(group: Group) -> None:
         for start in range(0, len(group.children), size):
             part = group.children[start : start + size]
             name = f"part {start // size + 1}"
-            parts.append(Group(name, group.path, part))
+            parts.append(ScopeGroup(name, group.path, part))
         group.children = parts
 
 
 class _Layout:
     """Fills in edges, bridges and layers of all groups."""
 
-    def __init__(self, items: Sequence[Item], root: Group) -> None:
+    def __init__(self, items: Sequence[Item], root: ScopeGroup) -> None:
         self.items, self.root = items, root
         #: For each item the groups around it, the outermost first.
-        self.around: dict[int, list[Group]] = {}
+        self.around: dict[int, list[ScopeGroup]] = {}
         self.place: dict[int, dict[int, int]] = {}  # group id -> item -> child
         self.bridges: dict[tuple[int, bool], int] = {}  # how many a group has
 
@@ -124,13 +124,15 @@ class _Layout:
         while stack:
             group = stack.pop()
             _layer(group)
-            stack += [child for child in group.children if isinstance(child, Group)]
+            stack += [
+                child for child in group.children if isinstance(child, ScopeGroup)
+            ]
 
-    def _index(self, group: Group, around: list[Group]) -> None:
+    def _index(self, group: ScopeGroup, around: list[ScopeGroup]) -> None:
         inside = [*around, group]
         place = self.place[id(group)] = {}
         for number, child in enumerate(group.children):
-            if isinstance(child, Group):
+            if isinstance(child, ScopeGroup):
                 self._index(child, inside)
                 within = child.items
             else:
@@ -152,12 +154,14 @@ class _Layout:
             found = edges.get(id(group), {})
             group.edges = [(a, b, labels) for (a, b), labels in found.items()]
 
-    def _groups(self) -> list[Group]:
+    def _groups(self) -> list[ScopeGroup]:
         found, stack = [], [self.root]
         while stack:
             group = stack.pop()
             found.append(group)
-            stack += [child for child in group.children if isinstance(child, Group)]
+            stack += [
+                child for child in group.children if isinstance(child, ScopeGroup)
+            ]
         return found
 
     def _edge(
@@ -174,7 +178,7 @@ class _Layout:
         while shared < min(len(above), len(below)) and above[shared] is below[shared]:
             shared += 1
 
-        def add(group: Group, start: int, end: int) -> None:
+        def add(group: ScopeGroup, start: int, end: int) -> None:
             labels = edges.setdefault(id(group), {}).setdefault((start, end), [])
             labels.append(label)
 
@@ -190,7 +194,7 @@ class _Layout:
 
     def _bridge(
         self,
-        group: Group,
+        group: ScopeGroup,
         incoming: bool,
         source: int,
         shown: int,
@@ -219,7 +223,7 @@ class _Layout:
 # -- layers ----------------------------------------------------------------------------
 
 
-def _layer(group: Group) -> None:
+def _layer(group: ScopeGroup) -> None:
     """Puts the children of a group in layers and orders them."""
     count = len(group.children)
     edges = [(a, b) for a, b, _ in group.edges if a != b]
@@ -281,7 +285,7 @@ def _without_cycles(count: int, edges: list[tuple[int, int]]) -> list[tuple[int,
     return kept
 
 
-def _levels(group: Group, count: int, edges: list[tuple[int, int]]) -> list[int]:
+def _levels(group: ScopeGroup, count: int, edges: list[tuple[int, int]]) -> list[int]:
     """Returns the layer of each child: below all that it reads, and no deeper."""
     after: dict[int, list[int]] = {}
     waiting = [0] * count

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from fxflow.viz.layers import Bridge, Group
+from fxflow.viz.layers import Bridge, ScopeGroup
 from fxflow.viz.texts import caption
 from fxflow.viz.walk import ARGUMENT, RESULT, Item
 
@@ -39,16 +39,16 @@ class _Box:
     inner: dict[int, _Box]
 
 
-def unfolded(root: Group, shown: int) -> set[int]:
+def unfolded(root: ScopeGroup, shown: int) -> set[int]:
     """Returns the ids of groups to unfold, the outer first, while there is room."""
     found, count = {id(root)}, len(root.children)
-    waiting = deque(c for c in root.children if isinstance(c, Group))
+    waiting = deque(c for c in root.children if isinstance(c, ScopeGroup))
     while waiting:
         group = waiting.popleft()
         if count + len(group.children) <= shown:
             count += len(group.children)
             found.add(id(group))
-            waiting += [c for c in group.children if isinstance(c, Group)]
+            waiting += [c for c in group.children if isinstance(c, ScopeGroup)]
     return found
 
 
@@ -78,19 +78,19 @@ def spread(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
 
 
 def _text_of(items: Sequence[Item], child: Any) -> str:
-    if isinstance(child, Group):
+    if isinstance(child, ScopeGroup):
         return f"▸ {child.name}"
     if isinstance(child, Bridge):
         return f"{'from' if child.incoming else 'to'} {child.label}"
     return caption(items, items[child])
 
 
-def _arranged(items: Sequence[Item], group: Group, open_groups: set[int]) -> _Box:
+def _arranged(items: Sequence[Item], group: ScopeGroup, open_groups: set[int]) -> _Box:
     """Places the children of a group."""
     inner = {
         n: _arranged(items, child, open_groups)
         for n, child in enumerate(group.children)
-        if isinstance(child, Group) and id(child) in open_groups
+        if isinstance(child, ScopeGroup) and id(child) in open_groups
     }
     sizes = []
     for n, child in enumerate(group.children):
@@ -147,7 +147,7 @@ def _types(labels: Sequence[str]) -> str:
 
 
 def _drawn(
-    items: Sequence[Item], group: Group, box: _Box, left: float, top: float
+    items: Sequence[Item], group: ScopeGroup, box: _Box, left: float, top: float
 ) -> list[str]:
     """Returns the elements of a group, whose corner is at (left, top)."""
     out = []
@@ -177,7 +177,7 @@ def _drawn(
         x, y = left + x, top + y
         inner = box.inner.get(n)
         kind, under = "", ""
-        if isinstance(child, Group):
+        if isinstance(child, ScopeGroup):
             kind = "group" if inner is None else "open"
             under = "" if inner else f"{len(child.items)} nodes"
         elif isinstance(child, Bridge):
@@ -210,7 +210,7 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
     return f'<text{named} x="{x:.1f}" y="{y:.1f}">{html.escape(text)}</text>'
 
 
-def svg(items: Sequence[Item], root: Group, shown: int) -> str:
+def svg(items: Sequence[Item], root: ScopeGroup, shown: int) -> str:
     """Returns a picture of a graph.
 
     Args:

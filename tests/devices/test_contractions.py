@@ -64,7 +64,10 @@ def test_offsets_are_those_of_the_header():
 def test_the_configuration_of_the_kernel():
     tile = contractions.Tile(8, 16, 2)
     contraction = contractions.Contraction(
-        (contractions.Axis(100, 64),), (contractions.Axis(64, 1, 32),), 40, panel=2048
+        (contractions.LoopAxis(100, 64),),
+        (contractions.LoopAxis(64, 1, 32),),
+        40,
+        panel=2048,
     )
     text = contraction.config(tile)
     numbers = [int(n) for n in text.partition(": ")[2].rstrip(">}").split(",")]

@@ -11,7 +11,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.devices import contractions, native
-from fxflow.devices.contractions import Axis, Contraction
+from fxflow.devices.contractions import Contraction, LoopAxis
 
 llvm = pytest.importorskip("llvmlite.binding")
 
@@ -42,7 +42,10 @@ def multiply(a, b):
     wide[:, :count] = b
     lines = wide.reshape(sums, panels, COLUMNS).transpose(1, 0, 2)
     contraction = Contraction(
-        (Axis(rows, sums),), (Axis(sums, 1, COLUMNS),), count, panel=sums * COLUMNS
+        (LoopAxis(rows, sums),),
+        (LoopAxis(sums, 1, COLUMNS),),
+        count,
+        panel=sums * COLUMNS,
     )
     return call(a, np.ascontiguousarray(lines), contraction)[0]
 
@@ -74,11 +77,11 @@ def test_rows_and_sums_along_several_axes():
     b = rng.normal(size=(2, 9, 4, COLUMNS)).astype(np.float32)
     # The second half of b's first axis: parts along a's and b's second and third.
     contraction = Contraction(
-        rows=(Axis(3, 5 * 9 * 32), Axis(5, 9 * 32), Axis(8, 1)),
-        sums=(Axis(3, 32, 4 * COLUMNS), Axis(4, 8, COLUMNS)),
+        rows=(LoopAxis(3, 5 * 9 * 32), LoopAxis(5, 9 * 32), LoopAxis(8, 1)),
+        sums=(LoopAxis(3, 32, 4 * COLUMNS), LoopAxis(4, 8, COLUMNS)),
         columns=COLUMNS,
         panel=COLUMNS,
-        parts=(Axis(1, 0), Axis(3, 3 * 32, 3 * 4 * COLUMNS)),
+        parts=(LoopAxis(1, 0), LoopAxis(3, 3 * 32, 3 * 4 * COLUMNS)),
         origin=(0, 9 * 4 * COLUMNS),
     )
     parts = call(a, b, contraction)
@@ -93,7 +96,7 @@ def test_a_matrix_where_it_lies_and_half_a_panel():
     a = rng.normal(size=(20, 30)).astype(np.float32)
     b = rng.normal(size=(30, columns)).astype(np.float32)
     contraction = Contraction(
-        (Axis(20, 30),), (Axis(30, 1, columns),), columns, panel=COLUMNS
+        (LoopAxis(20, 30),), (LoopAxis(30, 1, columns),), columns, panel=COLUMNS
     )
     np.testing.assert_allclose(call(a, b, contraction)[0], a @ b, rtol=1e-4, atol=1e-4)
 

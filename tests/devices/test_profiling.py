@@ -8,7 +8,7 @@ from fxflow.devices import profiling
 def test_a_session_records_and_exports(tmp_path):
     options = profiling.ProfileOptions()
     options.python_tracer_level = 0
-    session = profiling.Session(options)
+    session = profiling.ProfilerSession(options)
     with profiling.TraceMe("mine", kind="test"):
         fxflow.block_until_ready(fxflow.jit(lambda x: x @ x)(fnp.ones((8, 8))))
     recorded = session.stop()

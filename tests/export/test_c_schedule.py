@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fxflow import errors
-from fxflow.export.c_schedule import Copy, Dispatch, Fill, Schedule, Span, bytes_of
+from fxflow.export.c_schedule import CopyStep, Dispatch, Fill, Schedule, Span, bytes_of
 
 TEXT = """module {
   util.initializer {
@@ -53,7 +53,7 @@ def test_schedule() -> None:
     assert found.work == {"work0": 12}
     assert found.steps == [
         Fill(Span("work0", 0, 8), 7, 2),
-        Copy(Span("input0", 4, 4), Span("work0", 8, 4)),
+        CopyStep(Span("input0", 4, 4), Span("work0", 8, 4)),
         Dispatch(
             "add",
             (4, 8, 12),

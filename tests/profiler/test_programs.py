@@ -10,7 +10,7 @@ import fxflow
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.errors import ArgumentError
-from fxflow.profiler.programs import OTHER, Program
+from fxflow.profiler.programs import OTHER, ProfiledProgram
 
 
 def model(x: Any, w: Any) -> Any:
@@ -26,7 +26,7 @@ def model(x: Any, w: Any) -> Any:
         return lax.cond(x[0, 0] > 0, fnp.sum, lambda x: fnp.sum(fnp.sort(x)), x)
 
 
-def operations(program: Program) -> set[tuple[str, tuple[str, ...]]]:
+def operations(program: ProfiledProgram) -> set[tuple[str, tuple[str, ...]]]:
     found = (program.operations[i.node] for i in program.instructions.values())
     return {(o.name, o.scope) for o in found}
 
@@ -36,7 +36,7 @@ def test_scopes_of_a_gradient(jitted: bool) -> None:
     step = fxflow.value_and_grad(model)
     step = fxflow.jit(step, donate_argnums=0) if jitted else step
     x, w = fnp.ones((8, 8)), fnp.ones((8, 8))
-    program = Program(step, (x, w), {})
+    program = ProfiledProgram(step, (x, w), {})
     found = operations(program)
     assert ("dot_general", ("dense",)) in found and ("cos", ("body",)) in found
     assert ("sort", ("choice",)) in found and (OTHER.name, ()) in found
@@ -50,7 +50,7 @@ def test_scopes_of_a_gradient(jitted: bool) -> None:
 
 
 def test_loops_and_branches_hold_what_runs_in_them() -> None:
-    program = Program(model, (fnp.ones((8, 8)), fnp.ones((8, 8))), {})
+    program = ProfiledProgram(model, (fnp.ones((8, 8)), fnp.ones((8, 8))), {})
     by_opcode = {i.opcode: name for name, i in program.instructions.items()}
     seen = set(program.instructions)
     assert program.holds(by_opcode["while"], seen)
@@ -64,14 +64,14 @@ def test_what_an_operation_is_made_of_is_the_operation_s() -> None:
         with fxflow.named_scope("ratio"):
             return fnp.sinc(lax.igamma(x, x))
 
-    program = Program(f, (fnp.ones((8, 8)),), {})
+    program = ProfiledProgram(f, (fnp.ones((8, 8)),), {})
     scopes = {scope for name, scope in operations(program) if name != OTHER.name}
     assert scopes == {("ratio",)}
 
 
 def test_errors_are_jit_s() -> None:
     with pytest.raises(ArgumentError, match="array"):
-        Program(fnp.sin, ("text",), {})
+        ProfiledProgram(fnp.sin, ("text",), {})
     power = fxflow.jit(lambda x, n: x**n, static_argnums=1)
     with pytest.raises(ArgumentError, match="has static arguments: report a function"):
-        Program(power, (1.0, 3), {})
+        ProfiledProgram(power, (1.0, 3), {})

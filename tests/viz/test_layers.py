@@ -2,14 +2,14 @@
 
 import fxflow
 from fxflow import numpy as fnp
-from fxflow.viz.layers import Bridge, Group, grouped
+from fxflow.viz.layers import Bridge, ScopeGroup, grouped
 from fxflow.viz.walk import CONSTANT, walk
 
 
 def groups(root):
     yield root
     for child in root.children:
-        if isinstance(child, Group):
+        if isinstance(child, ScopeGroup):
             yield from groups(child)
 
 
@@ -53,7 +53,7 @@ def test_scopes_that_read_each_other():
         return x
 
     _, root = laid_out(f, fnp.ones(3))
-    (a, b) = (c for c in root.children if isinstance(c, Group))
+    (a, b) = (c for c in root.children if isinstance(c, ScopeGroup))
     assert (a.name, b.name) == ("a", "b")
     pairs = {(x, y) for x, y, _ in root.edges}
     assert (1, 2) in pairs and (2, 1) in pairs  # a cycle, of folded scopes
@@ -82,5 +82,5 @@ def test_large_groups_are_cut_and_many_bridges_counted():
     assert sum(isinstance(c, Bridge) and c.item < 0 for c in total.children) == 1
 
 
-def test_an_empty_program_has_no_rows():
+def test_nothing_to_see():
     assert grouped([], "empty").rows == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from fxflow.distributed.clusters.base import Cluster, Membership
+from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembership
 from fxflow.distributed.clusters.fxflow import Environment
 from fxflow.distributed.clusters.kubernetes import Kubernetes
 from fxflow.distributed.clusters.openmpi import OpenMPI
@@ -20,11 +20,11 @@ from fxflow.distributed.clusters.torchrun import Torchrun
 from fxflow.distributed.clusters.tpu import GceTPU, GkeTPU
 from fxflow.errors import DistributedError
 
-__all__ = ["CLUSTERS", "Cluster", "Membership", "detect"]
+__all__ = ["CLUSTERS", "ClusterEnvironment", "ClusterMembership", "detect"]
 
 #: In the order they are asked. A launcher inside another's job (mpirun under Slurm)
 #: knows better than the job does.
-CLUSTERS: tuple[type[Cluster], ...] = (
+CLUSTERS: tuple[type[ClusterEnvironment], ...] = (
     Environment,
     Torchrun,
     OpenMPI,
@@ -38,7 +38,7 @@ CLUSTERS: tuple[type[Cluster], ...] = (
 
 def detect(
     method: str | None = None, environment: Mapping[str, str] | None = None
-) -> Membership | None:
+) -> ClusterMembership | None:
     """Returns what the cluster manager says about this process.
 
     Args:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from fxflow.errors import DistributedError
 
 
-class Membership(NamedTuple):
+class ClusterMembership(NamedTuple):
     """What is known about a process; None where it is not.
 
     Attributes:
@@ -30,7 +30,7 @@ class Membership(NamedTuple):
     source: str = ""
 
 
-class Cluster:
+class ClusterEnvironment:
     """A cluster manager.
 
     Args:
@@ -49,7 +49,7 @@ class Cluster:
         """Returns whether this process was started by the manager."""
         return all(self.env.get(name) for name in self.variables)
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns what the manager says.
 
         Raises:

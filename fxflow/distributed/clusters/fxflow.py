@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fxflow.distributed.clusters.base import Cluster, Membership
+from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembership
 
 
-class Environment(Cluster):
+class Environment(ClusterEnvironment):
     """``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID``.
 
     Besides: ``FXFLOW_LOCAL_PROCESS_ID``, ``FXFLOW_TOKEN`` (the run's secret) and
@@ -24,9 +24,9 @@ class Environment(Cluster):
     def _maybe(self, name: str) -> int | None:
         return self.integer(name) if self.env.get(name) else None
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns what the variables say; each may be missing."""
-        return Membership(
+        return ClusterMembership(
             self.env.get("FXFLOW_COORDINATOR_ADDRESS") or None,
             self._maybe("FXFLOW_NUM_PROCESSES"),
             self._maybe("FXFLOW_PROCESS_ID"),
@@ -36,7 +36,7 @@ class Environment(Cluster):
             "the FXFLOW_* environment variables",
         )
 
-    def over(self, other: Membership) -> Membership:
+    def over(self, other: ClusterMembership) -> ClusterMembership:
         """Returns `other` with what the variables say put over it."""
         own = self.membership()
         given = {

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fxflow.distributed.clusters.base import Cluster, Membership
+from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembership
 from fxflow.errors import DistributedError
 
 _PORT = 8476
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-class Kubernetes(Cluster):
+class Kubernetes(ClusterEnvironment):
     """``KUBERNETES_SERVICE_HOST`` and ``JOB_COMPLETION_INDEX``.
 
     The pods of an Indexed Job are called ``<job>-<index>`` and find each other through
@@ -39,7 +39,7 @@ class Kubernetes(Cluster):
         super().__init__(environment)
         self._account = account
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns the membership of this pod."""
         index = self.integer("JOB_COMPLETION_INDEX")
         host = self.env.get("HOSTNAME") or socket.gethostname()
@@ -58,7 +58,7 @@ class Kubernetes(Cluster):
             count = self.integer("FXFLOW_NUM_PROCESSES")
         else:
             count = self.completions(job)
-        return Membership(address, count, index, source="Kubernetes")
+        return ClusterMembership(address, count, index, source="Kubernetes")
 
     def full_name(self, host: str) -> str:
         """Returns the pod's name with its domain."""

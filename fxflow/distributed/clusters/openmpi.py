@@ -7,11 +7,15 @@ import re
 import socket
 from typing import ClassVar
 
-from fxflow.distributed.clusters.base import Cluster, Membership, job_port
+from fxflow.distributed.clusters.base import (
+    ClusterEnvironment,
+    ClusterMembership,
+    job_port,
+)
 from fxflow.errors import DistributedError
 
 
-class OpenMPI(Cluster):
+class OpenMPI(ClusterEnvironment):
     """``OMPI_COMM_WORLD_SIZE``, ``…_RANK``, ``…_LOCAL_RANK`` and the head's address.
 
     Open MPI 4 gives the address of ``mpirun`` to all ranks; 5 only its machine's name,
@@ -25,7 +29,7 @@ class OpenMPI(Cluster):
         "OMPI_COMM_WORLD_RANK",
     )
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns the membership of this rank."""
         local = self.env.get("OMPI_COMM_WORLD_LOCAL_RANK")
         count = self.integer("OMPI_COMM_WORLD_SIZE")
@@ -43,7 +47,7 @@ class OpenMPI(Cluster):
                     f"{socket.gethostname()}:{job_port(job)}"
                 )
             address = f"{host}:{job_port(job)}"
-        return Membership(
+        return ClusterMembership(
             address,
             count,
             rank,

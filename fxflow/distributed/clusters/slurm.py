@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from fxflow.distributed.clusters.base import Cluster, Membership, job_port
+from fxflow.distributed.clusters.base import (
+    ClusterEnvironment,
+    ClusterMembership,
+    job_port,
+)
 from fxflow.errors import DistributedError
 
 
@@ -25,7 +29,7 @@ def first_host(nodes: str) -> str:
     return host
 
 
-class Slurm(Cluster):
+class Slurm(ClusterEnvironment):
     """``SLURM_JOB_ID``, ``SLURM_STEP_NODELIST``, ``SLURM_NTASKS``, ``SLURM_PROCID``."""
 
     name = "slurm"
@@ -35,10 +39,10 @@ class Slurm(Cluster):
         "SLURM_PROCID",
     )
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns the membership of this task; task 0 runs on the first node."""
         host = first_host(self.env["SLURM_STEP_NODELIST"])
-        return Membership(
+        return ClusterMembership(
             f"{host}:{job_port(self.integer('SLURM_JOB_ID'))}",
             self.integer("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
             self.integer("SLURM_PROCID"),

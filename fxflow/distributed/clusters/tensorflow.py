@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
-from fxflow.distributed.clusters.base import Cluster, Membership
+from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembership
 from fxflow.errors import DistributedError
 
 # The tasks that compute, in the order of their numbers.
 _JOBS = ("chief", "master", "worker")
 
 
-class TFConfig(Cluster):
+class TFConfig(ClusterEnvironment):
     """``TF_CONFIG``: ``{"cluster": {"worker": ["host:port", …]}, "task": {…}}``."""
 
     name = "tf_config"
     variables: ClassVar[tuple[str, ...]] = ("TF_CONFIG",)
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns the membership of this task; the chief is process 0, then workers."""
         text = self.env["TF_CONFIG"]
         try:
@@ -37,10 +37,10 @@ class TFConfig(Cluster):
             )
         tasks = [(j, k, a) for j in _JOBS for k, a in enumerate(cluster.get(j, ()))]
         if not tasks:
-            return Membership(None, 1, 0, source="TF_CONFIG")
+            return ClusterMembership(None, 1, 0, source="TF_CONFIG")
         mine = [n for n, (j, k, _) in enumerate(tasks) if (j, k) == (job, index)]
         if not mine:
             raise DistributedError(
                 f"tf_config: task {job} {index} is not in the cluster {cluster}"
             )
-        return Membership(tasks[0][2], len(tasks), mine[0], source="TF_CONFIG")
+        return ClusterMembership(tasks[0][2], len(tasks), mine[0], source="TF_CONFIG")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fxflow.distributed.clusters.base import Cluster, Membership
+from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembership
 
 
-class Torchrun(Cluster):
+class Torchrun(ClusterEnvironment):
     """``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``, ``LOCAL_RANK``."""
 
     name = "torchrun"
@@ -18,12 +18,12 @@ class Torchrun(Cluster):
         "MASTER_PORT",
     )
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns the membership of this rank."""
         port = self.integer("MASTER_PORT")
         if self.env.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
             port += 1  # the agent itself listens at MASTER_PORT
-        return Membership(
+        return ClusterMembership(
             f"{self.env['MASTER_ADDR']}:{port}",
             self.integer("WORLD_SIZE"),
             self.integer("RANK"),

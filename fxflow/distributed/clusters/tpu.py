@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from fxflow.devices import plugins
-from fxflow.distributed.clusters.base import Cluster, Membership
+from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembership
 from fxflow.errors import DistributedError
 
 _PORT = 8476
@@ -19,7 +19,7 @@ def _hosts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-class GkeTPU(Cluster):
+class GkeTPU(ClusterEnvironment):
     """``TPU_WORKER_HOSTNAMES``, ``TPU_WORKER_ID``; ``MEGASCALE_*`` for several slices.
 
     A job over several slices has one process for each worker of each slice; slice 0
@@ -29,7 +29,7 @@ class GkeTPU(Cluster):
     name = "gke_tpu"
     variables: ClassVar[tuple[str, ...]] = ("TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns the membership of this worker."""
         hosts = _hosts(self.env["TPU_WORKER_HOSTNAMES"])
         worker = self.integer("TPU_WORKER_ID")
@@ -44,7 +44,7 @@ class GkeTPU(Cluster):
             number += self.integer("MEGASCALE_SLICE_ID") * count
             count *= slices
             first = self.env["MEGASCALE_COORDINATOR_ADDRESS"].partition(":")[0]
-        return Membership(f"{first}:{_PORT}", count, number, source="GKE TPU")
+        return ClusterMembership(f"{first}:{_PORT}", count, number, source="GKE TPU")
 
 
 def read_metadata(name: str, timeout: float = 1.0) -> str:
@@ -60,7 +60,7 @@ def read_metadata(name: str, timeout: float = 1.0) -> str:
         return str(answer.read().decode())
 
 
-class GceTPU(Cluster):
+class GceTPU(ClusterEnvironment):
     """TPU VMs: ``agent-worker-number`` and ``worker-network-endpoints``.
 
     Asked only on a machine that has a TPU, and for one second.
@@ -92,7 +92,7 @@ class GceTPU(Cluster):
         except (OSError, urllib.error.URLError):
             return False
 
-    def membership(self) -> Membership:
+    def membership(self) -> ClusterMembership:
         """Returns the membership of this VM."""
         read = self._read or read_metadata
         try:
@@ -105,6 +105,6 @@ class GceTPU(Cluster):
             raise DistributedError(
                 f"gce_tpu: worker {number} is not among {len(hosts)} endpoints"
             )
-        return Membership(
+        return ClusterMembership(
             f"{hosts[0]}:{_PORT}", len(hosts), number, source="GCE TPU metadata"
         )

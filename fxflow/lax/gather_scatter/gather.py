@@ -36,7 +36,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherScatterMode,
     require_axes,
 )
-from fxflow.lax.gather_scatter.slices import Window, in_bounds_text, wide_indices
+from fxflow.lax.gather_scatter.slices import SliceWindow, in_bounds_text, wide_indices
 from fxflow.lax.keys import check, map_key_data
 
 
@@ -148,7 +148,7 @@ class Gather(Primitive):
         numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
         fills = params["mode"] is GatherScatterMode.FILL_OR_DROP
         fill_value = params["fill_value"]
-        window = Window(sizes, numbers)
+        window = SliceWindow(sizes, numbers)
         offset_dims = numbers.offset_dims
         inside_dims = frozenset(offset_dims)
         axis = _taken_axis(numbers)

@@ -26,7 +26,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     require_axes,
 )
 from fxflow.lax.gather_scatter.gather import Gather
-from fxflow.lax.gather_scatter.slices import Window, bounds_text, wide_indices
+from fxflow.lax.gather_scatter.slices import SliceWindow, bounds_text, wide_indices
 from fxflow.lax.select import select
 
 Combine = Callable[[Any, list[str]], Sequence[str]]
@@ -247,7 +247,7 @@ def scatter_positions(
       clip: whether out-of-bounds slices are clamped; else they are dropped.
     """
     sizes = numbers.window_sizes(x.ndim, updates.shape)
-    window = Window(sizes, numbers)
+    window = SliceWindow(sizes, numbers)
     inner = numbers.update_window_dims
     outer = [d for d in range(updates.ndim) if d not in inner]
     values = updates.transpose((*outer, *inner))

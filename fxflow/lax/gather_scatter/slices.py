@@ -85,7 +85,7 @@ def in_bounds_text(ctx: Context, indices: str, aval: Aval, upper: Sequence[int])
 # -- NumPy -----------------------------------------------------------------------------
 
 
-class Window:
+class SliceWindow:
     """Where the elements of the slices lie, prepared for NumPy.
 
     Args:

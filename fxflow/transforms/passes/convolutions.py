@@ -18,7 +18,7 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.ir.graph import Graph, Node
-from fxflow.devices.contractions import Axis, Contraction, Tile
+from fxflow.devices.contractions import Contraction, LoopAxis, Tile
 from fxflow.devices.native import kernel_tile
 from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.bitwise import bitwise_and
@@ -293,7 +293,7 @@ def _phase_by_phase(x: Any, w: Any, axes: Sequence[_Dilation], tile: Tile) -> An
     left = _strides(x.shape)
     right = _Right.packed(w, 0, range(1, count + 2), tile)
     shape = x.shape[0], *(axis.steps for axis in axes), features
-    rows = _merged([Axis(*pair) for pair in zip(shape[:-1], left, strict=False)])
+    rows = _merged([LoopAxis(*pair) for pair in zip(shape[:-1], left, strict=False)])
     found = []
     for phases in itertools.product(*(range(axis.d) for axis in axes)):
         firsts = [axis.first(r) for axis, r in zip(axes, phases, strict=True)]
@@ -303,10 +303,10 @@ def _phase_by_phase(x: Any, w: Any, axes: Sequence[_Dilation], tile: Tile) -> An
             continue
         skipped = [low[0] - low[r] for low, r in zip(lows, phases, strict=True)]
         sums = [
-            Axis(taps[i], left[i + 1], axis.d * right.steps[i + 1])
+            LoopAxis(taps[i], left[i + 1], axis.d * right.steps[i + 1])
             for i, axis in enumerate(axes)
         ]
-        sums.append(Axis(w.shape[-1], 1, right.steps[count + 1]))
+        sums.append(LoopAxis(w.shape[-1], 1, right.steps[count + 1]))
         origin = (
             sum(n * step for n, step in zip(skipped, left[1:], strict=False)),
             sum(first * right.steps[i + 1] for i, first in enumerate(firsts)),
@@ -378,21 +378,26 @@ def _convolution(
     batch = lhs.shape[lhs_spec[0]]
     if lhs_spec[0] == lhs.ndim - 1 and batch > _LINE and batch % _ROW == 0:
         lhs, left = _in_blocks(lhs)
-        images = [Axis(batch // _ROW, lhs.size // (batch // _ROW)), Axis(_ROW, 1)]
+        images = [
+            LoopAxis(batch // _ROW, lhs.size // (batch // _ROW)),
+            LoopAxis(_ROW, 1),
+        ]
     else:
         left = _strides(lhs.shape)
-        images = [Axis(batch, left[lhs_spec[0]])]
+        images = [LoopAxis(batch, left[lhs_spec[0]])]
     # By axis of the result.
     rows = {out_spec[0]: images}
     for i in spatial:
-        rows[out_spec[i + 2]] = [Axis(counts[i], left[lhs_spec[i + 2]] * strides[i])]
+        rows[out_spec[i + 2]] = [
+            LoopAxis(counts[i], left[lhs_spec[i + 2]] * strides[i])
+        ]
     order = sorted(rows)
     merged = _merged([part for axis in order for part in rows[axis]])
     # By axis of the kernel.
-    sums = {rhs_spec[1]: Axis(rhs.shape[rhs_spec[1]], left[lhs_spec[1]])}
+    sums = {rhs_spec[1]: LoopAxis(rhs.shape[rhs_spec[1]], left[lhs_spec[1]])}
     for i in spatial:
         size = rhs.shape[rhs_spec[i + 2]]
-        sums[rhs_spec[i + 2]] = Axis(size, left[lhs_spec[i + 2]] * dilation[i])
+        sums[rhs_spec[i + 2]] = LoopAxis(size, left[lhs_spec[i + 2]] * dilation[i])
     axes = sorted(sums, key=lambda axis: -sums[axis].left)
     columns = rhs.shape[rhs_spec[0]]
     parts = _parts(merged, [sums[axis] for axis in axes], columns, tile)
@@ -450,9 +455,9 @@ def _strides(shape: Sequence[int]) -> list[int]:
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-def _merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+def _merged(axes: Sequence[LoopAxis]) -> tuple[LoopAxis, ...]:
     """Returns axes in the place of which fewer do, of a size of more than one."""
-    found: list[Axis] = []
+    found: list[LoopAxis] = []
     for axis in axes:
         if axis.size == 1:
             continue
@@ -464,11 +469,11 @@ def _merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
             found[-1] = axis._replace(size=axis.size * found[-1].size)
         else:
             found.append(axis)
-    return tuple(found) or (Axis(1, 0, 0),)
+    return tuple(found) or (LoopAxis(1, 0, 0),)
 
 
 def _parts(
-    rows: Sequence[Axis], sums: Sequence[Axis], columns: int, tile: Tile
+    rows: Sequence[LoopAxis], sums: Sequence[LoopAxis], columns: int, tile: Tile
 ) -> tuple[int, int]:
     """Returns into how many parts to divide sums along their first two axes.
 
@@ -502,12 +507,12 @@ def _divisor(size: int, wanted: int) -> int:
 
 
 def _divided(
-    sums: Sequence[Axis], parts: tuple[int, int]
-) -> tuple[list[Axis], tuple[Axis, Axis]]:
+    sums: Sequence[LoopAxis], parts: tuple[int, int]
+) -> tuple[list[LoopAxis], tuple[LoopAxis, LoopAxis]]:
     """Returns the axes of the sums of one part, and those of the parts."""
     inner, outer = list(sums), []
     for i, count in enumerate(parts):
         size = sums[i].size // count
         inner[i] = sums[i]._replace(size=size)
-        outer.append(Axis(count, size * sums[i].left, size * sums[i].right))
+        outer.append(LoopAxis(count, size * sums[i].left, size * sums[i].right))
     return inner, (outer[0], outer[1])

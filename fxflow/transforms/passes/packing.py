@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.ir.graph import Graph, Node, Var, live_nodes
-from fxflow.devices.contractions import Axis, Contraction, Tile
+from fxflow.devices.contractions import Contraction, LoopAxis, Tile
 from fxflow.devices.native import kernel_tile
 from fxflow.lax.axis_order import Transpose, transpose
 from fxflow.lax.control_flow.scan import Scan, ScanParams
@@ -156,8 +156,8 @@ def _multiply(x: Any, panels: Any, *, count: int, swapped: bool, tile: Tile) -> 
     """Returns the product of rows and of `count` columns, which lie in panels."""
     *outer, sums = typeof(x).shape
     contraction = Contraction(
-        (Axis(math.prod(outer), sums),),
-        (Axis(sums, 1, tile.columns),),
+        (LoopAxis(math.prod(outer), sums),),
+        (LoopAxis(sums, 1, tile.columns),),
         count,
         panel=sums * tile.columns,
     )

@@ -1,7 +1,7 @@
 import pytest
 
 from fxflow.distributed import clusters
-from fxflow.distributed.clusters.base import Cluster, job_port
+from fxflow.distributed.clusters.base import ClusterEnvironment, job_port
 from fxflow.errors import DistributedError
 
 FXFLOW = {
@@ -18,7 +18,7 @@ SLURM = {
 
 
 def test_integer() -> None:
-    cluster = Cluster({"A": "", "B": "3", "C": "x"})
+    cluster = ClusterEnvironment({"A": "", "B": "3", "C": "x"})
     assert cluster.integer("A", "B") == 3
     with pytest.raises(DistributedError, match="variable C must be an integer, got"):
         cluster.integer("C")
@@ -51,6 +51,6 @@ def test_detect_what_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("cluster", clusters.CLUSTERS, ids=lambda c: c.name)
-def test_every_cluster_says_how_it_is_known(cluster: type[Cluster]) -> None:
+def test_every_cluster_says_how_it_is_known(cluster: type[ClusterEnvironment]) -> None:
     assert cluster.name and cluster.variables and cluster.__doc__
     assert not cluster({"TPU_SKIP_MDS_QUERY": "1"}).is_present()

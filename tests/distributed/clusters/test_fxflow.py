@@ -1,4 +1,4 @@
-from fxflow.distributed.clusters import Membership
+from fxflow.distributed.clusters import ClusterMembership
 from fxflow.distributed.clusters.fxflow import Environment
 
 
@@ -17,8 +17,8 @@ def test_all_variables() -> None:
     assert found[:6] == ("h:1", 4, 0, 1, True, "secret")
 
 
-def test_the_variables_of_fxflow_take_precedence() -> None:
-    other = Membership("a:1", 2, 1, 0, source="Slurm")
+def test_it_wins() -> None:
+    other = ClusterMembership("a:1", 2, 1, 0, source="Slurm")
     assert Environment({}).over(other) == other
     # Number 0 is a number, not a missing one.
     found = Environment({"FXFLOW_PROCESS_ID": "0"}).over(other)

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.devices.contractions import Axis, Contraction
+from fxflow.devices.contractions import Contraction, LoopAxis
 from fxflow.devices.native import kernel_tile
 from fxflow.transforms.passes.contracting import contract, packed
 from tests.transforms.passes.graphs import values
@@ -28,7 +28,9 @@ def test_a_product():
         pytest.skip("no kernel for this processor")
     a, b = values(10, 6), values(6, 5, seed=1)
     each = tile.columns
-    contraction = Contraction((Axis(10, 6),), (Axis(6, 1, each),), 5, panel=6 * each)
+    contraction = Contraction(
+        (LoopAxis(10, 6),), (LoopAxis(6, 1, each),), 5, panel=6 * each
+    )
     f = fxflow.jit(lambda a, b: contract(a, packed(b, each), contraction, tile))
     out = f(fnp.asarray(a), fnp.asarray(b))
     assert out.shape == (1, 10, 5)
