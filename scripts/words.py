@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: The places that CI checks, as Git names them.
 CHECKED = [
     *(":(glob)*.md", ".github", "benchmarks", "deploy", "docs", "examples"),
-    *("notebooks", "scripts", "fxflow"),
+    *("notebooks", "scripts", "fxflow", "tests"),
 ]
 #: These show the wordings.
 EXCEPT = {"scripts/words.py", "tests/docs/test_words.py"}

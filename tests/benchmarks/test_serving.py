@@ -92,7 +92,7 @@ def plan(load: Any, port: int, body: bytes = b"hello", **more: Any) -> Any:
     return load.Run(load.Plan(port=port, path="/", bodies=bodies, **more))
 
 
-def test_a_pause_counts_for_all_who_were_to_come_meanwhile(load: Any) -> None:
+def test_a_pause_counts_for_all_requests_due_meanwhile(load: Any) -> None:
     """One connection, and a server that stops once: the others wait for it."""
     begun = time.monotonic()
 
