@@ -13,6 +13,7 @@ from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.docs import shared
 from fxflow.core.runtime.library import library
 from fxflow.errors import ArgumentError, DtypeError
+from fxflow.lax.axes import canonical_axes
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.transforms.custom_jvp import custom_jvp
 
@@ -99,7 +100,9 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       >>> nn.softmax(fnp.array([0.0, 0.0])).tolist()
       [0.5, 0.5]
     """
-    out: Array = _softmax(_floats("softmax", x, True), axis, where)
+    x = _floats("softmax", x, True)
+    canonical_axes("softmax", axis, x.aval.ndim)
+    out: Array = _softmax(x, axis, where)
     return out
 
 
@@ -150,7 +153,9 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       >>> nn.log_softmax(fnp.array([1000.0, 0.0])).tolist()
       [0.0, -1000.0]
     """
-    out: Array = _log_softmax(_floats("log_softmax", x, True), axis, where)
+    x = _floats("log_softmax", x, True)
+    canonical_axes("log_softmax", axis, x.aval.ndim)
+    out: Array = _log_softmax(x, axis, where)
     return out
 
 

@@ -409,13 +409,9 @@ def _combined(kind: str, old: Any, values: Any) -> Any:
 
 def _check_values(name: str, x: Any, values: Any, shape: Shape) -> None:
     given = values.aval.shape
-    if len(given) > len(shape):
-        given = (
-            given[len(given) - len(shape) :]
-            if all(n == 1 for n in given[: len(given) - len(shape)])
-            else (-1,)
-        )
-    if any(n not in (1, m) for n, m in zip(given[::-1], shape[::-1], strict=False)):
+    extra = max(len(given) - len(shape), 0)  # in front, of length 1
+    pairs = zip(given[::-1], shape[::-1], strict=False)
+    if any(n != 1 for n in given[:extra]) or any(n not in (1, m) for n, m in pairs):
         raise ShapeError(
             f"{name}: values {values.aval} do not broadcast to the shape {shape} that "
             f"the index names in {x.aval}"

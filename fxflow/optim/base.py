@@ -425,7 +425,8 @@ def in_float32(tx: Tx) -> Tx:
     ) -> tuple[Updates, State]:
         wide = [tree.map(widened, part) for part in (updates, state, params)]
         new, kept = tx.update(*wide, **extra)
-        return tree.map(cast_like, new, updates), tree.map(cast_like, kept, state)
+        new = tree.map(_narrowed, new, updates)
+        return new, tree.map(cast_like, kept, state)
 
     update.within = tx  # type: ignore[attr-defined] # for `wide_chain`
     return type(tx)(init, update)
@@ -459,6 +460,12 @@ def cast_like(x: Any, other: Any) -> Any:
     """
     dtype = typeof(other).dtype
     return x if typeof(x).dtype == dtype else fnp.astype(x, dtype)
+
+
+def _narrowed(update: Any, gradient: Any) -> Any:
+    """Returns an update in the dtype of its gradient, but of integers as floats."""
+    inexact = dtypes.is_inexact(typeof(gradient).dtype)
+    return cast_like(update, gradient) if inexact else update
 
 
 def zero_count() -> Array:

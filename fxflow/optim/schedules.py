@@ -110,6 +110,8 @@ def linear_schedule(
       >>> float(optim.linear_schedule(0.0, 1.0, 10)(5))
       0.5
     """
+    require_positive("linear_schedule", "transition_steps", transition_steps)
+    _not_negative("linear_schedule", transition_begin)
     return polynomial_schedule(
         init_value, end_value, 1, transition_steps, transition_begin
     )

@@ -145,6 +145,8 @@ def _permutation(
 ) -> Array:
     key_data = key_data_of("permutation", key)
     aval = typeof(x)
+    if aval.shape[axis] == 0:
+        return lax.slice_in_dim(x, 0, 0, axis=axis)
     # Keys and numbers of less than a byte are moved by their indices.
     plain = not dtypes.is_key(aval.dtype)
     if plain and (independent or aval.ndim == 1):

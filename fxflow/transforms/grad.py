@@ -162,10 +162,12 @@ def _both(
         flat = FlatFunction(call, in_tree, name, has_aux=has_aux, labels=labels)
         lin = linearize_flat(flat, leaves, active)
         if flat.count != 1 or flat.out_tree.num_nodes != 1:
+            returned = tree.written(flat.out_tree)
+            each = ", each * an array" if "*" in returned else ""
             raise ShapeError(
                 f"grad needs a function with one scalar result, but {name} returned "
-                f"{tree.written(flat.out_tree)}, each * an array: return only the "
-                "loss, or pass has_aux=True for (loss, aux)"
+                f"{returned}{each}: return only the loss, or pass has_aux=True for "
+                "(loss, aux)"
             )
         loss = lin.outs[0]
         _check_loss(loss, name, holomorphic)

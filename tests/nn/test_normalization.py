@@ -208,3 +208,9 @@ def test_invalid_dtypes_axes_and_algorithms_are_refused() -> None:
         nn.log_softmax([1.0])
     with pytest.raises(ArgumentError, match='algorithm must be "fast" or "stable"'):
         nn.standardize(Y, algorithm="slow")
+
+
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax])
+def test_an_axis_that_is_not_there(function):
+    with pytest.raises(AxisError, match=rf"^{function.__name__}: axis 3 is out of"):
+        function(Y, axis=3)

@@ -290,3 +290,11 @@ def test_values_keep_64_bits() -> None:
         assert x.at[0].set(value)[0] == fnp.float64(0.1)
         assert x.at[np.array([0])].set(value)[0] == fnp.float64(0.1)
     assert int(fnp.zeros(2, "int64").at[0].add(1 << 40)[0]) == 1 << 40
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1), (1, 2)])
+def test_one_element_takes_one_value(shape):
+    with pytest.raises(ShapeError, match=r"do not broadcast to the shape \(\) that"):
+        fnp.zeros(3).at[0].set(fnp.ones(shape))
+    with pytest.raises(ShapeError, match=r"at.add: values"):
+        fnp.zeros((3, 3)).at[0, 1].add(fnp.ones(shape))

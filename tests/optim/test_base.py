@@ -189,3 +189,15 @@ def test_parts_of_an_optimizer_are_widened_once() -> None:
     narrow = given.astype("float16")
     assert tx.update(narrow, tx.init(narrow))[0].dtype == "float16"
     assert {x.dtype.name for x in seen[2:]} == {"float32"}
+
+
+@pytest.mark.parametrize("make", [optim.sgd, optim.adam, optim.adagrad])
+def test_updates_of_integer_gradients_are_floats(make):
+    params, grads = fnp.zeros(3), np.array([3, 0, -2])
+    tx = make(0.1)
+    state = tx.init(params)
+    wanted, _ = tx.update(grads.astype(np.float32), state, params)
+    found, after = tx.update(grads, state, params)
+    np.testing.assert_allclose(found, wanted, 1e-6)
+    dtypes = lambda tree: [x.dtype for x in fxflow.tree.leaves(tree)]
+    assert dtypes(after) == dtypes(state)

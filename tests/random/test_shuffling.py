@@ -133,3 +133,11 @@ def test_slope_through_a_shuffle() -> None:
     slope = fxflow.grad(lambda x: (random.permutation(KEY, x) * weights).sum())(weights)
     order = np.asarray(random.permutation(KEY, 5))
     np.testing.assert_array_equal(np.asarray(slope)[order], weights)
+
+
+@pytest.mark.parametrize("shape, axis", [((0, 2), 0), ((2, 0), 1), ((0,), 0)])
+def test_permutation_along_an_empty_axis(shape, axis):
+    x = np.zeros(shape, np.int8)
+    out = random.permutation(KEY, x, axis)
+    assert out.shape == shape and out.dtype == np.int8
+    assert fxflow.jit(random.permutation, static_argnums=2)(KEY, x, axis).shape == shape

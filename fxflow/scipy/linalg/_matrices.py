@@ -35,11 +35,11 @@ def sides_of(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     x, y = promote_inexact(name, a, b)
     x = matrix_of(name, x, square=True)
     y = convert(y, x.aval.dtype)
-    vector = y.aval.ndim == 1
+    given, vector = y.aval, y.aval.ndim == 1
     if vector:
         y = lax.expand_dims(y, (1,))
     if y.aval.ndim < 2 or y.aval.shape[-2] != x.aval.shape[-1]:
-        raise ShapeError(f"{name}: {x.aval} and b, {y.aval}, do not fit")
+        raise ShapeError(f"{name}: {x.aval} and b, {given}, do not fit")
     lead = lax.broadcast_shapes(x.aval.shape[:-2], y.aval.shape[:-2])
     x = repeated(x, (*lead, *x.aval.shape[-2:]))
     return x, repeated(y, (*lead, *y.aval.shape[-2:])), vector

@@ -317,6 +317,10 @@ def test_odeint():
     np.testing.assert_allclose(decay, -2 * np.exp(-1.0), rtol=1e-3)
     with pytest.raises(TypeError, match="take it into the function"):
         odeint(f, {}, ts, "text")
+    with pytest.raises(TypeError, match="y0 must be floats, got int32"):
+        odeint(lambda y, t: -y, 1, ts)
+    with pytest.raises(ValueError, match="t must be a vector of times"):
+        odeint(lambda y, t: -y, 1.0, ts[:0])
 
 
 def test_the_usual_generator():

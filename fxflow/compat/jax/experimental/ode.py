@@ -12,7 +12,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.compat.jax._mirror import listen
 from fxflow.core.arrays import dtypes, is_arraylike
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.flatten_util import ravel_pytree
 
 # J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae, 1980.
@@ -75,7 +75,8 @@ def odeint(
       The states at `t`: `y0` with a first axis of length n.
 
     Raises:
-      TypeError: one of `args` is not an array.
+      TypeError: one of `args` is not an array, or `y0` has no floats.
+      ShapeError: `t` is not a vector, or is empty.
     """
     for leaf in fxflow.tree.leaves(args):
         if not is_arraylike(leaf):
@@ -84,7 +85,11 @@ def odeint(
                 "into the function instead"
             )
     flat, unravel = ravel_pytree(y0)
+    if not dtypes.is_inexact(flat.dtype):
+        raise DtypeError(f"odeint: y0 must be floats, got {flat.dtype}")
     times = fnp.asarray(t)
+    if times.ndim != 1 or not times.size:
+        raise ShapeError(f"odeint: t must be a vector of times, got {times.aval}")
     if not dtypes.is_inexact(times.dtype):
         times = times.astype(float)
 
