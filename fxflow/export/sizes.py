@@ -8,7 +8,7 @@ from typing import Any
 from fxflow.core.arrays import Aval
 from fxflow.core.sizes import NO_SCOPE, Scope, Size, evaluated, names_of
 from fxflow.core.sizes.solving import Equation, solved
-from fxflow.core.sizes.texts import NotASizeError, parsed
+from fxflow.core.sizes.texts import parsed
 from fxflow.errors import ExportError, ShapeError
 
 Shape = tuple[Any, ...]
@@ -48,7 +48,7 @@ def parse_shape(texts: Sequence[str], scope: Scope = NO_SCOPE) -> Shape:
 def _length(text: str, scope: Scope) -> Any:
     try:
         size = parsed(text, scope)
-    except NotASizeError as error:
+    except ValueError as error:
         raise _wrong(str(error)) from None
     if isinstance(size, int) and size < 0:
         raise _wrong(repr(text))

@@ -11,7 +11,7 @@ from fxflow.core.arrays import ShapeDtypeStruct
 from fxflow.core.arrays.array import like_type
 from fxflow.core.sizes import Monomial, Scope, Size, quotient_of
 from fxflow.core.sizes.bounds import bounds_of_name, upper_bound
-from fxflow.core.sizes.texts import NotASizeError, parsed
+from fxflow.core.sizes.texts import parsed
 from fxflow.errors import ArgumentError, ShapeError
 
 _CONSTRAINT = re.compile(r"^(.*?)(>=|<=|==)(.*)$")
@@ -83,7 +83,7 @@ class SymbolicScope(Scope):
     def _read(self, part: str, text: str) -> Any:
         try:
             return parsed(part, self)
-        except NotASizeError as error:
+        except ValueError as error:
             raise ArgumentError(
                 f"symbolic_shape: in the constraint {text!r}, {error} is not a size"
             ) from None
@@ -230,7 +230,7 @@ def _dimension(text: str, spec: str, scope: Scope, known: Any) -> Any:
         return known
     try:
         size = parsed(text, scope)
-    except NotASizeError as error:
+    except ValueError as error:
         raise ArgumentError(
             f"symbolic_shape: in {spec!r}, {error} is not a size: write names, "
             "integers, + - * ^, floordiv, mod, max, min"

@@ -157,7 +157,7 @@ def sent(x: Any) -> Any:
 
 
 def snapshot(x: Any) -> Any:
-    taken = snapshots.Snapshot([x])
+    taken = snapshots.StateSnapshot([x])
     return taken.piece(0, [[0, 2], [0, 3]]).data
 
 

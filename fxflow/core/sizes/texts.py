@@ -20,10 +20,6 @@ _DEEPEST = 50
 _LARGEST_POWER = 16
 
 
-class NotASizeError(ValueError):
-    """A text is not a size."""
-
-
 def parsed(text: str, scope: Scope = NO_SCOPE) -> Any:
     """Returns the size that a text says, an int where that is one.
 
@@ -33,7 +29,7 @@ def parsed(text: str, scope: Scope = NO_SCOPE) -> Any:
       scope: that the names are of.
 
     Raises:
-      NotASizeError: it says none.
+      ValueError: it is not a size; the message is the text.
     """
     # Nearly all are plain numbers.
     if text.isascii() and text.isdigit() and len(text) <= 18:
@@ -42,7 +38,7 @@ def parsed(text: str, scope: Scope = NO_SCOPE) -> Any:
     try:
         size = reader.sum(0)
     except (FxflowError, ZeroDivisionError) as error:
-        raise NotASizeError(f"{text[:80]!r}: {error}") from None
+        raise ValueError(f"{text[:80]!r}: {error}") from None
     if reader.at != len(reader.tokens):
         raise reader.wrong()
     return size
@@ -55,8 +51,8 @@ class _Reader:
         self.text, self.scope, self.at = text, scope, 0
         self.tokens = list(self._split())
 
-    def wrong(self) -> NotASizeError:
-        return NotASizeError(repr(self.text[:80]))
+    def wrong(self) -> ValueError:
+        return ValueError(repr(self.text[:80]))
 
     def _split(self) -> Iterator[str]:
         if len(self.text) > _LONGEST or not self.text.strip():

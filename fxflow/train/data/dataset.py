@@ -153,7 +153,7 @@ class Dataset(Generic[T]):
         elif not _alike(first, state):
             raise DataError(
                 "iterate: this is not a position of this dataset, whose positions "
-                f"like {first}: {state!r}"
+                f"look like {first}: {state!r}"
             )
         return DataIterator(self.source, state)
 

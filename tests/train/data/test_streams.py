@@ -45,9 +45,9 @@ def test_positions_keep_their_structure(name: str) -> None:
 
 def test_another_pipelines_position() -> None:
     state = data.arrays(ROWS).filter(bool).take(2).iterate().state
-    with pytest.raises(DataError, match="no position of this dataset"):
+    with pytest.raises(DataError, match="not a position of this dataset"):
         data.arrays(ROWS).iterate(state)
-    with pytest.raises(DataError, match="no position of this dataset"):
+    with pytest.raises(DataError, match="not a position of this dataset"):
         data.mix([data.arrays(ROWS)]).iterate({"count": 0, "ended": 0, "epoch": 0})
 
 
