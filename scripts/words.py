@@ -20,7 +20,7 @@ CHECKED = [
     *("notebooks", "scripts", "fxflow", "tests"),
 ]
 #: These show the wordings.
-EXCEPT = {"scripts/words.py", "tests/docs/test_words.py"}
+EXCEPT = {"scripts/words.py", "tests/docs/test_words.py", "tests/test_tests.py"}
 SUFFIXES = {".md", ".py", ".sh", ".yaml", ".yml", ".toml", ".sbatch", ".html", ".txt"}
 
 BE = r"\b(?:is|are|was|were|be|been|being)"
