@@ -160,7 +160,7 @@ def faults(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=str)
-def test_one_style(path: Path) -> None:
+def test_docstrings_have_one_style(path: Path) -> None:
     assert faults((ROOT / path).read_text(encoding="utf-8")) == []
 
 

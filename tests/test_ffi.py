@@ -288,7 +288,7 @@ def test_wrong_stages_and_types() -> None:
         ({"custom_call_api_version": 2}, "attributes need custom_call_api_version 4"),
     ],
 )
-def test_wrong_options(options: dict[str, object], words: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         ffi.ffi_call("test_axpy", struct(X), **options)(X, X, alpha=1.0)
 
@@ -305,6 +305,6 @@ def test_wrong_operands() -> None:
         ffi.ffi_call("test_axpy", "f32")
 
 
-def test_it_is_listed() -> None:
+def test_the_module_is_listed_with_its_header() -> None:
     assert set(ffi.__all__) <= set(dir(ffi)) and "ffi" in dir(fxflow)
     assert (Path(ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h").is_file()

@@ -52,7 +52,7 @@ def test_equality_and_hash() -> None:
     assert one == one != Thing([1]) and hash(one) == hash(one)
 
 
-def test_they_do_not_change() -> None:
+def test_frozen_objects_refuse_assignment() -> None:
     with pytest.raises(AttributeError, match="Point does not change: use replace"):
         Point(1).x = 2  # type: ignore[misc]
 

@@ -5,7 +5,7 @@ import fxflow.numpy as fnp
 from fxflow import ref
 
 
-def test_it_is_listed() -> None:
+def test_the_module_and_its_names_are_listed() -> None:
     assert "ref" in dir(fxflow)
     assert set(ref.__all__) <= set(dir(ref))
     assert fxflow.new_ref is ref.new_ref and fxflow.Ref is ref.Ref

@@ -10,7 +10,7 @@ import fxflow.numpy as fnp
 from fxflow.typing import ArrayLike, Axes, DTypeLike, HasArray, HasDtype, ShapeLike
 
 
-def test_it_is_listed() -> None:
+def test_the_module_and_its_names_are_listed() -> None:
     assert "typing" in dir(fxflow)
     assert set(fxflow.typing.__all__) <= set(dir(fxflow.typing))
 

@@ -31,7 +31,7 @@ from fxflow.errors import ArgumentError
         ("DTypeLike", "int8", "int9", "a dtype"),
     ],
 )
-def test_what_annotations_say(annotation, good, bad, words):
+def test_annotations_are_checked_on_failure(annotation, good, bad, words):
     assert boundary.words(annotation, [good]) == ""
     assert boundary.words(annotation, [good, bad]) == words
 

@@ -149,7 +149,7 @@ class Table(Cache):
 
 
 @pytest.mark.parametrize("patient", [False, True])
-def test_one_makes_it_for_all(patient, monkeypatch):
+def test_one_thread_makes_the_entry_for_all(patient, monkeypatch):
     monkeypatch.setattr(caches, "PATIENCE", 60.0)
     table = Table()
     assert race(16, lambda: table.get_once(patient=patient)) == ["made"] * 16

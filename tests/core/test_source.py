@@ -33,7 +33,7 @@ def test_an_absent_place_is_an_unknown_line():
     assert source.describe(None) == "unknown line"
 
 
-def test_what_is_internal():
+def test_files_of_the_package_are_internal():
     assert source.is_internal(source.__file__)
     assert source.is_internal("<fxflow host plan of add>")
     assert not source.is_internal(__file__)

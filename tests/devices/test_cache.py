@@ -253,7 +253,7 @@ def test_what_belongs_to_another_user(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_what_was_given_away(cache_dir: Path) -> None:
+def test_entries_and_folders_of_other_users_are_ignored(cache_dir: Path) -> None:
     cache.store(KEY, b"payload")
     (entry,) = entries(cache_dir)
     os.chown(entry, 12345, -1)

@@ -38,7 +38,7 @@ print("fine")
     assert run_python(code) == "fine\n"
 
 
-def test_what_there_is() -> None:
+def test_devices_and_their_counts_agree() -> None:
     (device, *_) = clients.devices()
     assert isinstance(device, Device)
     assert clients.devices("cpu") == clients.local_devices(backend="cpu")

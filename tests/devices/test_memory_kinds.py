@@ -59,7 +59,7 @@ def test_the_cpu():
         ((), "device", "pinned_host"),
     ],
 )
-def test_other_devices(kinds, usual, host):
+def test_memory_kinds_of_accelerators(kinds, usual, host):
     device = Device(*kinds)
     assert usual_kind(device) == usual
     assert kind_of(Space.Host, device) == host

@@ -42,7 +42,7 @@ def test_equal_meshes_hash_alike() -> None:
     assert a != Mesh(a.devices[::-1], ("x", "y"))
 
 
-def test_what_is_left_over() -> None:
+def test_the_free_axis_takes_the_remaining_devices() -> None:
     assert make_mesh((-1, 2), ("x", "y")).axis_sizes == (4, 2)
     assert Mesh(
         ["cpu:1", "/job:worker/task:0/device:cpu:3"], "x"

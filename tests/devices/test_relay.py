@@ -50,7 +50,9 @@ def receive(connection: socket.socket, count: int) -> bytes:
     return data
 
 
-def test_it_carries(echo: tuple[socket.socket, list[socket.socket]]) -> None:
+def test_bytes_are_carried_both_ways(
+    echo: tuple[socket.socket, list[socket.socket]],
+) -> None:
     listener, _ = echo
     lost: list[str] = []
     relay = Relay(lambda: socket.create_connection(listener.getsockname()), lost.append)
@@ -118,7 +120,7 @@ def test_splice(echo: tuple[socket.socket, list[socket.socket]]) -> None:
     assert not thread.is_alive()
 
 
-def test_it_serves_its_own_process_alone(
+def test_other_processes_are_refused(
     echo: tuple[socket.socket, list[socket.socket]],
 ) -> None:
     listener, reached = echo

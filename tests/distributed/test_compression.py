@@ -65,7 +65,7 @@ def test_rounding_at_random_has_no_bias(make):
     assert outs.std() > 0
 
 
-def test_extremes():
+def test_zeros_and_non_finite_numbers_survive():
     code = int8(2)
     x = np.array([[0, 0], [-3, 3], [np.inf, 1], [np.nan, 1]], np.float32)
     out = np.asarray(code.decode(code.encode(x, None)))
@@ -274,7 +274,7 @@ def test_what_is_finite_arrives_finite():
         assert np.isnan(found[4])
 
 
-def test_one_bit():
+def test_one_bit_keeps_the_sum_of_each_sign():
     x = data(size=64)["w"][0].reshape(2, 32)
     bits, means = one_bit(32).encode(x, None)
     assert (bits.shape, bits.dtype, means.shape) == ((2, 4), np.uint8, (2, 2))

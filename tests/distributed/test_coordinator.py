@@ -43,7 +43,7 @@ def test_port_in_use() -> None:
         Address("203.0.113.7", 0).listen()
 
 
-def test_wrong_number() -> None:
+def test_a_coordinator_of_no_processes_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1, got 0"):
         Coordinator("127.0.0.1:0", 0)
 

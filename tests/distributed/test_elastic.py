@@ -168,7 +168,7 @@ def test_notice_alone(tmp_path: Path) -> None:
     assert (int(rest.state), rest.preempted) == (10, False)
 
 
-def test_wrong_options() -> None:
+def test_negative_steps_are_refused() -> None:
     with pytest.raises(ArgumentError, match="num_steps must not be negative, got -1"):
         elastic(lambda w, s, i: s, 0, -1)
 
@@ -193,7 +193,9 @@ def test_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
 ELASTIC = ("--elastic", "1:3", "--heartbeat-timeout", "1")
 
 
-def test_undisturbed(launch: Launch, write: Callable[..., str]) -> None:
+def test_an_undisturbed_run_finishes_all_steps(
+    launch: Launch, write: Callable[..., str]
+) -> None:
     run = launch(*ELASTIC, write(PROGRAM), STEPS="20")
     assert run.end() == 0, run.text
     check(run, 20, count=3)

@@ -55,7 +55,7 @@ def test_a_part_is_lost() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), (3, 2)])
-def test_wrong_bounds(bounds: tuple[int, int]) -> None:
+def test_invalid_bounds_are_refused(bounds: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="1 <= minimum <= maximum"):
         Membership("127.0.0.1:0", *bounds)
 

@@ -61,7 +61,7 @@ def test_the_signal_is_passed_on(agreement: Agreement, told: Told) -> None:
     wait_until(lambda: told.said == [Notice()])
 
 
-def test_one_step(agreement: Agreement, told: Told) -> None:
+def test_the_process_stops_at_the_agreed_step(agreement: Agreement, told: Told) -> None:
     assert [agreement.reached(step) for step in range(3)] == [False] * 3
     agreement.hear(Hold())
     agreement.hear(Hold())

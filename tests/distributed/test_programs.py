@@ -126,7 +126,9 @@ for i in range(1000):
         ("SIGSTOP", "TOLD 20 .*did not finish within 3 s .*: late is process 1,"),
     ],
 )
-def test_one_is_lost(launch: Launch, write: Write, signal: str, words: str) -> None:
+def test_the_others_report_a_lost_process(
+    launch: Launch, write: Write, signal: str, words: str
+) -> None:
     run = launch("-n", "3", write(HEAD + LOST.replace("{signal}", signal)))
     run.wait_for(words, 60)  # three processes start first
     assert run.end(30) != 0, run.text

@@ -101,7 +101,9 @@ def test_joining_and_leaving(run_all: Callable[..., list[Run]]) -> None:
     ],
     ids=["killed", "stopped", "raised", "coordinator"],
 )
-def test_one_is_lost(run_all: Callable[..., list[Run]], what: str, why: str) -> None:
+def test_the_others_notice_a_lost_process(
+    run_all: Callable[..., list[Run]], what: str, why: str
+) -> None:
     started = time.monotonic()
     runs = run_all(3, what)
     lost = int(what[0])

@@ -28,7 +28,7 @@ def table_unchanged() -> Iterator[None]:
     table.update({**own, **before})
 
 
-def test_it_runs() -> None:
+def test_the_page_runs() -> None:
     failed = failures(PAGE.read_text(encoding="utf-8"), PAGE.name)
     assert not failed, failed
 

@@ -118,7 +118,7 @@ def test_quantized(tmp_path: Path) -> None:
 
 
 @needs_iree
-def test_other_types_and_what_is_passed_through(tmp_path: Path) -> None:
+def test_bools_float16_and_passed_inputs(tmp_path: Path) -> None:
     def apply(_: None, x: Any, flags: Any, half: Any) -> Any:
         return {"x": x, "sum": fnp.where(flags, x + 1, 7), "half": half * 2}
 

@@ -39,7 +39,7 @@ def test_it_runs_without_lowering(path, monkeypatch):
     np.testing.assert_allclose(curve, np.tanh(X), rtol=1e-6)
 
 
-def test_it_is_compiled_anew(exported, tmp_path, monkeypatch):
+def test_the_disk_cache_is_not_read(exported, tmp_path, monkeypatch):
     """What the disk cache gives would be written without its machine code."""
     asked = []
     monkeypatch.setattr(cache, "load", asked.append)
@@ -88,13 +88,13 @@ def test_damage_is_found(exported, path):
         module.ready(exported, None, b"")
 
 
-def test_what_cannot_be_compiled_before_it_is_called(tmp_path):
+def test_open_sizes_are_not_compiled_ahead(tmp_path):
     sizes = export.deserialize(golden("sizes"))
     with pytest.raises(ArgumentError, match="known sizes"):
         export.save(tmp_path / "f.fx", sizes, compiled=True)
 
 
-def test_nothing_in(tmp_path):
+def test_a_function_without_arguments(tmp_path):
     made = export.export(fxflow.jit(lambda: fnp.arange(3)))()
     export.save(tmp_path / "f.fx", made, compiled=True)
     bundle = export.load(tmp_path / "f.fx", compiled=True)

@@ -17,7 +17,7 @@ def exported():
     return export.export(fxflow.jit(fnp.tanh))(fnp.ones(3))
 
 
-def test_what_it_says(exported):
+def test_an_exported_function_describes_itself(exported):
     assert repr(exported) == "<Exported tanh(f32[3]) -> (f32[3])>"
     assert "stablehlo.tanh" in exported.mlir_module()
     assert exported.mlir_module(serialized=False).operation.name == "builtin.module"

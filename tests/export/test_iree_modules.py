@@ -59,7 +59,7 @@ def test_answers_are_xlas(name: str) -> None:
         ("vulkan", b"\x03\x02\x23\x07"),
     ],
 )
-def test_other_machines(target: str, mark: bytes, tmp_path: Path) -> None:
+def test_modules_for_other_machines(target: str, mark: bytes, tmp_path: Path) -> None:
     """The file has an ELF of that machine in it, or SPIR-V."""
     made = export.iree(fxflow.jit(fnp.sin).lower(fnp.ones(3)), target=target)
     path = tmp_path / "sin.vmfb"

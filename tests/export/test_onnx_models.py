@@ -121,7 +121,7 @@ def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
     assert (told.producer_name, told.opset_import[0].version) == ("fxflow", 21)
 
 
-def test_what_is_not_possible() -> None:
+def test_invalid_options_and_parameters_are_refused() -> None:
     lowered = fxflow.jit(fnp.sin).lower(fnp.ones(3))
     with pytest.raises(errors.ArgumentError, match="'int8' or None"):
         export.onnx(lowered, quantize="int4")

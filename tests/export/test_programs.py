@@ -37,7 +37,7 @@ def test_operations_name_their_source_lines() -> None:
     assert lines_of(program, "jit_cnn_apply/conv9/sin") == []
 
 
-def test_what_cannot_leave() -> None:
+def test_references_and_effects_are_refused() -> None:
     ref = fxflow.new_ref(fnp.zeros(2))
     cases = [
         (lambda x: ref[...] + x, "references"),

@@ -54,7 +54,7 @@ def test_only_weights() -> None:
     assert np.all(np.asarray(traced["w"]) == 1)
 
 
-def test_bad_input() -> None:
+def test_texts_and_complex_weights_are_refused() -> None:
     with pytest.raises(errors.ArgumentError, match="str is not an array"):
         export.quantize({"w": "a"})
     with pytest.raises(errors.DtypeError, match="weights are real"):

@@ -38,7 +38,7 @@ def test_lengths_are_those_of_xla(recall: float, override: int) -> None:
                     assert found == expected, (size, rank, k)
 
 
-def test_what_was_found_without_aggregating() -> None:
+def test_unaggregated_results_contain_the_best() -> None:
     # 256 is what JAX gives for this shape.
     x = RNG.permutation(3000).reshape(2, 1500).astype("f4")
     values, places = lax.approx_max_k(x, 3, aggregate_to_topk=False)

@@ -69,7 +69,7 @@ def test_tables():
     assert index_in_group(groups).tolist() == [1, 0, 1, 0]
 
 
-def test_what_varies():
+def test_axes_along_which_results_vary():
     given, params = [frozenset({"i", "j"})], {"axes": ("i",)}
     with named_axes([("i", 2), ("j", 4)], tracked=True):
         assert table["psum"].vma(given, params) == {"j"}

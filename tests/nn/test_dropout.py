@@ -33,7 +33,7 @@ def test_axes_together() -> None:
         assert column.all() or not column.any()
 
 
-def test_nothing_and_all() -> None:
+def test_rates_of_zero_and_one() -> None:
     np.testing.assert_array_equal(nn.dropout(None, X, 0.5, deterministic=True), X)
     np.testing.assert_array_equal(nn.dropout(KEY, X, 0), X)
     bad = np.where(X > 1, np.inf, np.nan).astype("f")

@@ -19,7 +19,7 @@ def test_values_and_places() -> None:
         np.testing.assert_array_equal(np.moveaxis(np.asarray(out), axis, -1), want)
 
 
-def test_other_indices() -> None:
+def test_scalars_bools_and_floats_are_encoded() -> None:
     assert nn.one_hot(2, 4).tolist() == [0, 0, 1, 0]
     assert nn.one_hot(np.array(True), 2).tolist() == [0, 1]
     assert nn.one_hot(np.array([1.0, 1.5]), 2).tolist() == [[0, 1], [0, 0]]

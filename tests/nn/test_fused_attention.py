@@ -182,7 +182,7 @@ def lowered(*shapes: tuple[int, ...], **options: Any) -> str:
     return call.trace(*like).lower(platforms=("cuda",)).as_text()
 
 
-def test_what_a_program_says() -> None:
+def test_the_program_names_mask_types_and_layouts() -> None:
     q, k = (2, 6, 4, 8), (2, 9, 2, 8)
     text = lowered(q, k, k, is_causal=True, return_residual=True)
     assert '@"__cudnn$fmhaSoftmax"' in text

@@ -131,7 +131,7 @@ def test_differences_keep_the_dtype_of_the_first() -> None:
     assert fnp.intersect1d(x, y).dtype == np.int16
 
 
-def test_what_fills_up() -> None:
+def test_results_of_fixed_size_are_filled_up() -> None:
     x, y = np.array([5, 3, 4, 6]), np.array([5, 6, 9])
     assert fnp.intersect1d(x, y, size=4).tolist() == [5, 6, 5, 5]
     assert fnp.intersect1d(x, y + 100, size=2).tolist() == [0, 0]

@@ -32,7 +32,7 @@ def test_dtypes_stay() -> None:
         assert float(np.asarray(out["w"]).max()) < 1
 
 
-def test_units() -> None:
+def test_norms_of_units_by_number_of_axes() -> None:
     vector = np.array([3.0, 4.0], np.float32)
     assert float(optim.unitwise_norm(vector)) == 5.0
     assert optim.unitwise_norm(np.ones((4, 2))).shape == (1, 2)

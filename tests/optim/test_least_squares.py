@@ -27,7 +27,7 @@ def test_the_gradient_is_that_of_the_free_variables() -> None:
     np.testing.assert_allclose(slope, want, atol=1e-3)
 
 
-def test_nothing_to_solve() -> None:
+def test_zero_matrices_and_zero_steps_give_zeros() -> None:
     assert nnls(np.zeros((2, 3), "f"), np.ones(2, "f"), 5).tolist() == [0, 0, 0]
     assert nnls(A, B[:, 0], 0).tolist() == [0] * 4
 

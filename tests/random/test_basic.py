@@ -55,7 +55,7 @@ def test_wrong_keys() -> None:
         random.uniform(random.split(KEY), (3,))
 
 
-def test_wrong_bounds() -> None:
+def test_invalid_bounds_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"uniform: parameters of shapes \(3,\), \(\)"):
         random.uniform(KEY, (2,), minval=np.zeros(3))
     with pytest.raises(ArgumentError, match=r"randint: a parameter is .* list"):

@@ -72,7 +72,7 @@ def test_distribution(name: str) -> None:
     "draw", [random.exponential, random.gumbel, random.laplace, random.logistic]
 )
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
-def test_other_dtypes(draw: Callable[..., Any], dtype: str) -> None:
+def test_samples_have_the_given_dtype(draw: Callable[..., Any], dtype: str) -> None:
     drawn = draw(KEY, (4, 2), dtype)
     assert drawn.dtype == dtype
     assert np.isfinite(np.asarray(drawn).astype(float)).all()

@@ -107,7 +107,7 @@ def test_any_layout(spec):
     np.testing.assert_allclose(got, random.normal(KEY, (16, 4)), rtol=1e-6)
 
 
-def test_one_device():
+def test_samples_lie_on_the_given_device():
     got = random.randint(KEY, SHAPE, 0, 9, out_sharding=fxflow.devices()[3])
     assert got.devices() == {fxflow.devices()[3]}
     np.testing.assert_array_equal(got, random.randint(KEY, SHAPE, 0, 9))

@@ -141,7 +141,7 @@ def test_invalid_options_are_refused_by_name(
         server_config(options)
 
 
-def test_units() -> None:
+def test_times_and_sizes_have_units() -> None:
     assert [seconds(t) for t in ("20ms", "1 s", 2)] == [0.02, 1.0, 2.0]
     assert [size(t) for t in ("3kB", "3KiB", "1.5MiB", "7")] == [3000, 3072, 1572864, 7]
     for bad in ("", "ms", "-1s", "1h", True, None):

@@ -49,7 +49,7 @@ def test_json() -> None:
     assert ModelSignature.from_json(PAIR.to_json()) == PAIR
 
 
-def test_what_fits() -> None:
+def test_types_that_fit_give_the_batch_size() -> None:
     given = {"x": ("FP32", (4, 7)), "mask": ("BOOL", (4, 7))}
     assert PAIR.check_types(given) == 4
 
@@ -67,7 +67,7 @@ def test_what_fits() -> None:
         ({"x": ("FP32", (0, 7)), "mask": ("BOOL", (0, 7))}, "at least 1; got 0"),
     ],
 )
-def test_what_does_not_fit(change: dict, words: str) -> None:
+def test_types_that_do_not_fit_are_refused(change: dict, words: str) -> None:
     given = {"x": ("FP32", (4, 7)), "mask": ("BOOL", (4, 7))} | change
     with pytest.raises(ServeError, match=words) as caught:
         PAIR.check_types({name: value for name, value in given.items() if value})

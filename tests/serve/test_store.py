@@ -202,7 +202,7 @@ def test_an_exchange_is_made_once_and_memory_is_bounded(shared: RedisServer) -> 
     asyncio.run(main())
 
 
-def test_bad_urls() -> None:
+def test_invalid_urls_are_refused() -> None:
     pytest.importorskip("redis", reason="pip install 'fxflow[redis]'")
     with pytest.raises(ServeError, match="store: Redis URL"):
         RedisStore("http://127.0.0.1", "m", ("a",), 1, 1.0)

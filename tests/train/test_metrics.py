@@ -99,7 +99,7 @@ def test_classes_by_hand() -> None:
     assert float(table.accuracy()) == 0.5
 
 
-def test_what_is_out_of_range() -> None:
+def test_labels_out_of_range_do_not_count() -> None:
     assert float(metrics.accuracy(LOGITS[:1], np.array([-1])).compute()) == 0
     for jitted in (False, True):
         make = fxflow.jit(metrics.confusion, static_argnums=2)

@@ -192,7 +192,7 @@ def test_errors_are_raised_or_passed_on():
     assert found(outer, -1.0)[0] == failed(-1.0)
 
 
-def test_what_cannot_be():
+def test_invalid_checks_are_refused():
     with pytest.raises(TypeError, match=r"check at .* is compiled"):
         fxflow.jit(positive)(-1.0)
     assert fxflow.jit(lambda x: checkify.debug_check(x > 0, "d"))(-1.0) is None
@@ -239,7 +239,7 @@ def test_keys_show_their_words():
     assert error.get() == "key [0 3] (`check` failed)"
 
 
-def test_nothing_leaks():
+def test_checked_functions_leak_no_tracer():
     with fxflow.config.override(check_leaks=True):
         assert found(fxflow.jit(positive), 1.0)[0] is None
 

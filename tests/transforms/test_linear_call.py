@@ -51,7 +51,7 @@ def test_linear_calls_under_vmap():
     np.testing.assert_array_equal(slope, 40 * np.ones(3))
 
 
-def test_what_is_captured():
+def test_captured_values_are_constants():
     def captures(x, y):
         return linear_call(lambda r, x: x * y, lambda r, ct: ct * y, (), x)
 

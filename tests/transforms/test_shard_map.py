@@ -193,7 +193,7 @@ def passed_on(a):
     return lax.scan(lambda c, v: ((c[0] + v, c[1]), v), (a[0], same), a)[0][1]
 
 
-def test_what_differs_is_found():
+def test_results_that_differ_by_device_are_refused():
     def spec_of(f, **options):
         return shard_map(f, mesh=MESH, in_specs=P("x"), out_specs=P(), **options)
 

@@ -42,7 +42,7 @@ def test_what_fits_is_given_back():
         ("one", F16, ArgumentError, "not an array"),
     ],
 )
-def test_what_does_not_fit(value, aval, error, words):
+def test_tangents_that_do_not_fit_are_refused(value, aval, error, words):
     with pytest.raises(error, match=words):
         checked_tangent(value, aval, "a tangent")
 

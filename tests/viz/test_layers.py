@@ -82,5 +82,5 @@ def test_large_groups_are_cut_and_many_bridges_counted():
     assert sum(isinstance(c, Bridge) and c.item < 0 for c in total.children) == 1
 
 
-def test_nothing_to_see():
+def test_an_empty_program_has_no_rows():
     assert grouped([], "empty").rows == []

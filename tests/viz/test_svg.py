@@ -33,7 +33,7 @@ def boxes(drawing, **options):
     return texts, found
 
 
-def test_what_is_to_be_seen():
+def test_boxes_have_labels_and_do_not_overlap():
     drawing = viz.graph(fxflow.grad(model), fnp.ones((2, 3)), fnp.ones((3, 4)))
     texts, found = boxes(drawing)
     assert {"dense", "loss", "x", "w", "dot_general", "f32[2,4]"} <= set(texts)

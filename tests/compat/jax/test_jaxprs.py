@@ -176,7 +176,7 @@ def test_constants_that_are_not_needed_are_left_out():
     assert core.eval_jaxpr(found, [one], 1.0)[0].tolist() == [2, 2, 2]
 
 
-def test_what_is_current():
+def test_queries_of_the_current_trace():
     def asked(x):
         found.append(
             (

@@ -97,7 +97,7 @@ def test_what_does_not_depend_on_the_linear_inputs_runs_first():
     assert float(ct) == pytest.approx(np.e)
 
 
-def test_what_is_not_linear():
+def test_functions_that_are_not_linear_are_refused():
     graph, _ = trace_flat(lambda x: [lax.sin(x)], [SCALAR])
     with pytest.raises(NotDifferentiableError, match="sin is not linear"):
         transpose_graph(graph, [True], [True])

@@ -46,7 +46,7 @@ def test_carry_flow_goes_around_until_nothing_changes():
     ]
 
 
-def test_other_inputs():
+def test_inputs_of_a_graph_are_reordered():
     graph = traced(lambda a, b: [lax.sub(a, b)], 2)
     a, b = graph.inputs
     swapped = graph.replace(inputs=[b, a])

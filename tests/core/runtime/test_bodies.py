@@ -44,12 +44,12 @@ def test_same_code_and_values_are_traced_once():
     "value",
     [1, 2.0, "s", None, (1, (2,)), int, np.dtype("f4"), lax, len, np.add, lax.add],
 )
-def test_what_cannot_change(value):
+def test_functions_that_capture_constants_have_a_key(value):
     assert function_key(adder(value)) == function_key(adder(value)) != None  # noqa: E711
 
 
 @pytest.mark.parametrize("value", [np.ones(2), object(), {1}, [object()]])
-def test_what_may_change(value):
+def test_functions_that_capture_mutable_values_have_no_key(value):
     assert function_key(adder(value)) is None
 
 

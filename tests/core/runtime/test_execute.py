@@ -38,7 +38,7 @@ def test_a_program_runs_and_knows_its_types():
     assert [p.aval for p in run.out_types] == [arrays[0].aval] * 2
 
 
-def test_one_result_and_none():
+def test_programs_of_one_result_and_of_none():
     run, arrays = program(lambda x: [lax.sin(x)], np.float32(0))
     assert [float(v) for v in run(arrays)] == [0.0]
     nothing, arrays = program(lambda x: [], np.float32(0))

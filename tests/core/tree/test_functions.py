@@ -240,7 +240,7 @@ def test_structures_answer_for_leaves_and_children() -> None:
     assert not tree.is_tree_node(int)
 
 
-def test_one_level() -> None:
+def test_one_level_is_flattened() -> None:
     children, keys = tree.flatten_one_level({"b": [1], "a": 2})
     assert (list(children), list(keys)) == ([2, [1]], ["a", "b"])
     pairs, _ = tree.flatten_one_level_with_keys(Point(1, [2]))

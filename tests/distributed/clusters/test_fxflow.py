@@ -17,7 +17,7 @@ def test_all_variables() -> None:
     assert found[:6] == ("h:1", 4, 0, 1, True, "secret")
 
 
-def test_it_wins() -> None:
+def test_the_variables_of_fxflow_take_precedence() -> None:
     other = ClusterMembership("a:1", 2, 1, 0, source="Slurm")
     assert Environment({}).over(other) == other
     # Number 0 is a number, not a missing one.

@@ -468,7 +468,7 @@ def test_a_server_that_does_not_read(
 # -- nothing is left -------------------------------------------------------------------
 
 
-def test_nothing_is_left(tmp_path: Path) -> None:
+def test_closed_hubs_leave_nothing_behind(tmp_path: Path) -> None:
     def once() -> None:
         for address in (LOOPBACK, f"ipc://{tmp_path}/s", "inproc://left"):
             with Hub(KEYS) as server, Hub(KEYS) as client:

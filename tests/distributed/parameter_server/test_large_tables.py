@@ -250,7 +250,7 @@ def test_a_worker_dies_and_another_goes_on(
             server.close()
 
 
-def test_who_has_another_snapshot_cannot_go_on(
+def test_a_worker_with_another_snapshot_is_refused(
     tmp_path: Path,
     sizes: list[int],
     kept: tuple[Path, Any],

@@ -15,7 +15,7 @@ def test_numbers_are_taken_once_and_in_order() -> None:
         ledger.note(7, 3)
 
 
-def test_it_can_be_kept() -> None:
+def test_a_ledger_is_restored_from_its_items() -> None:
     ledger = Ledger([(3, 4), (1, 2)])
     assert ledger.items() == [(1, 2), (3, 4)]
     assert Ledger(ledger.items()) == ledger

@@ -69,5 +69,5 @@ def test_other_messages_are_refused(fields: dict) -> None:
     ],
     ids=["consistency", "rate", "structure", "shape"],
 )
-def test_what_differs_is_said(other: Model, message: str) -> None:
+def test_the_difference_of_two_models_is_named(other: Model, message: str) -> None:
     assert message in difference(model().described, other.described)

@@ -15,7 +15,7 @@ from fxflow.errors import ArgumentError, DistributedError
 PS = ["10.0.0.1:1", "10.0.0.2:1"]
 
 
-def test_what_the_environment_says() -> None:
+def test_the_cluster_is_read_from_the_environment() -> None:
     assert cluster_of(None, {}) is None
     launched = {
         "FXFLOW_PS_SERVERS": ",".join(PS),

@@ -320,7 +320,7 @@ def test_measured_times_are_scaled_to_their_mean() -> None:
     assert np.mean(drawn) == pytest.approx(2, rel=0.05)
 
 
-def test_it_prints() -> None:
+def test_results_print_as_a_summary() -> None:
     found = simulate(bsp(), workers=2, compute=1.0, network=FREE, steps=3)
     assert str(found) == (
         "6 steps and 3 updates in 3 s: 2 steps/s; computing 100.0%, idle 0.0%; "

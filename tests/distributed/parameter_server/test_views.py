@@ -38,7 +38,7 @@ def test_a_shard_waits_for_its_only_holder() -> None:
     assert view.holders == ((0,), (1,), (2,))
 
 
-def test_voters() -> None:
+def test_voters_are_living_servers_and_workers() -> None:
     view = first_view(ADDRESSES, copies=2)
     assert view.voters == ()
     assert view._replace(servers=(7, 0, 8), workers=(9,)).voters == (7, 8, 9)

@@ -20,7 +20,7 @@ def test_taking_out_of_bounds(mode):
     check(lambda x, i: fnp.take(x, i, axis=1, mode=mode), X, places)
 
 
-def test_other_gathers():
+def test_indices_of_several_axes_agree_with_the_function():
     def f(x, i):
         return (
             x[i, i + 1],

@@ -124,7 +124,7 @@ def test_sizes_stand_in_front_once() -> None:
         made(np.ones(5, "f4"))
 
 
-def test_what_has_no_model() -> None:
+def test_sizes_that_onnx_cannot_derive_are_refused() -> None:
     def pooled(x: Any) -> Any:
         return lax.reduce_window(x, 0.0, lax.add, x.shape, (1,), "VALID")
 

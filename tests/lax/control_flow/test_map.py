@@ -58,7 +58,7 @@ def test_bad_batch_size(size):
         lax.map(square, XS, batch_size=size)
 
 
-def test_other_errors():
+def test_invalid_functions_and_lengths_are_refused():
     with pytest.raises(ArgumentError, match="map: f must be a function"):
         lax.map(3, XS)
     with pytest.raises(ShapeError, match="one length"):

@@ -49,7 +49,7 @@ def test_the_function_applies_to_indexed_elements_only(dtype: str) -> None:
         ),
     ],
 )
-def test_what_the_function_may_do(call, error, message) -> None:
+def test_invalid_functions_are_refused(call, error, message) -> None:
     x = np.zeros(3, "f4")
     with pytest.raises(error, match=message):
         lax.scatter_apply(x, AT, call, NUMBERS, update_shape=(4,))

@@ -29,7 +29,7 @@ def check(name: str, x: Any, *options: dict[str, Any], **kwargs: Any) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
-def test_one_axis(name: str, norm: Any) -> None:
+def test_transforms_along_one_axis_agree_with_numpy(name: str, norm: Any) -> None:
     x = X if name in ("rfft", "ihfft") else Z
     cut = [{"axis": 1, "n": n} for n in (1, 3, 6, 7)]
     check(name, x, {}, {"axis": 0}, *cut, norm=norm)

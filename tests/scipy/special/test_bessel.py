@@ -21,7 +21,7 @@ ONE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ONE)
-def test_one_argument(name: str) -> None:
+def test_functions_of_one_argument_agree_with_scipy(name: str) -> None:
     suite.one_argument(name, ONE[name])
 
 

@@ -230,7 +230,7 @@ def traffic(
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("load", [0.5, 0.9, 3.0])
-def test_traffic(seed: int, load: float) -> None:
+def test_under_any_load_most_good_requests_are_served(seed: int, load: float) -> None:
     """Every request has one end, and most of the good is done."""
     ends, possible = traffic(seed, load)
     assert ends["good"] >= 0.85 * possible, ends

@@ -32,7 +32,7 @@ from fxflow.serve.protocol.asgi import (
         *("/v2/models/m/versions//infer", "/v2/models/m/other/1/infer"),
     ],
 )
-def test_other_routes(path: str) -> None:
+def test_paths_that_are_not_predictions(path: str) -> None:
     assert prediction_route(path) is None
 
 
@@ -73,7 +73,7 @@ def test_answers() -> None:
     assert sent[1] == {"type": "http.response.body", "body": b"{}"}
 
 
-def test_what_follows_the_path() -> None:
+def test_query_parameters_are_read() -> None:
     assert exchange().query_params == {"id": "c", "context": "é"}
 
 

@@ -107,7 +107,7 @@ def test_binary_in_and_out() -> None:
     ],
 )
 @pytest.mark.parametrize("loads", ["_loads", "_plain_loads"])
-def test_what_does_not_fit(
+def test_requests_that_do_not_fit_the_signature_are_refused(
     text: bytes, words: str, loads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tensors, "_loads", getattr(tensors, loads))

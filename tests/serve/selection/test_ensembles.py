@@ -48,7 +48,7 @@ def test_a_mean_lies_between(given: list[tuple[float, float]]) -> None:
     assert min(values) - 1e-9 <= found <= max(values) + 1e-9
 
 
-def test_what_has_no_mean() -> None:
+def test_integers_have_no_mean() -> None:
     with pytest.raises(ServeError, match="output 'y' has dtype int64"):
         mean({"a": outputs(1)}, {"a": 1.0})
 

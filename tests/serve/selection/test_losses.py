@@ -22,7 +22,7 @@ from fxflow.serve.selection.losses import (
 SCORES = np.array([[0.1, 0.9], [0.8, 0.2]], np.float32)
 
 
-def test_decisions() -> None:
+def test_scores_of_classes_become_decisions() -> None:
     assert decisions(SCORES).tolist() == [1, 0]
     assert decisions(SCORES.astype(ml_dtypes.bfloat16)).tolist() == [1, 0]
     assert decisions(np.array([[3.0], [4.0]])).tolist() == [3.0, 4.0]
@@ -49,7 +49,7 @@ def test_losses_of_numbers_are_bounded() -> None:
         absolute(near, parse_label(["a", "b"], 2))
 
 
-def test_auto() -> None:
+def test_the_automatic_loss_follows_the_label() -> None:
     assert auto(SCORES, np.array([1, 1])) == 0.5
     assert auto(SCORES, SCORES.copy()) == 0.0  # numbers beside numbers
     assert auto(np.array([0.5]), np.array([1.0])) == 0.5
@@ -78,7 +78,7 @@ def test_bad_labels(value: Any, rows: int, words: str) -> None:
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan, math.inf, "0", True, None])
-def test_bad_losses(value: Any) -> None:
+def test_invalid_losses_are_refused(value: Any) -> None:
     with pytest.raises(ServeError, match="from 0") as caught:
         parse_loss(value)
     assert caught.value.status == 400

@@ -211,6 +211,6 @@ def test_changes_can_be_put_together(a: Change, b: Change, c: Change) -> None:
         ({"name": "exp4", "window": 0.5}, "window must be at least 1 loss"),
     ],
 )
-def test_bad_options(options: dict, words: str) -> None:
+def test_invalid_options_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         selection_policy(**options)

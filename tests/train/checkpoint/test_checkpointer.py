@@ -186,7 +186,9 @@ def test_absent_steps(tmp_path: Path) -> None:
         ({"mode": "most"}, "mode must be max or min"),
     ],
 )
-def test_bad_options(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+def test_invalid_options_are_refused(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ArgumentError, match=words):
         Checkpointer(tmp_path, **options)
 

@@ -54,7 +54,7 @@ def test_without_a_tree_to_be_like(tmp_path: Path) -> None:
         assert int(found["optimizer"][0]["count"]) == 0
 
 
-def test_one_leaf_alone(tmp_path: Path) -> None:
+def test_a_single_array_is_saved_and_restored(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, fnp.ones(3))
     assert checkpoint.restore(tmp_path, fnp.zeros(3)).tolist() == [1, 1, 1]
 
@@ -216,7 +216,7 @@ def test_paths_that_fall_together(tmp_path: Path) -> None:
         checkpoint.save(tmp_path, {"a": {"b": 1}, "a/b": 2})
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no checkpoint here \(no tree\.json\)"):
         checkpoint.restore(tmp_path / "absent")
 

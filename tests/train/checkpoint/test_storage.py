@@ -55,7 +55,7 @@ def test_locks(tmp_path: Path) -> None:
     unlock()
 
 
-def test_what_names_what(tmp_path: Path) -> None:
+def test_paths_and_urls_name_their_storage(tmp_path: Path) -> None:
     assert str(storage_of(tmp_path, 1)) == str(tmp_path)
     assert str(storage_of(f"file://{tmp_path}", 1)) == str(tmp_path)
     pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")

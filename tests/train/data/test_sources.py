@@ -57,7 +57,7 @@ def test_lines_of_plain_and_compressed_files(tmp_path: Path) -> None:
     assert list(replaced) == ["fine", "\N{REPLACEMENT CHARACTER}"]
 
 
-def test_what_has_no_numbers() -> None:
+def test_iterators_are_not_indexed() -> None:
     with pytest.raises(ArgumentError, match=r"iterable\(\) takes"):
         data.indexed(iter([1]))
     with pytest.raises(ArgumentError, match="expected an iterable"):

@@ -57,7 +57,7 @@ def test_values_that_are_not_images_are_refused(image: Any, words: str) -> None:
         pixels("a", logs.Image(image))
 
 
-def test_what_is_finite() -> None:
+def test_finite_numbers_are_separated_and_counted() -> None:
     good, bad = finite("a", fnp.array([[1.0, fnp.nan], [-fnp.inf, 2.0]]))
     assert (good.tolist(), bad) == ([1.0, 2.0], 2)
     for values in (np.array([True, False]), np.array([2**63 - 1]), fnp.int8(3), []):

@@ -127,7 +127,7 @@ def test_sums_in_parts():
     ],
     ids=["half", "groups", "strides and holes", "one feature", "empty", "volumes"],
 )
-def test_what_is_left_to_xla(f, x, w):
+def test_other_convolutions_are_left_to_xla(f, x, w):
     w = w.astype(x.dtype)
     graph, new = before_and_after(convolutions.contract_convolutions, f, x, w)
     assert new is graph

@@ -95,7 +95,7 @@ def test_products_of_other_axes():
     ],
     ids=["two axes", "matrix first", "batch"],
 )
-def test_what_stays(f):
+def test_products_without_a_gain_stay(f):
     graph = make_graph(f)(values(2, 3, 4), values(4, 5)).graph
     assert flatten_products(graph) is graph
 

@@ -86,7 +86,7 @@ def test_vmap_and_vectors():
     ],
     ids=["rows", "matrix", "steps", "half", "empty"],
 )
-def test_what_is_left_to_xla(w, x, length):
+def test_other_products_are_left_to_xla(w, x, length):
     assert calls(lambda w, x: recurrent(w, x, length), w, x) == 0
 
 

@@ -79,7 +79,7 @@ def test_gradients_are_those_of_the_program_as_written():
     ],
     ids=["sum", "two axes", "transposed", "two", "small", "converted", "half"],
 )
-def test_what_stays(f):
+def test_products_without_a_gain_stay(f):
     graph = make_graph(f)(values(64, 8), values(1024, 8)).graph
     assert pick_products(graph) is graph
 
@@ -98,7 +98,7 @@ def test_slices_of_lines():
     assert new is graph
 
 
-def test_nothing_is_summed():
+def test_products_over_no_elements_stay():
     ids = np.full(64, 1024, np.int32)
     args = values(64, 0), values(0, 1024)
     graph, new = both(lambda h, w: pick(h @ w, ids), *args)

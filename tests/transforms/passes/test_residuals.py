@@ -173,7 +173,7 @@ def test_a_result_stays():
     ],
     ids=["dear", "slices", "many", "nothing stacked"],
 )
-def test_what_stays(make):
+def test_other_loops_stay(make):
     f = stacking(make)
     traced = make_graph(lambda xs: f(xs)[0])(XS)
     assert recompute_residuals(traced.graph) is traced.graph

@@ -140,7 +140,7 @@ def test_several_sums_and_integers():
     ],
     ids=list(map(str, range(7))),
 )
-def test_what_stays(f):
+def test_other_sums_stay(f):
     def g(x, u):
         return f(x, fnp.zeros_like(x).at[IDS[0]].add(u))
 

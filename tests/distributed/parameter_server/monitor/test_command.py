@@ -28,7 +28,7 @@ def test_invalid_options_exit_with_a_message(
     assert message in capsys.readouterr().err
 
 
-def test_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_once_prints_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     local = LocalServers(1)
     servers = f"{local.cluster.servers[0]},ipc:///tmp/fxflow-no-server-there"
     options = ["watch", "--every", "0.1", "--once", "--servers"]

@@ -16,7 +16,7 @@ def test_bytes_by_filter_and_rows() -> None:
     assert found == {"push": {"int8(256)": 16, "f32": 4, "rows": 20}, "pull": {}}
 
 
-def test_time_by_kind() -> None:
+def test_time_is_counted_by_kind() -> None:
     meter = Meter()
     meter.handled("push", time.monotonic_ns() - 2_000_000)
     meter.handled("push", time.monotonic_ns() - 1_000_000)

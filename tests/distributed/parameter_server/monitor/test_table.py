@@ -78,7 +78,7 @@ def test_a_first_look_has_no_rates() -> None:
     assert text.splitlines()[2].split()[1:6] == ["-"] * 5
 
 
-def test_bins() -> None:
+def test_staleness_is_counted_in_bins_of_powers_of_two() -> None:
     assert bins({}) == {"0": 0, "1": 0}
     found = bins({"0": 1, "2": 2, "3": 3, "4": 4, "5": 5, "9": 6, "99": 0})
     assert found == {"0": 1, "1": 0, "2": 2, "3-4": 7, "5-8": 5, "9-16": 6}

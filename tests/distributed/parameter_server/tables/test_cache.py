@@ -26,7 +26,7 @@ def put(cache: RowCache, ids: list[int], clock: int) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(steps=STEPS, bound=st.integers(0, 3), room=st.sampled_from([1, 5, 13]))
-def test_nothing_is_too_old(steps, bound, room) -> None:
+def test_no_cached_row_is_too_old(steps, bound, room) -> None:
     cache, pulled, clock = new(bound, room), {}, 5
     for step, ids in steps:
         asked = np.array(ids, np.int64)

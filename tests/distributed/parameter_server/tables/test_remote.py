@@ -46,7 +46,7 @@ def test_each_id_has_one_server() -> None:
     assert [ids[p].tolist() for p in parts] == [[0, 3], [1, 7, 10**15], [2]]
 
 
-def test_what_a_push_brings() -> None:
+def test_rows_of_a_push_are_found_by_table() -> None:
     arrays = {"rows/a/ids": 1, "rows/a/gradients": 2}
     assert rows_of(arrays, "a") == (1, 2)
     assert rows_of(arrays, "b") is None

@@ -99,7 +99,7 @@ def test_rounds_average_rows_too() -> None:
     local.close()
 
 
-def test_bad_input() -> None:
+def test_invalid_tables_and_ids_are_refused() -> None:
     with pytest.raises(ArgumentError, match="rows of tables are updated by servers"):
         made(1, consistency=local_sgd(2))[0].close()
     with pytest.raises(ArgumentError, match="two tables have one name"):

@@ -216,7 +216,7 @@ def test_parameters_in_64_bits(rule: Consistency) -> None:
             np.testing.assert_allclose(value, expected[name], rtol=1e-13)
 
 
-def test_traffic() -> None:
+def test_the_traffic_of_filters_is_counted() -> None:
     wide = {"b": np.zeros((), np.float32), "w": np.zeros(64, np.float32)}
 
     def square(params: Any, batch: Any) -> Any:
