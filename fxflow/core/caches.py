@@ -77,8 +77,9 @@ class Room:
     """
 
     def __init__(self, nbytes: int, least: int = 0) -> None:
-        self.nbytes, self.least = nbytes, least
-        self.taken = 0
+        self.nbytes: int = nbytes
+        self.least: int = least
+        self.taken: int = 0
         self._entries: deque[tuple[weakref.ref[Cache[Any, Any]], Any, int]] = deque()
         # An array that is freed meanwhile may lead back here, in the same thread.
         self._lock = threading.RLock()

@@ -31,6 +31,8 @@ class Measured:
 
     __slots__ = ("value",)
 
+    value: float
+
     def __init__(self) -> None:
         self.value = 0.0
 
@@ -65,6 +67,10 @@ class Observations:
     """
 
     __slots__ = ("bounds", "counts", "sum")
+
+    bounds: Sequence[float]
+    counts: list[int]
+    sum: float
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
@@ -113,8 +119,10 @@ class Family(Generic[SeriesT]):
         label_names: tuple[str, ...],
         make: Callable[[], SeriesT],
     ) -> None:
-        self.name, self.kind, self.help = name, kind, help
-        self.label_names = label_names
+        self.name: str = name
+        self.kind: str = kind
+        self.help: str = help
+        self.label_names: tuple[str, ...] = label_names
         self.series: dict[tuple[str, ...], SeriesT] = {}
         self._make: Callable[[], SeriesT] = make
 

@@ -279,8 +279,11 @@ class FlatFunction:
         keywords: bool = False,
         labels: Callable[[], list[str]] | None = None,
     ) -> None:
-        self.fun, self.in_tree, self.name = fun, in_tree, name
-        self.has_aux, self.keywords = has_aux, keywords
+        self.fun: Callable[..., Any] = fun
+        self.in_tree: Any = in_tree
+        self.name: str = name
+        self.has_aux: bool = has_aux
+        self.keywords: bool = keywords
         self.labels: Callable[[], list[str]] = labels or (
             lambda: tree_labels(fun, in_tree, keywords)
         )
@@ -446,6 +449,14 @@ def prefixed_shardings(
 class Bound:
     """The arguments of one call, static ones apart."""
 
+    jitted: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: list[Any]
+    treedef: Any
+    statics: tuple[Any, ...]
+    positions: list[int]
+
     def __init__(
         self,
         jitted: Any,
@@ -453,7 +464,6 @@ class Bound:
         kwargs: dict[str, Any],
     ) -> None:
         self.jitted, self.args, self.kwargs = jitted, args, kwargs
-        self.statics: tuple[Any, ...]
         self.leaves, self.treedef, self.statics = jitted._split(args, kwargs)
         static = {name for name, _, _ in self.statics}
         self.positions = [i for i in range(len(args)) if i not in static]

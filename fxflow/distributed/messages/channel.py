@@ -198,7 +198,7 @@ class AsyncChannel(asyncio.Protocol):
     """
 
     def __init__(self, on_message: Callable[[Message], None]) -> None:
-        self.over = asyncio.get_running_loop().create_future()
+        self.over: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._on_message = on_message
         self._incoming = codec.Incoming(_LIMITS._replace(size=0))
         self._transport: Any = None

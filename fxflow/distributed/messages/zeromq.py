@@ -132,7 +132,7 @@ class _End:
     """A socket, and what goes in and out of it."""
 
     def __init__(self, hub: Hub, kind: int, address: str, limits: Limits) -> None:
-        self.traffic = Traffic()
+        self.traffic: Traffic = Traffic()
         self._memories = Memories(lambda peer, frame: self._put(peer, [frame]))
         self._hub = hub
         self._limits = limits

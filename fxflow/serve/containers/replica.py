@@ -103,10 +103,10 @@ class Replica:
         self._placement = placement
         self._changed = changed
         self.signature: ModelSignature | None = None
-        self.ready = False
-        self.reason = "it is being loaded"
-        self.starts = 0
-        self.failed = False
+        self.ready: bool = False
+        self.reason: str = "it is being loaded"
+        self.starts: int = 0
+        self.failed: bool = False
         self._backoff = Backoff()
         #: When its process became ready; how long that took; when it will be again.
         self._ready_at: float | None = None

@@ -50,8 +50,9 @@ class Stream:
         signature: ModelSignature,
         send: Callable[[Message], None],
     ) -> None:
-        self.number, self.slot = number, slot
-        self.over = asyncio.Event()
+        self.number: int = number
+        self.slot: int = slot
+        self.over: asyncio.Event = asyncio.Event()
         self._region, self._signature, self._send = region, signature, send
         self._messages: asyncio.Queue[Message] = asyncio.Queue()
 

@@ -182,11 +182,12 @@ class Front:
         control: bool = False,
         tracing: Tracing | None = None,
     ) -> None:
-        self.repository, self.metrics = repository, metrics
-        self.limits = limits or RequestLimits()
-        self.tracing = tracing or Tracing()
-        self.authenticates = bool(keys)
-        self.is_anonymous = not (
+        self.repository: Repository = repository
+        self.metrics: Metrics = metrics
+        self.limits: RequestLimits = limits or RequestLimits()
+        self.tracing: Tracing = tracing or Tracing()
+        self.authenticates: bool = bool(keys)
+        self.is_anonymous: bool = not (
             keys or self.limits.clients.rate or self.tracing.recording
         )
         self._client_of = key_checker(keys or {})
