@@ -75,6 +75,6 @@ outcome = elastic(
     checkpointer=checkpointer,
 )
 if outcome.preempted:
-    print(f"told to end; the state after step {outcome.step} is saved")
+    print(f"preempted; the state after step {outcome.step} is saved")
     sys.exit(75)  # "try again later": a cluster manager starts it anew
 print(f"done: {outcome.step} steps, weights {np.round(outcome.state, 3).tolist()}")

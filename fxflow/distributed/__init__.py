@@ -1,10 +1,10 @@
 """Many processes, on one machine or many.
 
 `initialize` joins the processes of a run; ``fxflow launch`` starts them. `multihost`
-holds what they say to each other outside of programs. `elastic` is a loop that goes on
-when processes come and go. `sharded_optimizer` divides parameters and optimizer state
-over devices; `parameter_server` keeps them in servers. These two are imported when
-first used.
+is their communication on the host. `elastic` is a training loop that continues when
+processes join and leave. `sharded_optimizer` shards parameters and optimizer state over
+devices; `parameter_server` keeps them in server processes. These two are imported on
+first use.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Authentication of connections to a port, by the run's secret.
 
-A connection begins with a proof of fixed size (`channel.proof`). Until that is there a
-peer is a stranger, and gets what a stranger should: no thread, no memory but for those
-few bytes, ten seconds, and no word of what it says is interpreted. One thread waits for
-all strangers; too many of them drive out the oldest. Having too many open files or
-having lost a peer before it was let in does not stop the listener.
+A connection begins with a proof of fixed size (`channel.proof`). Until the proof is
+complete, a peer gets no thread, no memory except for those few bytes, and at most ten
+seconds, and nothing that it sends is interpreted. One thread waits for all peers that
+are not authenticated; beyond a limit, the oldest is disconnected. The listener survives
+too many open files and peers that disconnect early.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ from fxflow.distributed.messages.channel import Channel, proof
 from fxflow.distributed.protocol import Refused, written
 from fxflow.errors import DistributedError
 
-#: Seconds for a proof to come, and how many are waited for at once.
+#: Seconds for a proof to arrive, and the most peers waited for at once.
 _SECONDS = 10.0
 _MOST = 256
-#: How often it is looked whether the port is still open, in seconds.
+#: Seconds between checks whether the port is still open.
 _TICK = 1.0
 
 
 def require_token(host: str, token: str) -> None:
-    """Checks that a port that other machines reach has a secret.
+    """Checks that a port that other machines can reach has a secret.
 
     Raises:
       DistributedError: it has none.
     """
     if not token and not is_loopback(host):
         raise DistributedError(
-            f"listening at {host}, where other machines reach it, needs a secret that "
-            "keeps strangers out: set FXFLOW_TOKEN to the same text in all processes "
+            f"listening at {host}, which other machines can reach, needs a secret: "
+            "set FXFLOW_TOKEN to the same text in all processes "
             "of the run, such as the output of `openssl rand -hex 16`"
         )
 
 
-class _Stranger:
-    """A connection that has not proven anything yet."""
+class _Peer:
+    """A connection that is not authenticated yet."""
 
-    __slots__ = ("connection", "end", "given", "refused")
+    __slots__ = ("connection", "end", "received", "refused")
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self.connection = connection
         self.end = time.monotonic() + _SECONDS
-        self.given = b""
+        self.received = b""
         self.refused = False
 
-    def hear(self, expected: bytes) -> bool:
-        """Reads what is there; returns whether the proof is whole and right.
+    def read(self, expected: bytes) -> bool:
+        """Reads what has arrived; returns whether the proof is complete and right.
 
         Raises:
-          EOFError: there is nothing more to wait for.
+          EOFError: no proof will arrive.
         """
         try:
             data = self.connection.recv(
-                1 << 12 if self.refused else len(expected) - len(self.given)
+                1 << 12 if self.refused else len(expected) - len(self.received)
             )
         except BlockingIOError:
             return False
@@ -73,16 +73,16 @@ class _Stranger:
             raise EOFError("the connection was closed")
         if self.refused:
             return False
-        self.given += data
-        if self.given[:4] != expected[: min(4, len(self.given))]:
+        self.received += data
+        if self.received[:4] != expected[: min(4, len(self.received))]:
             with contextlib.suppress(OSError):
-                self.connection.recv(1 << 12)  # unread, it would be a reset
+                self.connection.recv(1 << 12)  # unread data would cause a reset
             raise EOFError("it is not a process of fxflow")
-        if len(self.given) < len(expected):
+        if len(self.received) < len(expected):
             return False
-        if hmac.compare_digest(self.given, expected):
+        if hmac.compare_digest(self.received, expected):
             return True
-        # Closed at once, with something unread, the other end might miss the reason.
+        # Closing at once, with unread data, might lose the reason on its way.
         self.refused = True
         with contextlib.suppress(OSError):
             Channel(self.connection).send(
@@ -100,14 +100,14 @@ def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
       token: the run's secret.
     """
     expected = proof(token)
-    strangers: dict[int, _Stranger] = {}  # the oldest first
+    peers: dict[int, _Peer] = {}  # the oldest first
     try:
         listener.setblocking(False)
-    except OSError:  # closed before this thread came to it
+    except OSError:  # closed before this thread started
         return
 
-    def dismiss(number: int) -> None:
-        strangers.pop(number).connection.close()
+    def disconnect(number: int) -> None:
+        peers.pop(number).connection.close()
 
     try:
         while True:
@@ -116,30 +116,30 @@ def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
                 poll.register(listener, select.POLLIN)
             except ValueError:  # closed
                 return
-            for number in strangers:
+            for number in peers:
                 poll.register(number, select.POLLIN)
             ready = {number for number, _ in poll.poll(_TICK * 1000)}
             now = time.monotonic()
-            for number, stranger in list(strangers.items()):
+            for number, peer in list(peers.items()):
                 try:
-                    if number in ready and stranger.hear(expected):
-                        del strangers[number]
-                        stranger.connection.setblocking(True)
-                        yield stranger.connection
+                    if number in ready and peer.read(expected):
+                        del peers[number]
+                        peer.connection.setblocking(True)
+                        yield peer.connection
                         continue
                 except EOFError:
-                    stranger.end = now
-                if stranger.end <= now:
-                    dismiss(number)
+                    peer.end = now
+                if peer.end <= now:
+                    disconnect(number)
             if not ready.isdisjoint({listener.fileno()}):
                 try:
                     connection = accept(listener)
                 except EOFError:
                     return
                 if connection is not None:
-                    strangers[connection.fileno()] = _Stranger(connection)
-                if strangers and (connection is None or len(strangers) > _MOST):
-                    dismiss(next(iter(strangers)))
+                    peers[connection.fileno()] = _Peer(connection)
+                if peers and (connection is None or len(peers) > _MOST):
+                    disconnect(next(iter(peers)))
     finally:
-        for number in list(strangers):
-            dismiss(number)
+        for number in list(peers):
+            disconnect(number)

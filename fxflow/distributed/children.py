@@ -1,7 +1,7 @@
-"""Processes that the launcher starts: their output, their signals, their end.
+"""Processes that the launcher starts: output, signals and exit.
 
-On another machine a child is started by ssh and led there by `processes.lead`, which
-ends it when the connection ends.
+On another machine, ssh starts `processes.lead`, which runs the child and ends it when
+the connection ends.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any, TextIO
 
 from fxflow.distributed import processes
 
-#: Has Python run the leader's text, which is the first line of its input.
+#: Has Python run the source of `processes`, which is the first line of its input.
 _LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
-#: No questions; and a host that is down is noticed within a minute.
+#: No prompts; a host that is down is detected within a minute.
 _SSH = ("-o", "BatchMode=yes", "-o", "ServerAliveInterval=20")
 _COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
 #: What gloo prints to standard output whenever it connects, in pieces: its threads
@@ -37,24 +37,24 @@ _NOISE = re.compile(
 _LEFT_OVER = re.compile(rb"[\d\s]*")
 #: Bytes of a child's output that are read at once.
 _PIECE = 1 << 16
-#: Erases a terminal's line from the cursor on.
+#: Erases a terminal's line, starting at the cursor.
 _ERASE = "\033[K"
-#: Seconds after such a line in which one of numbers alone belongs to it.
+#: For this many seconds after gloo's output, a line of digits is taken as part of it.
 _AFTER = 0.05
 
 
 class Output:
-    """Writes what several children say: whole lines, marked, and one that is live.
+    """Writes the output of several children: prefixed whole lines, and one live line.
 
-    A line that its child overwrites, as a progress bar does, is shown as it changes, at
-    the bottom of the terminal, for one child at a time. The others' are held until that
-    child has ended its own; each of them writes its last state.
+    A line that its child overwrites, such as a progress bar, is shown as it changes, at
+    the bottom of the terminal, for one child at a time. Those of other children are
+    held until that child ends its line; then each shows its last state.
 
     Args:
-      colour: whether marks are coloured.
+      colour: whether prefixes are coloured.
 
     Attributes:
-      ending: whether all are to end: then what they say of it is not written.
+      ending: whether all children are being ended: their reports of it are dropped.
     """
 
     def __init__(self, colour: bool) -> None:
@@ -65,14 +65,14 @@ class Output:
         self._live: tuple[TextIO, str, str] | None = None
 
     def mark(self, number: int, label: str = "") -> str:
-        """Returns what stands before a child's lines: its label, or its number."""
+        """Returns the prefix of a child's lines: its label, or its number."""
         text = f"[{label or number}]"
         if not self._colour:
             return f"{text} "
         return f"\033[{_COLOURS[number % len(_COLOURS)]}m{text}\033[0m "
 
     def write(self, stream: TextIO, mark: str, line: bytes) -> None:
-        """Writes one line, above the live one."""
+        """Writes one line, above the live line."""
         text = mark + line.decode(errors="replace").rstrip("\r\n") + "\n"
         with self._lock, contextlib.suppress(OSError, ValueError):
             again = ""
@@ -82,7 +82,7 @@ class Output:
                 if (other, whose) == (stream, mark):
                     text = before + text
                     self._live = None
-                elif not _meet(stream, other):
+                elif not _same_place(stream, other):
                     pass
                 elif other.isatty():
                     text, again = before + text, shown
@@ -94,7 +94,7 @@ class Output:
             stream.flush()
 
     def show(self, stream: TextIO, mark: str, line: bytes) -> None:
-        """Writes what a line is at the moment, if no other child's is live."""
+        """Shows the current state of a line, unless another child's line is live."""
         text = line.decode(errors="ignore")
         with self._lock, contextlib.suppress(OSError, ValueError):
             live = self._live
@@ -104,7 +104,7 @@ class Output:
             if stream.isatty():
                 before += _ERASE
                 if "\033" not in text:
-                    # One that wraps could not be overwritten.
+                    # A line that wraps could not be overwritten.
                     room = shutil.get_terminal_size().columns - len(mark) - 1
                     text = text[: max(room, 8)]
             shown = f"{before}{mark}{text}"
@@ -114,8 +114,8 @@ class Output:
                 stream.flush()
 
 
-def _meet(one: TextIO, other: TextIO) -> bool:
-    """Returns whether what is written to two streams goes to one place."""
+def _same_place(one: TextIO, other: TextIO) -> bool:
+    """Returns whether two streams write to the same place."""
     if one is other:
         return True
     try:
@@ -159,10 +159,10 @@ class Lines:
 
 
 class EndingFilter:
-    """Drops from a child's lines what it says of being ended.
+    """Drops the lines in which a child reports that it is being ended.
 
-    That is the traceback of a KeyboardInterrupt, of the error that another process is
-    lost, or of both, and the line by which fxflow tells of the loss.
+    These are the traceback of a KeyboardInterrupt, of the error that another process is
+    lost, or of both, and the line in which fxflow reports the loss.
     """
 
     _BEGIN = b"Traceback (most recent call last):"
@@ -194,7 +194,7 @@ class EndingFilter:
         return []
 
     def rest(self) -> list[bytes]:
-        """Returns the lines that are held, unless they say of being ended."""
+        """Returns the held lines, unless they report that the child is being ended."""
         held, self._held = self._held, []
         ended = self._ENDED.match(self._last) is not None
         self._last = b""
@@ -205,21 +205,21 @@ class Child:
     """A process of the run.
 
     Args:
-      number: its number, for the mark of its lines.
+      number: its number, for the prefix of its lines.
       command: what to run.
       environment: variables on top of the launcher's.
-      output: where its lines go.
+      output: where its output goes.
       host: the machine; empty for this one.
       ssh: the command that reaches another machine.
       python: Python there.
-      label: what stands before its lines; empty: its number.
-      ended: called when it has ended, from a thread of its own.
+      label: the prefix of its lines; empty: its number.
+      ended: called when it has ended, on a separate thread.
 
     Attributes:
       number: its number.
-      status: how it ended, as `subprocess` has it, once it has.
-      begun: when it was started, as `time.monotonic` has it.
-      backoff: when it is started again.
+      status: its exit status, as `subprocess` reports it, once it has ended.
+      begun: when it was started, by `time.monotonic`.
+      backoff: the delay of its next restart.
     """
 
     number: int
@@ -245,14 +245,14 @@ class Child:
             line = [*shlex.split(ssh), *_SSH, host]
             line.append(f"exec {shlex.quote(python)} -I -S -c {shlex.quote(_LEADER)}")
             self._process = processes.Process(line, output=True, orders=True)
-            self._tell(json.dumps(inspect.getsource(processes)))
+            self._send_line(json.dumps(inspect.getsource(processes)))
             # Not on the command line: `ps` would show the secret to every user.
-            order = {
+            spec = {
                 "command": list(command),
                 "environment": dict(environment),
                 "folder": os.getcwd(),
             }
-            self._tell(json.dumps(order))
+            self._send_line(json.dumps(spec))
         else:
             self._process = processes.Process(command, environment, output=True)
         mark = output.mark(number, label)
@@ -300,7 +300,7 @@ class Child:
             for kept in ending.rest():
                 output.write(stream, mark, kept)
 
-    def _tell(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         pipe = self._process.stdin
         assert pipe is not None
         with contextlib.suppress(OSError):
@@ -309,25 +309,25 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process's number on this machine (of ssh, if it runs on another)."""
+        """The process's id on this machine (that of ssh, if it runs on another)."""
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Returns how it ended, as `subprocess` does; None while it runs."""
+        """Returns its exit status, as `subprocess` does; None while it runs."""
         return self.status.result() if self.status.done() else None
 
     def send(self, number: int) -> None:
-        """Sends a signal to the child and what it started."""
+        """Sends a signal to the child and its descendants."""
         if not self._remote:
             self._process.send(number)
         elif number == signal.SIGKILL:
             # The other end kills the group when the connection ends.
-            self._tell("kill")
+            self._send_line("kill")
         else:
-            self._tell(f"signal {number}")
+            self._send_line(f"signal {number}")
 
     def finish(self, timeout: float = 5.0) -> None:
-        """Makes sure that nothing of it is left, and that its output is written."""
+        """Kills what is left of it, and waits until its output is written."""
         self.send(signal.SIGKILL)
         if self._process.wait(timeout) is None:
             self._process.kill()

@@ -42,29 +42,29 @@ class _Slot:
 
 
 class Connection:
-    """Requests and their answers, events, and heartbeats, over one line.
+    """Sends requests and heartbeats over a channel; receives answers and events.
 
     Args:
-      line: to the coordinator.
+      channel: to the coordinator.
       heartbeat_timeout: seconds after which a silent coordinator counts as lost.
       on_event: called with each event and its epoch, from the thread that reads.
       on_lost: called once with the reason when the coordinator is lost.
 
     Attributes:
-      lost: why the coordinator is lost; empty while it is there.
+      lost: why the coordinator is lost; empty while it is connected.
     """
 
     lost: str
 
     def __init__(
         self,
-        line: Channel,
+        channel: Channel,
         *,
         heartbeat_timeout: float = 100.0,
         on_event: Callable[[Any, int], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
     ) -> None:
-        self.line = line
+        self.channel = channel
         self.lost = ""
         self._on_event, self._on_lost = on_event, on_lost
         self._timeout = heartbeat_timeout
@@ -87,18 +87,18 @@ class Connection:
             while True:
                 now = time.monotonic()
                 if now - asked >= pause:
-                    self.line.send(written(protocol.Ping()))
+                    self.channel.send(written(protocol.Ping()))
                     asked = now
-                if self.line.readable(pause):
-                    message, payload = self.line.receive()
+                if self.channel.readable(pause):
+                    message, payload = self.channel.receive()
                     heard = time.monotonic()
                     self._take(message, payload)
                 elif now - heard > self._timeout:
-                    # This process may have been stopped: then nothing is wrong but
-                    # the clock, and the answer to the ping is there already.
-                    if self.line.readable(pause):
+                    # This process may have been stopped: then only the clock is
+                    # wrong, and the answer to the ping has already arrived.
+                    if self.channel.readable(pause):
                         continue
-                    reason = f"it has not been heard for {now - heard:.0f} s"
+                    reason = f"no message arrived for {now - heard:.0f} s"
                     break
         except (EOFError, OSError):
             pass
@@ -115,7 +115,7 @@ class Connection:
                 slot.event.set()
         elif self._on_event is not None:
             event = protocol.read(message)
-            if not isinstance(event, protocol.Pong):
+            if not isinstance(event, protocol.Alive):
                 self._on_event(event, message.get("epoch", 0))
 
     def _end(self, reason: str) -> None:
@@ -133,14 +133,14 @@ class Connection:
 
     # -- requests ----------------------------------------------------------------------
 
-    def _gone(self) -> DistributedError:
+    def _lost_error(self) -> DistributedError:
         known = failure()
         if known is not None:
-            # Why the coordinator's own process has ended, most likely.
+            # Most likely, this is also why the coordinator's process has ended.
             return DistributedError(str(known), known.processes, known.seconds)
         where = ""
         with contextlib.suppress(OSError):
-            where = f" at {Address(*self.line.socket.getpeername()[:2])}"
+            where = f" at {Address(*self.channel.socket.getpeername()[:2])}"
         return DistributedError(
             f"this process has lost the coordinator{where}: "
             f"{self.lost or 'the connection is closed'}; the process that hosts it "
@@ -161,25 +161,25 @@ class Connection:
           request: a class of `protocol`.
           payload: bytes.
           timeout: seconds.
-          epoch: that it is about.
+          epoch: the epoch of the request.
 
         Returns:
           The answer's message and bytes.
 
         Raises:
           DistributedError: the coordinator is lost.
-          TimeoutError: there was no answer in time; it is withdrawn.
+          TimeoutError: no answer arrived in time; the request is withdrawn.
         """
         number = next(self._numbers)
         slot = _Slot()
         with self._lock:
             if self.lost or self._closed:
-                raise self._gone()
+                raise self._lost_error()
             self._slots[number] = slot
         try:
-            self.line.send(written(request, id=number, epoch=epoch), payload)
+            self.channel.send(written(request, id=number, epoch=epoch), payload)
         except OSError:
-            raise self._gone() from None
+            raise self._lost_error() from None
         if not slot.event.wait(timeout):
             absent: list[int] = []
             try:
@@ -187,8 +187,8 @@ class Connection:
                     cancel = protocol.Cancel(request.key, number)
                     answer, _ = self.request(cancel, timeout=10, epoch=epoch)
                     absent = answer["processes"]
-                    # The line keeps the order: an answer that was sent before the
-                    # request was withdrawn is here by now.
+                    # The channel is ordered: an answer that was sent before the
+                    # request was withdrawn has arrived by now.
                     if slot.answer is not None:
                         return slot.answer
             finally:
@@ -197,7 +197,7 @@ class Connection:
             error.processes = absent  # type: ignore[attr-defined]
             raise error
         if slot.answer is None:
-            raise self._gone()
+            raise self._lost_error()
         return slot.answer
 
     def connect_runtime(
@@ -213,7 +213,7 @@ class Connection:
         Raises:
           OSError: the coordinator is lost.
         """
-        peer = self.line.socket.getpeername()[:2]
+        peer = self.channel.socket.getpeername()[:2]
         connection = socket.create_connection(peer, timeout)
         connection.settimeout(None)
         connection.sendall(proof(token))
@@ -224,7 +224,7 @@ class Connection:
         """Leaves.
 
         Args:
-          graceful: whether to say so; without it the others take this process as lost.
+          graceful: whether to sign off; otherwise this process counts as lost.
         """
         with self._lock:
             if self._closed:
@@ -232,12 +232,12 @@ class Connection:
             self._closed = True
         if graceful and not self.lost:
             with contextlib.suppress(OSError):
-                self.line.send(written(protocol.Bye()))
-                self.line.socket.shutdown(socket.SHUT_WR)
+                self.channel.send(written(protocol.Bye()))
+                self.channel.socket.shutdown(socket.SHUT_WR)
         else:
-            self.line.close()
+            self.channel.close()
         self._thread.join(1)
-        self.line.close()
+        self.channel.close()
 
 
 class Coordination:
@@ -246,9 +246,9 @@ class Coordination:
     Args:
       connection: to the coordinator.
       process_id: this process's number.
-      num_processes: how many there are.
-      names: for each process ``host:pid``.
-      epoch: that it is about.
+      num_processes: the number of processes.
+      names: ``host:pid`` of each process.
+      epoch: the epoch of its requests.
     """
 
     num_processes: int
@@ -299,7 +299,7 @@ class Coordination:
         Raises:
           OSError: the coordinator is lost.
         """
-        self.connection.line.send(written(message, epoch=self._epoch))
+        self.connection.channel.send(written(message, epoch=self._epoch))
 
     @classmethod
     def join(
@@ -314,15 +314,16 @@ class Coordination:
         on_event: Callable[[Any, int], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
     ) -> Coordination:
-        """Connects and waits until all processes are there.
+        """Connects and waits until all processes have joined.
 
         Args:
           address: the coordinator's ``host:port``.
           process_id: this process's number.
-          num_processes: how many there will be.
+          num_processes: the number of processes that will join.
           timeout: seconds for all of it.
           token: the run's secret; empty if it has none.
-          heartbeat_timeout: seconds of silence after which it counts as lost.
+          heartbeat_timeout: seconds of silence after which the coordinator counts as
+            lost.
           on_event: called with each event and its epoch, from the thread that reads.
           on_lost: called once with the reason when the coordinator is lost.
 
@@ -331,16 +332,16 @@ class Coordination:
             not arrived; the message names it.
         """
         end = time.monotonic() + timeout
-        line = dial(address, timeout, token)
+        channel = dial(address, timeout, token)
         welcome = threading.Event()
         names: list[str] = []
         refusal = ""
 
         def first(event: Any, epoch: int) -> None:
-            # Events are sent after the welcome, and it is the first.
+            # `AllJoined` is the first event.
             nonlocal refusal
-            if isinstance(event, (protocol.Welcome, protocol.Refused)):
-                if isinstance(event, protocol.Welcome):
+            if isinstance(event, (protocol.AllJoined, protocol.Refused)):
+                if isinstance(event, protocol.AllJoined):
                     names[:] = event.names
                 else:
                     refusal = event.why
@@ -357,9 +358,9 @@ class Coordination:
                 on_lost(reason)
 
         name = f"{socket.gethostname()}:{os.getpid()}"
-        line.send(written(protocol.Join(process_id, num_processes, name)))
+        channel.send(written(protocol.Register(process_id, num_processes, name)))
         connection = Connection(
-            line, heartbeat_timeout=heartbeat_timeout, on_event=first, on_lost=lost
+            channel, heartbeat_timeout=heartbeat_timeout, on_event=first, on_lost=lost
         )
         if not welcome.wait(max(0.0, end - time.monotonic())):
             absent: list[int] = []
@@ -367,11 +368,11 @@ class Coordination:
                 answer, _ = connection.request(protocol.Missing(), timeout=5)
                 absent = answer["processes"]
             connection.close()
-            come = sorted(set(range(num_processes)) - set(absent))
+            joined = sorted(set(range(num_processes)) - set(absent))
             raise DistributedError(
-                f"{listing(absent)} of {num_processes} did not come within "
-                f"{timeout:g} s; {listing(come)} did. Are all started, with the same "
-                f"coordinator address {address}?",
+                f"{listing(absent)} of {num_processes} did not join within "
+                f"{timeout:g} s; {listing(joined)} did. Start all processes with the "
+                f"coordinator address {address}",
                 absent,
                 timeout,
             )
@@ -388,15 +389,15 @@ class Coordination:
     def key_value_set(
         self, key: str, value: str, allow_overwrite: bool = False
     ) -> None:
-        """Sets a text under a key.
+        """Sets the text under a key.
 
         Args:
           key: slashes make folders.
           value: the text.
-          allow_overwrite: whether the key may be there.
+          allow_overwrite: whether the key may already be set.
 
         Raises:
-          ValueError: it is.
+          ValueError: the key is already set.
           DistributedError: the coordinator is lost.
         """
         self.key_value_set_bytes(key, value.encode(), allow_overwrite)
@@ -404,17 +405,17 @@ class Coordination:
     def key_value_set_bytes(
         self, key: str, value: bytes, allow_overwrite: bool = False
     ) -> None:
-        """Sets bytes under a key; see `key_value_set`.
+        """Sets the bytes under a key; see `key_value_set`.
 
         Args:
           key: slashes make folders.
           value: the bytes.
-          allow_overwrite: whether the key may be there.
+          allow_overwrite: whether the key may already be set.
         """
         answer, _ = self.request(protocol.Set(key, allow_overwrite), value)
         if "error" in answer:
             raise ValueError(
-                f"key {key!r} is set already; pass allow_overwrite=True to change it"
+                f"key {key!r} is already set; pass allow_overwrite=True to change it"
             )
 
     def key_value_get_bytes(self, key: str, timeout: float = _DEFAULT_TIMEOUT) -> bytes:
@@ -489,15 +490,15 @@ class Coordination:
           by: what to add.
 
         Raises:
-          ValueError: what is under the key is not a number.
+          ValueError: the value is not a number.
         """
         answer, _ = self.request(protocol.Increment(key, by))
         if "error" in answer:
-            raise ValueError(f"what is under key {key!r} is not a number")
+            raise ValueError(f"the value of key {key!r} is not a number")
         return int(answer["value"])
 
     def key_value_delete(self, key: str) -> None:
-        """Deletes a key and the folder of its name.
+        """Deletes a key and all keys in the folder of that name.
 
         Args:
           key: the key.
@@ -513,7 +514,7 @@ class Coordination:
         timeout: float = _DEFAULT_TIMEOUT,
         processes: Sequence[int] | None = None,
     ) -> list[bytes]:
-        """All-gathers bytes: every process gives its own and gets them all.
+        """All-gathers bytes: each process gives its own and receives those of all.
 
         Args:
           name: the same in all; it may be used again.
@@ -539,15 +540,15 @@ class Coordination:
         except TimeoutError as error:
             absent: list[int] = error.processes  # type: ignore[attr-defined]
             raise DistributedError(
-                f"{name}: {listing(absent)} of {self.num_processes} did not come "
+                f"{name}: {listing(absent)} of {self.num_processes} did not arrive "
                 f"within {timeout:g} s{self._shown(absent)}",
                 absent,
                 timeout,
             ) from None
-        if answer.get("error") == "gone":
+        if answer.get("error") == "unreachable":
             lost = answer["processes"]
             raise DistributedError(
-                f"{name}: {listing(lost)} will not come: {answer['why']}"
+                f"{name}: {listing(lost)} will not arrive: {answer['why']}"
                 f"{self._shown(lost)}",
                 lost,
             )
@@ -581,7 +582,7 @@ class Coordination:
         return f" ({', '.join(names)})" if names else ""
 
     def live_processes(self) -> list[int]:
-        """Returns the numbers of the processes that are there."""
+        """Returns the numbers of the live processes."""
         answer, _ = self.request(protocol.Live())
         return list(answer["processes"])
 
@@ -589,6 +590,6 @@ class Coordination:
         """Leaves.
 
         Args:
-          graceful: whether to say so; without it the others take this process as lost.
+          graceful: whether to sign off; otherwise this process counts as lost.
         """
         self.connection.close(graceful)

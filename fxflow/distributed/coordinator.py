@@ -4,7 +4,7 @@ It registers processes, serves a key-value store and barriers, watches which pro
 are alive, and connects the runtime's own clients with the runtime's service. It runs in
 the launcher; without a launcher in process 0.
 
-It is a server of threads: two for each process, all of them waiting.
+It is a threaded server: two threads for each process, all of them waiting.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def listing(processes: Iterable[int]) -> str:
 
 
 class Caller(NamedTuple):
-    """Who sent a request, and which: where its answer goes."""
+    """The sender of a request and the request's number: where the answer goes."""
 
     rank: int
-    line: Channel
+    channel: Channel
     id: int | None
 
     def answer(self, payload: Any = b"", **fields: Any) -> None:
         """Sends the answer."""
-        self.line.post({"re": self.id, **fields}, payload)
+        self.channel.post({"re": self.id, **fields}, payload)
 
 
 class _Barrier(NamedTuple):
@@ -59,20 +59,20 @@ class _Barrier(NamedTuple):
 class Group:
     """A key-value store and the barriers of processes 0 to `size` - 1, in one epoch.
 
-    Not safe by itself: the server holds its lock.
+    Not thread-safe: the server calls it under its lock.
     """
 
     def __init__(self, size: int, epoch: int = 0) -> None:
         self.size, self.epoch = size, epoch
-        self.lines: dict[int, Channel] = {}
+        self.channels: dict[int, Channel] = {}
         #: Rank of each process that has left or died → why.
-        self.gone: dict[int, str] = {}
+        self.departed: dict[int, str] = {}
         self._store: dict[str, Any] = {}
         #: key → the callers that wait for it.
         self._getters: dict[str, list[Caller]] = {}
         self._barriers: dict[str, _Barrier] = {}
         self._stop = StopDecision()
-        #: What comes after the step at which all stop: "stop" or "reform".
+        #: What follows the step at which all stop: "stop" or "reform".
         self._purpose = ""
 
     def handle(self, caller: Caller, request: Any, payload: Any) -> None:
@@ -150,13 +150,17 @@ class Group:
     def _check(self, name: str) -> None:
         """Fails a barrier that a lost process will never reach."""
         needed, arrived = self._barriers[name]
-        lost = {r: self.gone[r] for r in needed - arrived.keys() if r in self.gone}
+        lost = {
+            r: self.departed[r] for r in needed - arrived.keys() if r in self.departed
+        }
         if lost:
             # A process that left because of a loss is a consequence, not the cause.
-            lost = {r: why for r, why in lost.items() if why != _LEFT} or lost
+            lost = {r: why for r, why in lost.items() if why != LEFT} or lost
             del self._barriers[name]
             for other, _ in arrived.values():
-                other.answer(error="gone", processes=sorted(lost), why=lost[min(lost)])
+                other.answer(
+                    error="unreachable", processes=sorted(lost), why=lost[min(lost)]
+                )
 
     def _cancel(self, caller: Caller, request: protocol.Cancel, payload: Any) -> None:
         """Withdraws a request; answers with the processes that have not arrived."""
@@ -173,13 +177,13 @@ class Group:
                     del self._barriers[name]
         caller.answer(processes=absent)
 
-    # -- one step at which all stop ----------------------------------------------------
+    # -- stopping at one step ----------------------------------------------------------
 
     def ask_to_stop(self, purpose: str) -> None:
         """Has the processes agree on the step at which all stop.
 
         Args:
-          purpose: what comes then: ``"stop"`` or ``"reform"``; the last one counts.
+          purpose: what follows: ``"stop"`` or ``"reform"``; the last one counts.
         """
         self._purpose = purpose
         if self._stop.ask():
@@ -193,14 +197,14 @@ class Group:
         self._decide()
 
     def _decide(self) -> None:
-        until = self._stop.decide(self.lines.keys() - self.gone.keys())
+        until = self._stop.decide(self.channels.keys() - self.departed.keys())
         if until is not None:
             self.tell(protocol.Until(until, self._purpose))
 
     # -- liveness ----------------------------------------------------------------------
 
     def _live(self, caller: Caller, request: protocol.Live, payload: Any) -> None:
-        caller.answer(processes=sorted(self.lines.keys() - self.gone.keys()))
+        caller.answer(processes=sorted(self.channels.keys() - self.departed.keys()))
 
     def _ask_waiting(
         self, caller: Caller, request: protocol.AskWaiting, payload: Any
@@ -212,7 +216,7 @@ class Group:
 
     def leave(self, rank: int, why: str) -> None:
         """Records that a process has left, and fails the barriers that need it."""
-        self.gone[rank] = why
+        self.departed[rank] = why
         for name in list(self._barriers):
             self._check(name)
         self._decide()
@@ -223,15 +227,15 @@ class Group:
         for barrier in self._barriers.values():
             callers += [caller for caller, _ in barrier.arrived.values()]
         for caller in callers:
-            caller.answer(error="gone", processes=sorted(self.gone), why=why)
+            caller.answer(error="unreachable", processes=sorted(self.departed), why=why)
         self._barriers.clear()
         self._getters.clear()
 
     def tell(self, event: Any) -> None:
         """Sends an event of this epoch to every live process."""
-        for rank, line in self.lines.items():
-            if rank not in self.gone:
-                line.post(protocol.written(event, epoch=self.epoch))
+        for rank, channel in self.channels.items():
+            if rank not in self.departed:
+                channel.post(protocol.written(event, epoch=self.epoch))
 
     #: What answers each request.
     handlers: ClassVar[dict[type, Callable[[Any, Caller, Any, Any], None]]] = {
@@ -250,23 +254,23 @@ class Group:
     }
 
 
-_LEFT = "it has left"
+LEFT = "it has left"
 
 
 # -- the port --------------------------------------------------------------------------
 
 
 class Server:
-    """Accepts connections and hands each to what its first message asks for.
+    """Accepts connections and serves each according to its first message.
 
     Args:
       address: ``host:port`` to listen at; port 0 chooses one.
       token: the run's secret, which a connection must prove to know. It may be empty
-        at an address of the loopback interface only.
+        only at a loopback address.
       heartbeat_timeout: seconds of silence after which a process counts as lost.
 
     Attributes:
-      port: where it listens.
+      port: the port that it listens on.
     """
 
     lock: Any
@@ -281,7 +285,7 @@ class Server:
         self._listener = place.listen()
         self.port: int = self._listener.getsockname()[1]
         self._connections: set[socket.socket] = set()
-        #: line → when it was last heard.
+        #: channel → the time of its last message.
         self._heard: dict[Channel, float] = {}
         self._start(self._accept)
         self._start(self._watch)
@@ -298,49 +302,49 @@ class Server:
             self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        line = Channel(connection)
+        channel = Channel(connection)
         try:
-            if not line.readable(30):
+            if not channel.readable(30):
                 return
-            first = protocol.read(line.receive(most=0)[0])
+            first = protocol.read(channel.receive(most=0)[0])
             if isinstance(first, protocol.Runtime):
                 service = self.service_of(first)
                 if service is not None:
                     splice(connection, _local(service))
                 return
-            self.welcome(line, first)
+            self.welcome(channel, first)
         except (EOFError, ValueError, KeyError, TypeError, OSError):
             return
         finally:
-            line.finish()
-            line.close()
+            channel.finish()
+            channel.close()
             with self.lock:
                 self._connections.discard(connection)
 
     def converse(
         self,
-        line: Channel,
+        channel: Channel,
         handle: Callable[[Any, Message, Any], None],
         left: Callable[[str], None],
     ) -> None:
         """Serves a process until it leaves or is lost.
 
         Args:
-          line: to the process.
-          handle: called with what each message but heartbeats says, the message, and
-            its bytes, under the lock.
-          left: called once, under the lock, with the reason; empty if it said
-            good-bye.
+          channel: to the process.
+          handle: called under the lock for each message except heartbeats, with its
+            content, the message and its bytes.
+          left: called once under the lock with the reason; empty if the process left
+            by itself.
         """
         why = "its connection was closed"
-        self._heard[line] = time.monotonic()
+        self._heard[channel] = time.monotonic()
         try:
             while True:
-                message, payload = line.receive()
-                self._heard[line] = time.monotonic()
+                message, payload = channel.receive()
+                self._heard[channel] = time.monotonic()
                 content = protocol.read(message)
                 if isinstance(content, protocol.Ping):
-                    line.post(protocol.written(protocol.Pong()))
+                    channel.post(protocol.written(protocol.Alive()))
                     continue
                 if isinstance(content, protocol.Bye):
                     why = ""
@@ -350,28 +354,29 @@ class Server:
         except EOFError:
             pass
         except (ValueError, KeyError, TypeError) as error:
-            why = f"it sent what is not a message: {error!r}"
-        silent = self._heard.pop(line, None) is None
+            why = f"it sent an invalid message: {error!r}"
+        silent = self._heard.pop(channel, None) is None
         if silent and why:
-            why = f"it has not been heard for {self.heartbeat_timeout:g} s"
+            why = f"no heartbeat arrived for {self.heartbeat_timeout:g} s"
         with self.lock:
             left(why)
 
     def _watch(self) -> None:
         while not self._stopped.wait(min(1.0, self.heartbeat_timeout / 10)):
             oldest = time.monotonic() - self.heartbeat_timeout
-            for line, heard in list(self._heard.items()):
+            for channel, heard in list(self._heard.items()):
                 if heard < oldest:
-                    # The thread that reads it wakes up and finds it missing here.
-                    self._heard.pop(line, None)
-                    self.silent(line)
-                    line.close()
+                    # The thread that reads the channel wakes up and finds it missing
+                    # here.
+                    self._heard.pop(channel, None)
+                    self.silent(channel)
+                    channel.close()
 
-    def silent(self, line: Channel) -> None:
-        """Notes that a process was not heard for too long."""
+    def silent(self, channel: Channel) -> None:
+        """Handles a process that was silent for too long."""
 
-    def welcome(self, line: Channel, first: Any) -> None:
-        """Serves a process from its first message on."""
+    def welcome(self, channel: Channel, first: Any) -> None:
+        """Serves a process, starting with its first message."""
         raise NotImplementedError
 
     def service_of(self, first: protocol.Runtime) -> Service | None:
@@ -399,9 +404,9 @@ def _local(service: Service) -> socket.socket:
 
 
 def end_service(service: Service, stand_ins: Iterable[StandIn]) -> None:
-    """Stops a service, if those that stand in for processes can leave it before.
+    """Stops a service, provided that all stand-ins can leave it first.
 
-    A service that goes while a client of this process lives ends this process.
+    A service that stops while a client in this process is connected ends the process.
     """
     stuck = [stand_in for stand_in in stand_ins if not stand_in.close()]
     if stuck:
@@ -414,12 +419,12 @@ _kept: list[Service] = []
 
 
 class Coordinator(Server):
-    """The coordinator of a run whose processes are known from the start.
+    """The coordinator of a run with a fixed number of processes.
 
     Args:
       address: ``host:port`` to listen at; port 0 chooses one.
-      num_processes: how many there will be.
-      token: what processes must know to take part; see `Server`.
+      num_processes: the number of processes that will join.
+      token: the run's secret; see `Server`.
       heartbeat_timeout: seconds of silence after which a process counts as lost.
 
     Raises:
@@ -444,7 +449,7 @@ class Coordinator(Server):
         self._service: Service | None = None
         self._stand_ins: list[StandIn] = []
         super().__init__(address, token, heartbeat_timeout)
-        # No process asks for it before all have joined.
+        # No process asks for the service before all have joined.
         with self.lock:
             self._service = Service(num_processes)
 
@@ -453,45 +458,45 @@ class Coordinator(Server):
         with self.lock:
             return self._service
 
-    def welcome(self, line: Channel, first: Any) -> None:
+    def welcome(self, channel: Channel, first: Any) -> None:
         """Registers a process, then serves it."""
-        if not isinstance(first, protocol.Join):
-            raise ValueError(f"a process joins first, got {first}")
+        if not isinstance(first, protocol.Register):
+            raise ValueError(f"a process must register first, got {first}")
         rank, size = first.process, first.processes
         with self.lock:
             refusal = self._refusal(rank, size)
             if not refusal:
-                self.group.lines[rank] = line
+                self.group.channels[rank] = channel
                 self._names[rank] = first.name
-                if len(self.group.lines) == self.group.size:
+                if len(self.group.channels) == self.group.size:
                     self._complete = True
-                    self.group.tell(protocol.Welcome(self._all_names()))
+                    self.group.tell(protocol.AllJoined(self._all_names()))
         if refusal:
-            line.send(protocol.written(protocol.Refused(refusal)))
+            channel.send(protocol.written(protocol.Refused(refusal)))
             return
 
         def handle(request: Any, message: Message, payload: Any) -> None:
-            caller = Caller(rank, line, message.get("id"))
+            caller = Caller(rank, channel, message.get("id"))
             if isinstance(request, protocol.Missing):
-                absent = set(range(self.group.size)) - self.group.lines.keys()
+                absent = set(range(self.group.size)) - self.group.channels.keys()
                 caller.answer(processes=sorted(absent))
             else:
                 self.group.handle(caller, request, payload)
 
         def left(why: str) -> None:
             if not self._complete:
-                # It may come back: a host that was restarted while others came up.
-                self.group.lines.pop(rank, None)
+                # It may return: its host may restart while the others start.
+                self.group.channels.pop(rank, None)
                 return
             if why:
-                # Before processes that wait are answered: then they know the reason.
+                # Before waiting processes are answered, so that they know the reason.
                 self.group.tell(protocol.Lost(rank, self._names[rank], why))
-            self.group.leave(rank, why or _LEFT)
+            self.group.leave(rank, why or LEFT)
             if why and self._service is not None and self._others():
-                # They may wait in the runtime for what it has not sent.
+                # They may wait in the runtime for what this process has not sent.
                 self._stand_ins.append(StandIn(self._service, rank))
 
-        self.converse(line, handle, left)
+        self.converse(channel, handle, left)
 
     def _refusal(self, rank: int, size: int) -> str:
         group = self.group
@@ -502,23 +507,23 @@ class Coordinator(Server):
             )
         if not 0 <= rank < size:
             return f"process_id {rank} is not in 0 to {size - 1}"
-        if rank in group.gone:
+        if rank in group.departed:
             return (
-                f"process {rank} has left ({group.gone[rank]}) and cannot come back "
-                "to a run that has begun"
+                f"process {rank} has left ({group.departed[rank]}) and cannot rejoin "
+                "a run that has begun"
             )
-        if rank in group.lines:
+        if rank in group.channels:
             return f"process_id {rank} is taken by {self._names[rank]}"
         return ""
 
     def first_lost(self) -> int | None:
         """Returns the process that was lost first; None if none was."""
         with self.lock:
-            lost = (rank for rank, why in self.group.gone.items() if why != _LEFT)
+            lost = (rank for rank, why in self.group.departed.items() if why != LEFT)
             return next(lost, None)
 
     def _others(self) -> bool:
-        return bool(self.group.lines.keys() - self.group.gone.keys())
+        return bool(self.group.channels.keys() - self.group.departed.keys())
 
     def _all_names(self) -> list[str]:
         return [self._names[rank] for rank in range(self.group.size)]

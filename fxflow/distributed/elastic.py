@@ -1,13 +1,13 @@
 """`elastic`: a training loop that outlives its workers.
 
-This is the worker's side; `membership` is the launcher's and says how an epoch forms. A
-worker has three threads besides the program's own: one reads the launcher's messages,
-one gives the state to other workers, one waits for SIGTERM.
+This is the worker's side; `membership` is the launcher's, and describes how an epoch
+forms. A worker has three threads besides the main thread: one reads the launcher's
+messages, one sends the state to other workers, one waits for SIGTERM.
 
-What is guaranteed. A step is *finished* when a member has its result, and a member
+Guarantees: a step is *finished* when a member has its result, and a member
 keeps the results of its last two steps. Members of a step that communicates are never
 more than one step apart, so the newest state that the survivors have together loses no
-step that all had finished, and every step is applied once to the state it follows.
+step that all had finished, and every step is applied once, to the state before it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Step = Callable[["World", Any, int], Any]
 
 #: Seconds for the launcher to answer.
 _CONNECT = 60.0
-#: How long a worker may take to end after the launcher is lost.
+#: Seconds in which a worker must end after the launcher is lost.
 _LAST_SECONDS = 10.0
 
 
@@ -50,7 +50,7 @@ class World(NamedTuple):
 
     Attributes:
       rank: this process's number, 0 to `size` - 1; it may change with the epoch.
-      size: how many processes there are.
+      size: the number of processes.
       epoch: grows by one whenever the members change.
       members: the workers' own numbers, which never change, by rank.
     """
@@ -77,9 +77,9 @@ class Outcome(NamedTuple):
     """How the loop ended.
 
     Attributes:
-      state: after `step` steps; of NumPy arrays.
-      step: how many steps were applied.
-      preempted: whether it ended early because of a notice (SIGTERM).
+      state: the state after `step` steps; of NumPy arrays.
+      step: the number of steps that were applied.
+      preempted: whether the loop ended early because of a SIGTERM.
     """
 
     state: Any
@@ -88,7 +88,7 @@ class Outcome(NamedTuple):
 
 
 class Checkpoints(Protocol):
-    """What saves the state and gives it back: `train.checkpoint.Checkpointer`.
+    """Saves and restores the state, as `train.checkpoint.Checkpointer` does.
 
     Attributes:
       restored_step: the step that was restored last.
@@ -97,23 +97,23 @@ class Checkpoints(Protocol):
     restored_step: int | None
 
     def steps(self) -> list[int]:
-        """Returns the steps there are checkpoints of, rising."""
+        """Returns the steps of the checkpoints, in ascending order."""
 
     def is_due(self, step: int) -> bool:
-        """Returns whether one is to be saved after a step."""
+        """Returns whether a checkpoint is due after a step."""
 
     def save(self, step: int, state: Any, *, force: bool) -> bool:
-        """Saves a state; all members of an epoch do at the same step."""
+        """Saves a state; all members of an epoch save at the same step."""
 
     def restore(self, like: Any, *, at_most: int) -> Any:
-        """Returns the state of the newest step, up to one, that is not damaged."""
+        """Returns the newest undamaged state of a step up to `at_most`."""
 
     def close(self) -> None:
-        """Waits until all is written; another process may save then."""
+        """Waits until everything is written; then another process may save."""
 
 
 def run_address() -> str:
-    """Returns the launcher of the elastic run that this process is a worker of.
+    """Returns the address of the launcher whose elastic run this process belongs to.
 
     Returns:
       ``host:port``; empty outside of an elastic run.
@@ -132,40 +132,39 @@ def elastic(
     """Applies `step` `num_steps` times while workers join and leave.
 
     Start the program with ``fxflow launch --elastic MIN:MAX``. When a worker dies or
-    stops, or a new one comes, the workers that are there form a new *epoch* (in well
-    under a second), take the newest state they have together, and go on. Without the
-    launcher the loop runs in this process alone.
+    stops, or a new one joins, the live workers form a new *epoch* (in well under a
+    second), take the newest state that they hold together, and continue. Without the
+    launcher, the loop runs in this process alone.
 
     Args:
       step: ``step(world, state, index)`` returns the next state. It is called for
         each index, starting at 0, by all members of the `World`, and may use all
         devices (`fxflow.devices()`, `World.mesh`) and `multihost`. What it computes
-        must not depend on the epoch: let a batch be a function of the index, and each
-        member take its part of it by `World.rank` and `World.size`. A jitted
+        must not depend on the epoch: let a batch be a function of the index, of which
+        each member takes its part by `World.rank` and `World.size`. A jitted
         function inside is compiled again for each number of members.
-      state: the state to begin with: a pytree of arrays, the same in all workers.
-        Other arrays made before cannot be used by `step`: an epoch has its own
-        devices.
-      num_steps: how many steps there are.
+      state: the initial state: a pytree of arrays, the same in all workers. `step`
+        cannot use other arrays that were made before: an epoch has its own devices.
+      num_steps: the number of steps.
       place: ``place(world, state)`` puts a state of arrays in host memory where `step`
         wants it, at the start of each epoch: `device_put` onto a sharding, for
         instance. None leaves them to the default device.
       checkpointer: a `train.checkpoint.Checkpointer` of a folder or store that all
-        workers see. It says how often the state is saved; it is besides when a notice
-        to end (SIGTERM) comes. The run continues from the newest checkpoint when the
-        program starts, and when all workers with a part of the state are lost. The
-        checkpointer is closed at the end.
+        workers see. It decides how often the state is saved; a SIGTERM also saves it.
+        The run continues from the newest checkpoint when the program starts, and when
+        all workers with a part of the state are lost. The checkpointer is closed at the
+        end.
 
     Returns:
-      The last state, in all workers. After a notice to end to any of them all stop
-      at one step, and the state is saved.
+      The last state, in all workers. After a SIGTERM to any of them, all stop at one
+      step, and the state is saved.
 
     Raises:
-      DistributedError: too few workers are left, or the launcher is.
-      CheckpointError: the checkpoint is not of such a state; the message names the
-        leaves, with both types.
-      Exception: what `step` raised, if it is not that others are lost. Then all
-        workers end.
+      DistributedError: too few workers are left, or the launcher is lost.
+      CheckpointError: the checkpoint has another structure or other types; the message
+        names the leaves, with both types.
+      Exception: what `step` raised, unless the loss of other workers explains it. Then
+        all workers end.
 
     Example:
       >>> from fxflow.distributed import elastic
@@ -177,16 +176,16 @@ def elastic(
     program = _Program(step, place, state, num_steps, checkpointer)
     address = run_address()
     if not address:
-        return _alone(program)
+        return _run_alone(program)
     if session.is_initialized():
         raise RuntimeError(
-            "elastic does what fxflow.distributed.initialize does, once for each "
-            "epoch: take that call out"
+            "elastic initializes fxflow.distributed itself, once for each epoch: "
+            "remove the call of fxflow.distributed.initialize"
         )
     # Before the first client, which reads XLA's flags: making arrays may start it.
     clients.bound_collectives()
-    # The devices of an epoch are other ones than those the state was made on.
-    host = _begun(state)
+    # An epoch has other devices than those on which the state was made.
+    host = _initial_leaves(state)
     clients.clear_backends()
     worker = _Worker(program, host, address)
     try:
@@ -195,7 +194,7 @@ def elastic(
         worker.close()
 
 
-def _begun(state: Any) -> list[HostLeaf]:
+def _initial_leaves(state: Any) -> list[HostLeaf]:
     """Returns the leaves of the first state, with the dtypes that they have here."""
     return [to_host(as_array(leaf)) for leaf in trees.leaves(state)]
 
@@ -217,14 +216,14 @@ class _Program(NamedTuple):
         structure = trees.structure(self.state)
         if structure.num_leaves != len(leaves):
             raise ArgumentError(
-                f"elastic: the state has {structure.num_leaves} leaves, the one to go "
-                f"on from has {len(leaves)}: is it of another program?"
+                f"elastic: the state has {structure.num_leaves} leaves, the one to "
+                f"continue from has {len(leaves)}: another program made it"
             )
         return structure.unflatten([from_host(leaf) for leaf in leaves])
 
     def placed(self, world: World, state: Any) -> Any:
         """Returns a state in host memory, where `step` wants it."""
-        # Arrays, not NumPy's: `device_put` makes those of 64 bits shorter.
+        # Arrays of fxflow: `device_put` would narrow NumPy's 64-bit arrays.
         arrays = trees.map(lambda leaf: as_array(leaf, leaf.dtype), state)
         return arrays if self.place is None else self.place(world, arrays)
 
@@ -243,19 +242,19 @@ class _Program(NamedTuple):
     # -- checkpoints -------------------------------------------------------------------
 
     def newest(self) -> int | None:
-        """Returns the newest step to go on from that there is a checkpoint of."""
+        """Returns the newest step of a checkpoint to continue from."""
         if self.checkpointer is None:
             return None
         steps = (s for s in self.checkpointer.steps() if s <= self.num_steps)
         return max(steps, default=None)
 
     def restored(self, step: int, initial: Sequence[HostLeaf]) -> tuple[int, Any]:
-        """Reads the newest checkpoint that is not damaged, of a step or before it.
+        """Reads the newest undamaged checkpoint of a step up to `step`.
 
         All members of an epoch find the same one, for they read the same files.
 
         Args:
-          step: of the newest one.
+          step: the newest step of a checkpoint.
           initial: the leaves of the initial state.
 
         Returns:
@@ -271,7 +270,7 @@ class _Program(NamedTuple):
         return self.checkpointer is not None and self.checkpointer.is_due(step)
 
     def save(self, step: int, leaves: Sequence[Any]) -> None:
-        """Saves the state after a step, if there is somewhere to."""
+        """Saves the state after a step, if there is a checkpointer."""
         if self.checkpointer is not None:
             arrays = [
                 leaf if isinstance(leaf, Array) else from_host(to_host(leaf))
@@ -293,15 +292,15 @@ def _wait(leaves: Sequence[Any]) -> None:
             leaf.block_until_ready()
 
 
-def _whole(leaves: Sequence[Any]) -> list[HostLeaf]:
-    """Returns leaves in host memory; parts are brought from other processes."""
+def _gathered(leaves: Sequence[Any]) -> list[HostLeaf]:
+    """Returns leaves in host memory, gathered from all processes."""
     return [to_host(gathered(leaf) if is_global(leaf) else leaf) for leaf in leaves]
 
 
-def _alone(program: _Program) -> Outcome:
+def _run_alone(program: _Program) -> Outcome:
     """Runs the loop in one process."""
     world = World(0, 1, 1, (0,))
-    initial = _begun(program.state)
+    initial = _initial_leaves(program.state)
     newest = program.newest()
     if newest is None:
         index, state = 0, program.tree(initial)
@@ -345,8 +344,8 @@ class _Epoch:
 def _own_number() -> int:
     """Returns this worker's number: the cluster manager's, or a random one.
 
-    Without ``FXFLOW_PROCESS_ID`` or a cluster manager it is drawn, so that a worker may
-    join a run by knowing its address and secret alone.
+    Without ``FXFLOW_PROCESS_ID`` or a cluster manager, the number is random, so that a
+    worker can join a run with only its address and secret.
     """
     known = detect()
     if known is not None and known.process_id is not None:
@@ -370,20 +369,20 @@ class _Worker:
         self._end = ""
         self._error: DistributedError | None = None
         self._epoch: _Epoch | None = None
-        #: step → the state before it (after that many steps).
+        #: step → the state before it.
         self._held: dict[int, StateSnapshot] = {}
         self._initial = StateSnapshot(initial, "initial")
         self._donates = False
-        line = dial(address, _CONNECT, self.token, "launcher")
-        self._states = StateServer(line.own_host, self.token, self._find)
+        channel = dial(address, _CONNECT, self.token, "launcher")
+        self._states = StateServer(channel.own_host, self.token, self._find)
         name = f"{socket.gethostname()}:{os.getpid()}"
-        enlist = protocol.Enlist(self.number, name, self._states.address)
-        line.send(protocol.written(enlist))
+        register = protocol.RegisterWorker(self.number, name, self._states.address)
+        channel.send(protocol.written(register))
         self._connection = Connection(
-            line,
+            channel,
             heartbeat_timeout=float(os.environ.get("FXFLOW_HEARTBEAT_TIMEOUT", "3")),
-            on_event=self._hear,
-            on_lost=self._alone,
+            on_event=self._on_event,
+            on_lost=self._on_lost,
         )
 
     def close(self) -> None:
@@ -393,13 +392,13 @@ class _Worker:
 
     def _send(self, message: Any) -> None:
         try:
-            self._connection.line.send(protocol.written(message))
+            self._connection.channel.send(protocol.written(message))
         except OSError:
             raise DistributedError(f"the launcher at {self.address} is lost") from None
 
-    # -- the thread that hears the launcher --------------------------------------------
+    # -- the thread that reads the launcher's messages ---------------------------------
 
-    def _hear(self, event: Any, number: int) -> None:
+    def _on_event(self, event: Any, number: int) -> None:
         with self._changed:
             epoch = self._epoch
             match event:
@@ -435,7 +434,7 @@ class _Worker:
             set_failure(error)
         epoch.agreement.wake()
 
-    def _alone(self, reason: str) -> None:
+    def _on_lost(self, reason: str) -> None:
         with self._changed:
             self._error = DistributedError(
                 f"the launcher at {self.address} is lost: {reason}"
@@ -460,7 +459,7 @@ class _Worker:
     # -- the program's thread ----------------------------------------------------------
 
     def run(self) -> Outcome:
-        """Takes part until the run has ended."""
+        """Takes part in epochs until the run has ended."""
         with noticing(self._notify):
             try:
                 while True:
@@ -480,7 +479,7 @@ class _Worker:
         """Forms an epoch and runs its steps.
 
         Raises:
-          _Over: it is over, the run is not.
+          _Over: the epoch is over, but the run is not.
         """
         self._leave()
         self._say_ready()
@@ -497,7 +496,7 @@ class _Worker:
                 self._check(epoch)
             self._join(epoch)
             if is_saved:
-                # By each worker, now that there are devices for its keys.
+                # Each worker restores it now: random keys need devices.
                 index, state = self.program.restored(index, self._initial.whole())
                 leaves = [to_host(leaf) for leaf in trees.leaves(state)]
                 self._held = {index: StateSnapshot(leaves)}
@@ -509,7 +508,7 @@ class _Worker:
         except Exception as error:
             if self._error is not None:
                 raise self._error from error
-            if not epoch.over and not self._is_others(error):
+            if not epoch.over and not self._is_due_to_loss(error):
                 why = traceback.format_exception_only(error)[-1].strip()
                 step = max(epoch.agreement.begun, index)
                 self._send(protocol.Error(f"in step {step}: {why}"))
@@ -527,8 +526,8 @@ class _Worker:
         with self._changed:
             self._changed.wait_for(lambda: epoch.over or self._error)
 
-    def _is_others(self, error: BaseException | None) -> bool:
-        """Returns whether an error may be due to the loss of others."""
+    def _is_due_to_loss(self, error: BaseException | None) -> bool:
+        """Returns whether the loss of other workers may explain an error."""
         while error is not None:
             if isinstance(error, (RuntimeFailure, DistributedError)):
                 return True
@@ -559,7 +558,7 @@ class _Worker:
             if self._error is not None:
                 raise self._error
             if self._end:
-                # A spare, or one that came when all was done: it has no result.
+                # A spare, or a worker that joined after the end: it has no result.
                 raise SystemExit(0)
             assert self._form is not None
             (form, number), self._form = self._form, None
@@ -570,13 +569,13 @@ class _Worker:
             return self._epoch, form.plan
 
     def _fetch(self, plan: Message) -> list[HostLeaf]:
-        """Returns the whole state to go on from, in host memory."""
+        """Returns the whole state to continue from, in host memory."""
         step, kind, sources = plan["step"], plan["kind"], plan["sources"]
         mine = self._states.address
         if any(address == mine and pieces is None for address, pieces in sources):
             return self._find(step, kind).whole()
         if sources[0][1] is None:
-            # Not all from one, and each worker from another.
+            # Spread the load: each worker fetches from another source.
             assert self._epoch is not None
             address = sources[self._epoch.world.rank % len(sources)][0]
             return fetch(address, self.token, plan, None)
@@ -609,7 +608,7 @@ class _Worker:
         epoch.session = session.Session(membership, coordination)
         epoch.session.connect(connect, 300)
         with self._changed:
-            # If it was over before there were collectives to break.
+            # The epoch may be over before there were collectives to break.
             self._check(epoch)
         session.enter(epoch.session)
         clients.client("cpu")
@@ -619,7 +618,7 @@ class _Worker:
         epoch = self._epoch
         if epoch is None:
             return
-        # Members of the epoch that is over may be lost; the last checkpoint stands.
+        # Members may be lost; the last checkpoint remains valid.
         with contextlib.suppress(RuntimeFailure, DistributedError):
             self.program.close()
         for snapshot in list(self._held.values()):
@@ -637,7 +636,7 @@ class _Worker:
         agreement = epoch.agreement
         while index < program.num_steps and not agreement.reached(index):
             if self._donates:
-                # The state is overwritten by the step, so what it was is kept apart.
+                # The step overwrites the state, so keep a copy.
                 self._held[index].to_host()
             state = program.step(epoch.world, state, index)
             leaves = program.leaves(state)
@@ -652,11 +651,11 @@ class _Worker:
                 program.save(index, leaves)
         preempted = index < program.num_steps
         if preempted and agreement.then != "stop":
-            raise _Over  # the members agreed to form another
+            raise _Over  # the members agreed to form the next epoch
         if preempted:
             program.save(index, leaves)
         program.close()
-        host = _whole(leaves)
+        host = _gathered(leaves)
         self._send(protocol.Done(epoch.world.epoch, preempted))
         with self._changed:
             self._changed.wait_for(lambda: self._end or epoch.over or self._error)

@@ -1,15 +1,15 @@
 """``fxflow launch --ps 2 --workers 4``: servers and workers of an asynchronous run.
 
-Processes have jobs (`ps`, `worker`, `chief`, `evaluator`) and read theirs from the
-environment. One that dies is started again, as often as ``--restarts`` says; the others
-go on meanwhile. When all workers have finished, evaluators are ended, then servers.
-Another launch may join with more servers and workers (``--join``); when its workers
-have finished, its servers hand over what they hold.
+Each process has a job (`ps`, `worker`, `chief`, `evaluator`), which it reads from the
+environment. The launcher restarts processes that die, at most ``--restarts`` times; the
+others continue meanwhile. When all workers have finished, it ends the evaluators, then
+the servers. Another launch may add servers and workers (``--join``); when its workers
+have finished, its servers hand over their shards.
 
-On one machine they use sockets in a folder that no other user may enter: that
-keeps strangers out as keys would, and is several times as fast. Between machines
-(``--hosts``) they have keys, which go to them as their environment does: over ssh's
-input, never on a command line.
+On one machine, processes use sockets in a folder that no other user may enter: that is
+as safe as keys, and several times as fast. Between machines (``--hosts``) they use
+keys, which they receive as they receive their environment: over ssh's input, never on a
+command line.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from fxflow.distributed.parameter_server.views import View
 from fxflow.distributed.processes import status_of
 from fxflow.errors import DistributedError
 
-#: Seconds within which servers of a run that is joined answer.
-_ANSWER = 5.0
-#: Seconds that servers have to hand over what they hold: they take 20.
-LEAVING = 25.0
-#: Seconds that evaluators have for a last look after the workers have finished.
-LAST_LOOK = 30.0
+#: Seconds within which the servers of the run to join answer.
+_ANSWER_TIMEOUT = 5.0
+#: Seconds that servers have to hand over their shards: they take at most 20.
+LEAVE_GRACE = 25.0
+#: Seconds that evaluators have for a last evaluation after the workers have finished.
+EVALUATOR_GRACE = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Job:
 
     @property
     def trains(self) -> bool:
-        """Whether the run lasts until it has finished."""
+        """Whether the run lasts until this process has finished."""
         return self.name in ("worker", "chief")
 
     def __str__(self) -> str:
@@ -78,12 +78,12 @@ class Job:
 
 
 class JoinedRun(NamedTuple):
-    """A run that another launch has begun.
+    """A run that another launch has started.
 
     Attributes:
-      servers: addresses of all that ever were in it, by number.
-      shards: into how many parts its parameters are cut.
-      workers: the first number that no worker has.
+      servers: the addresses of all servers that were ever in it, by number.
+      shards: the number of shards of its parameters.
+      workers: the lowest number above those of its workers.
     """
 
     servers: tuple[str, ...]
@@ -92,23 +92,21 @@ class JoinedRun(NamedTuple):
 
 
 def joined_run(addresses: Sequence[str], keys: Keys | None) -> JoinedRun:
-    """Returns what servers say of their run.
+    """Asks servers about their run.
 
     Args:
-      addresses: of some of them.
+      addresses: of some of its servers.
       keys: of the run; None on this machine.
 
     Raises:
-      DistributedError: none answers, or a text is not an address.
+      DistributedError: no server answers, or a text is not an address.
     """
-    with ServerPoll(addresses, keys, patience=_ANSWER) as servers:
+    with ServerPoll(addresses, keys, patience=_ANSWER_TIMEOUT) as servers:
         answers = servers.ask(messages.Stats())
         said = [a.message.fields.stats for a in answers if a.message]
         if not said:
             silent = ", ".join(f"{a.address} ({a.problem})" for a in answers)
-            raise DistributedError(
-                f"no server answers for the run to be joined: {silent}"
-            )
+            raise DistributedError(f"no server of the run to join answers: {silent}")
         view = View.from_json(max(said, key=lambda stats: stats["epoch"])["view"])
     names = (worker["name"] for stats in said for worker in stats["workers"].values())
     found = (name.removeprefix("worker ") for name in names)
@@ -128,12 +126,12 @@ def jobs_of(
 
     Args:
       options: of the command line.
-      command: what all but servers run.
-      slots: machines for the chief and workers, in order, and then again; servers and
-        the evaluator are dealt to the same machines in turn.
+      command: what all processes except servers run.
+      slots: machines for the chief and workers, used in turn; servers are dealt to the
+        same machines in turn, and the evaluator runs on the first.
       addresses: of the servers.
-      keys: of the run; None where no other machine takes part.
-      run: that is joined; None: this one begins.
+      keys: of the run; None if it stays within this machine.
+      run: the run to join; None starts a new one.
     """
     begun = run or JoinedRun(tuple(addresses), options.ps_shards, 0)
     machines = list(dict.fromkeys(slots))
@@ -144,7 +142,7 @@ def jobs_of(
         SHARDS: str(begun.shards),
         # Output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
-        # A run of servers has no coordinator of processes in step.
+        # A run with servers has no coordinator.
         "FXFLOW_COORDINATOR_ADDRESS": "",
         "TF_CONFIG": "",
     }
@@ -163,12 +161,17 @@ def jobs_of(
             # Servers that hold the same shard have files of the same names.
             runs += ["--folder", os.path.join(options.ps_folder, f"ps-{index}")]
         if keys is not None:
-            # Anywhere: a machine may know itself under its own name as 127.0.1.1.
+            # On all interfaces: a machine's own name may resolve to 127.0.1.1.
             host, port = Address.parse(address, any_port=True)
             anywhere = Address("::" if ":" in host else "*", port)
             runs += ["--listen", str(anywhere)]
-        told = {**shared, TASK: f"ps:{index}", **(keys.environment() if keys else {})}
-        jobs.append(Job("ps", index, runs, told, machines[len(jobs) % len(machines)]))
+        variables = {
+            **shared,
+            TASK: f"ps:{index}",
+            **(keys.environment() if keys else {}),
+        }
+        host = machines[len(jobs) % len(machines)]
+        jobs.append(Job("ps", index, runs, variables, host))
     if keys is not None:
         shared |= keys.for_clients().environment()
     trainers = [("chief", 0)] * options.chief
@@ -178,17 +181,17 @@ def jobs_of(
     places = [slots[i % len(slots)] for i in range(len(trainers))]
     places += [machines[0]] * len(others)
     for (name, index), host in zip([*trainers, *others], places, strict=True):
-        told = {**shared, TASK: f"{name}:{index}"}
-        jobs.append(Job(name, index, command, told, host))
+        variables = {**shared, TASK: f"{name}:{index}"}
+        jobs.append(Job(name, index, command, variables, host))
     return jobs
 
 
 def addresses_of(count: int, slots: Sequence[str], port: int) -> list[str]:
-    """Returns where servers on several machines are reached.
+    """Returns the addresses of servers on several machines.
 
     Args:
       count: of servers.
-      slots: the machines, as other machines know them.
+      slots: the machines' names, as other machines resolve them.
       port: of the first server on each machine; the next ones follow.
     """
     machines = [slot.rpartition("@")[2].strip("[]") for slot in dict.fromkeys(slots)]
@@ -199,13 +202,13 @@ def addresses_of(count: int, slots: Sequence[str], port: int) -> list[str]:
 
 
 class JobLauncher(Launcher):
-    """Starts the jobs of a run, starts them again, and ends them.
+    """Starts, restarts and ends the jobs of a run.
 
     Args:
       jobs: the processes.
       environment: variables for all of them.
       options: of the command line.
-      joins: whether another launch has begun the run.
+      joins: whether another launch has started the run.
     """
 
     def __init__(
@@ -217,16 +220,16 @@ class JobLauncher(Launcher):
     ) -> None:
         super().__init__(options)
         self._joins = joins
-        #: Whether what a server holds may move to others.
-        self._moves = joins or options.ps_copies > 1 or bool(options.ps_shards)
+        #: Whether a server's shards may move to other servers.
+        self._shards_move = joins or options.ps_copies > 1 or bool(options.ps_shards)
         self._jobs = list(jobs)
         self._environment = dict(environment)
         self._options = options
-        self._restarts = self._looks = options.restarts
+        self._restarts = self._evaluator_restarts = options.restarts
         self._finished: set[int] = set()
         #: Whether servers are to end when no other process is left.
         self._closing = False
-        #: When evaluators and, after them, servers are killed that are to end.
+        #: When to kill evaluators and, after them, servers that have not ended.
         self._kill_at = float("inf")
 
     def start(self) -> None:
@@ -235,9 +238,11 @@ class JobLauncher(Launcher):
         # With other machines only the run's processes have the keys.
         if not (first.host or self._joins):
             servers = first.environment[SERVERS]
-            self.say(f"to watch: fxflow parameter-server watch --servers {servers}")
-            more = "--ps 1 --workers 1" if self._moves else "--workers 1"
-            self.say(f"to add to it: fxflow launch --join {servers} {more} PROGRAM")
+            self.log(
+                f"to monitor the run: fxflow parameter-server watch --servers {servers}"
+            )
+            more = "--ps 1 --workers 1" if self._shards_move else "--workers 1"
+            self.log(f"to add processes: fxflow launch --join {servers} {more} PROGRAM")
         for number in range(len(self._jobs)):
             self._start(number)
 
@@ -256,10 +261,10 @@ class JobLauncher(Launcher):
         )
         return child
 
-    def tell_all(self, number: int) -> None:
-        """Sends a signal to every process, to servers after their clients."""
+    def signal_all(self, number: int) -> None:
+        """Sends a signal to every process; servers get it after their clients."""
         if number == signal.SIGKILL:
-            super().tell_all(number)
+            super().signal_all(number)
             return
         self._closing = True
         self.starts.clear()
@@ -267,7 +272,7 @@ class JobLauncher(Launcher):
             if self._jobs[which].name != "ps":
                 child.send(number)
 
-    def ended(self, number: int, code: int, ending: bool) -> bool:
+    def on_end(self, number: int, code: int, ending: bool) -> bool:
         """Notes how a process ended; returns whether the others are to end."""
         job = self._jobs[number]
         if not code and job.trains:
@@ -275,49 +280,49 @@ class JobLauncher(Launcher):
             if all(n in self._finished for n, j in enumerate(self._jobs) if j.trains):
                 self.status = self.status or 0
                 self.output.ending = True
-                self._kill_at = time.monotonic() + LAST_LOOK
-                self.tell_all(signal.SIGTERM)
+                self._kill_at = time.monotonic() + EVALUATOR_GRACE
+                self.signal_all(signal.SIGTERM)
             return False
         if ending or self.status is not None or (not code and job.name != "ps"):
             return False
-        if not code and self._moves:
-            self.say(f"{job} has left; the others go on without it")
+        if not code and self._shards_move:
+            self.log(f"{job} has left; the others continue without it")
             return False
         how = f"signal {-code}" if code < 0 else f"status {code}"
         again = self._may_start(number)
         if job.name == "ps":
             if code in (1, 2):
-                # It has said why it cannot serve, and could not the next time.
+                # It has reported why it cannot serve; a restart would fail too.
                 again = False
             elif not self._options.ps_folder and self._options.ps_copies < 2:
                 how += (
-                    ", and what it held is lost (--ps-folder keeps logs of it, "
-                    "--ps-copies copies)"
+                    ", and its state is lost (--ps-folder logs it, --ps-copies "
+                    "replicates it)"
                 )
                 again = False
         if again:
-            # An evaluator's deaths are not to cost a worker its next life.
+            # Evaluators' restarts do not count against those of the other processes.
             if job.name == "evaluator":
-                self._looks -= 1
+                self._evaluator_restarts -= 1
             else:
                 self._restarts -= 1
-            self.say(f"{job} ended with {how}; it is started again")
+            self.log(f"{job} ended with {how}; restarting it")
             self.start_again(self.finished[-1], lambda: self._start(number))
             return False
         if job.name == "evaluator":
-            self.say(f"{job} ended with {how}; the run goes on without it")
+            self.log(f"{job} ended with {how}; the run continues without it")
             return False
-        self.say(f"{job} ended with {how}; ending the others")
+        self.log(f"{job} ended with {how}; ending the others")
         self.status = status_of(code) or 1
-        self.tell_all(signal.SIGTERM)
+        self.signal_all(signal.SIGTERM)
         return True
 
     def _may_start(self, number: int) -> bool:
-        """Returns whether a process that has just died may be started again."""
-        looks = self._jobs[number].name == "evaluator"
-        return bool((self._looks if looks else self._restarts) > 0)
+        """Returns whether a process that has just died may be restarted."""
+        evaluates = self._jobs[number].name == "evaluator"
+        return bool((self._evaluator_restarts if evaluates else self._restarts) > 0)
 
-    def look_after(self) -> float:
+    def maintain(self) -> float:
         """Ends servers when no other process is left; kills those that do not end."""
         now = time.monotonic()
         if now >= self._kill_at:
@@ -327,9 +332,9 @@ class JobLauncher(Launcher):
                     child.send(signal.SIGKILL)
         if self._closing and all(self._jobs[n].name == "ps" for n in self.children):
             self._closing = False
-            # Unless other launches continue, what they hold is not needed any more.
-            self._kill_at = now + (LEAVING if self._joins else GRACE)
-            super().tell_all(signal.SIGTERM if self._joins else signal.SIGINT)
+            # The shards are needed only if another launch continues.
+            self._kill_at = now + (LEAVE_GRACE if self._joins else GRACE)
+            super().signal_all(signal.SIGTERM if self._joins else signal.SIGINT)
         return self._kill_at
 
 
@@ -353,7 +358,7 @@ def launch_jobs(
       The exit status.
 
     Raises:
-      DistributedError: no server of the run that is to be joined answers.
+      DistributedError: no server of the run to join answers.
     """
     environment = dict(variables)
     if options.devices_per_process:

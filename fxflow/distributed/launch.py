@@ -8,8 +8,8 @@
     fxflow launch --ps 2 --workers 4 --ray auto train.py
     fxflow launch --join HOST:PORT --ps 1 --workers 2 train.py
 
-The launcher runs the coordinator; no process of the run is special. It tells each
-process its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
+The launcher runs the coordinator; no process of the run is special. Each process gets
+its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
 `fxflow.distributed.initialize` and `elastic` read.
 """
 
@@ -40,7 +40,7 @@ from fxflow.errors import DistributedError
 
 
 class Host(NamedTuple):
-    """A machine: its name (empty for this one) and how many processes it takes."""
+    """A machine: its name (empty for this one) and its number of processes."""
 
     name: str
     slots: int
@@ -56,7 +56,7 @@ def parse_hosts(text: str) -> list[Host]:
       The machines, in order.
 
     Raises:
-      ValueError: a line cannot be read, or there is none.
+      ValueError: a line is malformed, or the file names no host.
     """
     found = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -80,11 +80,11 @@ def parse_hosts(text: str) -> list[Host]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what to write if no program is named."""
+    """A parser whose error for a missing program shows a command to write."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required: program"):
-            message = "no program to run was named: fxflow launch -n 2 train.py"
+            message = "no program given; for example: fxflow launch -n 2 train.py"
         super().error(message)
 
 
@@ -95,57 +95,58 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit status: that of the first process that failed, else 0.",
     )
     add = parser.add_argument
-    add("-n", "--num-processes", type=int, metavar="N", help="how many processes")
+    add("-n", "--num-processes", type=int, metavar="N", help="number of processes")
     add(
         "--hosts",
         metavar="FILE",
-        help="machines to start them on by ssh: lines 'host' or 'host slots=2'",
+        help="file of the machines on which ssh starts the processes: lines 'host' or "
+        "'host slots=2'",
     )
     add(
         "--devices-per-process",
         type=int,
         metavar="D",
-        help="CPU devices in each process",
+        help="CPU devices of each process",
     )
     add(
         "--elastic",
         metavar="MIN:MAX",
-        help="go on when workers die, while MIN are left; take new ones up to MAX",
+        help="continue when workers die, with at least MIN; admit new ones, up to MAX",
     )
     add(
         "--restarts",
         type=int,
         default=10,
         metavar="R",
-        help="elastic or --ps: how many dead processes are replaced in all (default "
-        "10)",
+        help="with --elastic or --ps: replace at most R dead processes in total "
+        "(default 10)",
     )
     add(
         "--ps",
         type=int,
         default=0,
         metavar="N",
-        help="parameter servers, see --workers",
+        help="number of parameter servers; see --workers",
     )
     add(
         "--workers",
         type=int,
         metavar="N",
-        help="with --ps: processes that train at their own pace (default 1; with "
-        "--hosts one for each slot)",
+        help="with --ps: number of processes that train asynchronously (default 1; "
+        "with --hosts, one for each slot)",
     )
     add(
         "--join",
         metavar="HOST:PORT,...",
-        help="more servers (--ps, default 0) and workers for a run that another launch "
-        "has begun: addresses of servers of it, as that launch says them; the run's "
-        "keys, if it has any, are in the file FXFLOW_PS_KEYS_FILE",
+        help="add servers (--ps, default 0) and workers to a run that another launch "
+        "has started: addresses of some of its servers, as that launch prints them; "
+        "FXFLOW_PS_KEYS_FILE names the file of the run's keys, if it has any",
     )
     add(
         "--ray",
         metavar="ADDRESS",
-        help="with --ps: run in actors of Ray; ADDRESS is its cluster's, 'auto' (one "
-        "that is found) or 'local' (a new one on this machine)",
+        help="with --ps: run in Ray actors; ADDRESS is that of the Ray cluster, 'auto' "
+        "(detect it) or 'local' (start one on this machine)",
     )
     for which, what in (("server", "server"), ("worker", "other process")):
         add(
@@ -153,38 +154,39 @@ def _parser() -> argparse.ArgumentParser:
             type=_resources,
             default={"CPU": 1.0},
             metavar="NAME=N,...",
-            help=f"with --ray: what each {what} takes of Ray's resources (default "
-            "CPU=1)",
+            help=f"with --ray: the Ray resources of each {what} (default CPU=1)",
         )
     add(
         "--start-timeout",
         type=float,
         default=300.0,
         metavar="S",
-        help="with --ray: seconds within which Ray has to find places (default 300)",
+        help="with --ray: seconds within which Ray must place the actors (default 300)",
     )
-    add("--chief", action="store_true", help="with --ps: one more that trains")
-    add("--evaluator", action="store_true", help="with --ps: one that looks on")
+    add(
+        "--chief", action="store_true", help="with --ps: add a chief, which also trains"
+    )
+    add("--evaluator", action="store_true", help="with --ps: add an evaluator")
     add(
         "--ps-folder",
         metavar="FOLDER",
-        help="with --ps: logs from which a server that died continues",
+        help="with --ps: folder of logs, from which a restarted server continues",
     )
     add(
         "--ps-copies",
         type=int,
         default=1,
         metavar="K",
-        help="with --ps: on how many servers each part lies (default 1); with 2 or "
-        "more others serve at once what one that died has served",
+        help="with --ps: number of servers that hold each shard (default 1); with 2 or "
+        "more, others take over the shards of a dead server at once",
     )
     add(
         "--ps-shards",
         type=int,
         default=0,
         metavar="N",
-        help="with --ps: into how many parts the parameters are cut (default: one for "
-        "each server); with more, servers may join and leave",
+        help="with --ps: number of shards of the parameters (default: one for each "
+        "server); with more shards than servers, servers may join and leave",
     )
     add(
         "--heartbeat-timeout",
@@ -197,35 +199,40 @@ def _parser() -> argparse.ArgumentParser:
         "--port",
         type=int,
         default=0,
-        help="the coordinator's port (default: any free); with --ps and --hosts that "
-        "of the first server on each machine",
+        help="the coordinator's port (default: any free one); with --ps and --hosts, "
+        "that of the first server on each machine",
     )
     add(
         "--address",
         metavar="HOST",
-        help="the address of this machine that other machines reach",
+        help="the address at which other machines reach this one",
     )
     add(
         "--env",
         action="append",
         default=[],
         metavar="K=V",
-        help="a variable for the processes; may be repeated",
+        help="an environment variable for the processes; may be repeated",
     )
-    add("--timeout", type=float, metavar="S", help="end everything after S seconds")
-    add("--no-color", action="store_true", help="do not colour the marks of lines")
-    add("--ssh", default="ssh", metavar="CMD", help="the command that reaches a host")
+    add("--timeout", type=float, metavar="S", help="end all processes after S seconds")
+    add("--no-color", action="store_true", help="do not colour the prefixes of lines")
+    add(
+        "--ssh",
+        default="ssh",
+        metavar="CMD",
+        help="the command that connects to a host",
+    )
     add(
         "--remote-python",
         default=sys.executable,
         metavar="PATH",
-        help="Python on the hosts (default: the path of this one)",
+        help="the path of Python on the hosts (default: that of this interpreter)",
     )
     add(
         "-m",
         "--module",
         action="store_true",
-        help="the program is the name of a module, as for python -m",
+        help="program is the name of a module, as for python -m",
     )
     add("program", help="a Python file, or any command")
     add("arguments", nargs=argparse.REMAINDER, help="the program's arguments")
@@ -263,13 +270,13 @@ def _launch_jobs(
     options: argparse.Namespace,
     hosts: Sequence[Host],
 ) -> int:
-    """Runs ``fxflow launch --ps``, if its options go together."""
+    """Runs ``fxflow launch --ps`` after checking that its options are compatible."""
     for name, flag in (("num_processes", "-n"), ("elastic", "--elastic")):
         if getattr(options, name):
-            parser.error(f"{flag} is for processes in step; with --ps say --workers N")
-    far = bool(options.hosts or options.ray)
+            parser.error(f"{flag} is for synchronous runs; with --ps, give --workers N")
+    remote = bool(options.hosts or options.ray)
     if options.hosts and options.ray:
-        parser.error("--hosts and --ray both say where processes run; give one")
+        parser.error("--hosts and --ray both decide where processes run; give only one")
     slots = [host.name for host in hosts for _ in range(host.slots)] or [""]
     if options.workers is None:
         options.workers = max(len(slots) - options.chief, 0 if options.chief else 1)
@@ -281,9 +288,11 @@ def _launch_jobs(
         for name in ("ray", "chief", "ps_shards"):
             if getattr(options, name):
                 flag = f"--{name.replace('_', '-')}"
-                parser.error(f"{flag} is for the launch that begins a run, not --join")
+                parser.error(
+                    f"{flag} is for the launch that starts a run, not for --join"
+                )
         if options.ps_copies > 1:
-            parser.error("--ps-copies: a run that is joined has its number already")
+            parser.error("--ps-copies: the launch that started the run has set it")
     elif not 1 <= options.ps_copies <= options.ps:
         parser.error(
             f"--ps-copies must be 1 to {options.ps}, the number of servers, got "
@@ -296,24 +305,26 @@ def _launch_jobs(
         )
     if options.hosts and count > len(slots):
         parser.error(
-            f"{count} processes are to train, but the host file has {len(slots)} slots"
+            f"{count} training processes, but the host file has {len(slots)} slots"
         )
     environment = _variables(parser, options.env)
     keys = None
-    if far:
+    if remote:
         environment = {**_inherited(os.environ), **environment}
     try:
         if options.join:
             first = server_address(options.join.partition(",")[0])
-            if first is not None:  # else within this machine
+            if first is not None:  # otherwise the run stays within this machine
                 keys = keys_of()
                 options.address = options.address or address_towards(first.host)
-        elif far:
+        elif remote:
             keys = keys_of() or new_keys()
     except DistributedError as error:
         parser.error(str(error))
     if options.hosts and keys is None:
-        parser.error("--hosts with --join: FXFLOW_PS_KEYS_FILE names the run's keys")
+        parser.error(
+            "--hosts with --join: set FXFLOW_PS_KEYS_FILE to the run's keys file"
+        )
     if options.ray:
         assert keys is not None
         try:
@@ -340,7 +351,7 @@ def _inherited(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Launcher(Launcher):
-    """Launches processes in step, which have a coordinator."""
+    """Launches the processes of a synchronous run, with their coordinator."""
 
     def __init__(
         self,
@@ -387,16 +398,16 @@ class _Launcher(Launcher):
         )
         return child
 
-    def ended(self, number: int, code: int, ending: bool) -> bool:
-        """Notes how a process ended; returns whether the others are to end."""
+    def on_end(self, number: int, code: int, ending: bool) -> bool:
+        """Handles the end of a process; returns whether the others are to end."""
         how = f"signal {-code}" if code < 0 else f"status {code}"
         if isinstance(self.server, Membership):
             if self.server.outcome:
-                # One killed for its missing heartbeats does not fail the run.
+                # A worker killed for missing heartbeats does not fail the run.
                 if code and number not in self._killed and not self.status:
                     self.status = status_of(code)
             elif code:
-                self.say(f"worker {number} ended with {how}")
+                self.log(f"worker {number} ended with {how}")
                 if not ending and self._restarts > 0:
                     self._restarts -= 1
                     host = self.hosts[number % len(self.hosts)]
@@ -409,15 +420,15 @@ class _Launcher(Launcher):
             how = f"signal {-code}" if code < 0 else f"status {code}"
             self.status = status_of(code)
             if self.children:
-                self.say(f"process {number} ended with {how}; ending the others")
-                self.tell_all(signal.SIGTERM)
+                self.log(f"process {number} ended with {how}; ending the others")
+                self.signal_all(signal.SIGTERM)
                 return True
         return False
 
     def _first_to_fail(self, number: int, code: int) -> tuple[int, int]:
         """Returns the process that failed first, and its code.
 
-        Others fail because of it, and may have ended before it, which may still print
+        Others fail because of it, and may end before it does: it may still be printing
         a traceback. The coordinator knows which process it lost first.
         """
         assert isinstance(self.server, Coordinator)
@@ -438,16 +449,16 @@ class _Launcher(Launcher):
             return
         self.status = self.status or status_of(code)
         self.server.give_up(
-            f"{left} {'worker is' if left == 1 else 'workers are'} left, at least "
+            f"{left} {'worker is' if left == 1 else 'workers are'} left, but at least "
             f"{self.server.minimum} are needed"
         )
 
     def _expel(self, number: int) -> None:
-        """Has a worker killed; called by a thread of the membership."""
+        """Requests that a worker be killed; called on a thread of the membership."""
         self._expelled.append(number)
         self.wake()
 
-    def look_after(self) -> float:
+    def maintain(self) -> float:
         """Kills workers that the membership expelled."""
         while self._expelled:
             number = self._expelled.pop()
@@ -476,29 +487,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         parser.error(str(error))
     if options.ray and not options.ps:
-        parser.error("--ray is for servers and workers: say --ps N --workers N too")
+        parser.error("--ray is for servers and workers: add --ps N --workers N")
     if options.ps or options.join:
         return _launch_jobs(parser, options, hosts)
     bounds = bounds_of(parser, options.elastic) if options.elastic else None
     slots = [host.name for host in hosts for _ in range(host.slots)]
     count = options.num_processes or len(slots) or (bounds[1] if bounds else 0)
     if count < 1:
-        parser.error("say how many processes: -n N, --hosts FILE or --elastic MIN:MAX")
+        parser.error(
+            "give the number of processes: -n N, --hosts FILE or --elastic MIN:MAX"
+        )
     if bounds and not bounds[0] <= count <= bounds[1]:
         parser.error(f"-n {count} is not within --elastic {options.elastic}")
     if options.hosts and count > len(slots):
         parser.error(f"-n {count}, but the host file has {len(slots)} slots")
     slots = slots[:count] if options.hosts else [""] * count
     variables = _variables(parser, options.env)
-    far = bool(options.hosts)
-    here = options.address or (address_towards(slots[0]) if far else "127.0.0.1")
+    remote = bool(options.hosts)
+    here = options.address or (address_towards(slots[0]) if remote else "127.0.0.1")
     token = new_token()
-    listen_at = f"{'0.0.0.0' if far or options.address else '127.0.0.1'}:{options.port}"
+    listen_at = (
+        f"{'0.0.0.0' if remote or options.address else '127.0.0.1'}:{options.port}"
+    )
     heartbeat = options.heartbeat_timeout or (3.0 if bounds else 100.0)
-    say = Output(False)
+    output = Output(False)
 
     def log(text: str) -> None:
-        say.write(sys.stderr, "", f"fxflow launch: {text}".encode())
+        output.write(sys.stderr, "", f"fxflow launch: {text}".encode())
 
     server: Server
     try:
@@ -520,7 +535,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     address = str(Address(here, server.port))
     environment = {
-        **(_inherited(os.environ) if far else {}),
+        **(_inherited(os.environ) if remote else {}),
         "FXFLOW_TOKEN": token,
         "FXFLOW_HEARTBEAT_TIMEOUT": f"{heartbeat:g}",
         # Output to a pipe is buffered otherwise.

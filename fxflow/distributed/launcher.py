@@ -1,6 +1,7 @@
-"""What launchers have in common: start processes, pass signals on, wait for the end.
+"""Base of the launchers: starts processes, forwards signals, waits for the end.
 
-The launcher's thread sleeps until a process ends, a signal comes, or a time is up.
+The launcher's thread sleeps until a process ends, a signal arrives, or a deadline
+passes.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from fxflow.distributed.children import Child, Output
 
 #: Seconds that the others have to end by themselves after one has failed.
 GRACE = 3.0
-#: Seconds that the thread sleeps at most, which locks can count.
+#: The longest sleep, in seconds; locks overflow at longer timeouts.
 _DAY = 86400.0
 
 
 class Launcher:
     """Starts the processes of a run and waits for them.
 
-    A subclass says what they are (`start`), and what the end of one means (`ended`).
+    A subclass starts them (`start`) and decides what the end of one means (`on_end`).
 
     Args:
       options: of the command line: `no_color` and `timeout`.
 
     Attributes:
-      children: those that run, by number.
-      finished: those that have ended.
-      output: where their lines go.
-      starts: when processes are started again, and what starts them.
+      children: the running processes, by number.
+      finished: the processes that have ended.
+      output: where their output goes.
+      starts: the times of restarts, and the functions that start the processes.
       status: the run's exit status; None until it is known.
     """
 
-    #: Whether an interrupt is the run's own way to end, not a failure.
+    #: Whether an interrupted run has failed.
     interrupts_are_failures = True
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -62,7 +63,7 @@ class Launcher:
         """Starts every process."""
         raise NotImplementedError
 
-    def ended(self, number: int, code: int, ending: bool) -> bool:
+    def on_end(self, number: int, code: int, ending: bool) -> bool:
         """Notes how a process ended.
 
         Args:
@@ -71,23 +72,23 @@ class Launcher:
           ending: whether the launcher has received a signal to end.
 
         Returns:
-          Whether the others, which have been signalled, have to end soon.
+          Whether the other processes, which were signalled, are killed after `GRACE`.
         """
         raise NotImplementedError
 
-    def look_after(self) -> float:
-        """Does what is due; returns when it is to be called again at the latest."""
+    def maintain(self) -> float:
+        """Does what is due; returns the time of the next call at the latest."""
         return float("inf")
 
     def wake(self) -> None:
-        """Has `look_after` called soon."""
+        """Has `maintain` called soon."""
         self._woken.put(None)
 
     def start_again(self, child: Child, start: Callable[[], Child]) -> None:
-        """Starts a process that has ended, unless all are to end before it is due.
+        """Restarts a process after its backoff, unless the run ends before that.
 
         Args:
-          child: the process.
+          child: the process that has ended.
           start: starts it.
         """
         now = time.monotonic()
@@ -98,12 +99,12 @@ class Launcher:
 
         self.starts.append((now + backoff.seconds, begin))
 
-    def say(self, text: str) -> None:
-        """Writes a line of the launcher's own."""
+    def log(self, text: str) -> None:
+        """Writes a line of the launcher itself."""
         self.output.write(sys.stderr, "", f"fxflow launch: {text}".encode())
 
-    def tell_all(self, number: int) -> None:
-        """Sends a signal that ends to every process; starts none again."""
+    def signal_all(self, number: int) -> None:
+        """Sends a terminating signal to every process, and cancels restarts."""
         self.starts.clear()
         for child in self.children.values():
             child.send(number)
@@ -111,7 +112,7 @@ class Launcher:
     def run(self) -> int:
         """Starts everything, waits for it, and returns the exit status."""
         before = {
-            number: signal.signal(number, self._hear)
+            number: signal.signal(number, self._on_signal)
             for number in (signal.SIGINT, signal.SIGTERM)
         }
         try:
@@ -124,7 +125,7 @@ class Launcher:
                 signal.signal(number, handler)
         return self.status or 0
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         # Noted only: a handler runs between any two instructions of the main thread.
         self._signals.append(number)
         self.wake()
@@ -141,22 +142,22 @@ class Launcher:
                 forwarded += 1
                 if forwarded == 1:
                     what = "interrupted" if number == signal.SIGINT else "terminated"
-                    self.say(f"{what}; the signal goes to all processes")
+                    self.log(f"{what}; forwarding the signal to all processes")
                     self.output.ending = True
-                    self.tell_all(number)
+                    self.signal_all(number)
                     if self.status is None and self.interrupts_are_failures:
                         self.status = 128 + number
                 else:
-                    self.say("killing everything")
+                    self.log("killing all processes")
                     kill_at = now
             if now >= end:
                 end = float("inf")
-                self.say(f"ending everything: {timeout:g} s have passed")
+                self.log(f"ending all processes: {timeout:g} s have passed")
                 self.status = 124  # as timeout(1) does
-                self.tell_all(signal.SIGTERM)
+                self.signal_all(signal.SIGTERM)
                 kill_at = min(kill_at, now + GRACE)
             if now >= kill_at:
-                self.tell_all(signal.SIGKILL)
+                self.signal_all(signal.SIGKILL)
                 kill_at = float("inf")
             for number, child in list(self.children.items()):
                 code = child.poll()
@@ -164,12 +165,12 @@ class Launcher:
                     del self.children[number]
                     self.finished.append(child)
                     child.send(signal.SIGKILL)  # what it left behind
-                    if self.ended(number, code, bool(forwarded)):
+                    if self.on_end(number, code, bool(forwarded)):
                         kill_at = min(kill_at, now + GRACE)
             for start in [one for one in self.starts if one[0] <= now]:
                 self.starts.remove(start)
                 start[1]()
-            due = min(self.look_after(), end, kill_at, *(at for at, _ in self.starts))
+            due = min(self.maintain(), end, kill_at, *(at for at, _ in self.starts))
             if self.children or self.starts:
                 self._sleep(due - time.monotonic())
 

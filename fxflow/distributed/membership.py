@@ -1,16 +1,16 @@
 """The members of an elastic run: the launcher's side.
 
 The run is a sequence of *epochs*. In an epoch the members are fixed and have ranks 0 to
-n - 1, a store, and a service for the runtime. It ends when a member is lost or fails
-(at once), or when all have reached a step they agreed on (to let a new worker in, or to
-stop). Then the processes that are ready form the next one:
+n - 1, a store, and a service for the runtime. It ends at once
+when a member is lost or fails, or when all members have reached an agreed step (to
+admit a new worker, or to stop). Then the ready workers form the next epoch:
 
     ready → form (its members, the step it starts from, where the state is)
           → fetch the state → prepared (all) → go (the service is up) → steps → …
 
-One thread decides, so all agree. A worker that is silent or does not come back is
-*expelled*: it is notified, its connection is closed, and the launcher kills it. It
-cannot disturb the others: it knows only the connections of an epoch that is over.
+One thread decides, so all agree. A worker that is silent or does not return after an
+epoch is *expelled*: it is notified, its connection is closed, and the launcher kills
+it. It cannot disturb the others: it has connections of an epoch that is over only.
 """
 
 from __future__ import annotations
@@ -27,21 +27,26 @@ from fxflow.distributed.coordinator import Caller, Group, Server, end_service
 from fxflow.distributed.messages.channel import Channel, Message
 
 _TICK = 0.02
-#: Epochs in a row that may fail at one step without a loss; then it is the program.
+#: Failures of one step, without the loss of a worker, that the program may have.
 _MOST_FAILURES = 3
 
 
 class _Worker:
-    """What is known of a worker."""
+    """The state of a worker, as the launcher knows it."""
 
-    def __init__(self, number: int, line: Channel, name: str, address: str) -> None:
-        self.number, self.line, self.name, self.address = number, line, name, address
+    def __init__(self, number: int, channel: Channel, name: str, address: str) -> None:
+        self.number, self.channel, self.name, self.address = (
+            number,
+            channel,
+            name,
+            address,
+        )
         self.rank = -1
         self.phase = "new"
         self.holdings: list[Message] = []
 
 
-# -- which state to go on from ---------------------------------------------------------
+# -- the state to continue from --------------------------------------------------------
 
 
 def _covers(holdings: Iterable[Message]) -> bool:
@@ -65,10 +70,10 @@ _PREFERENCE = {"held": 2, "file": 1, "initial": 0}
 
 
 def choose_plan(holdings: dict[str, list[Message]]) -> Message:
-    """Returns the newest state that the workers have together.
+    """Returns the newest state that the workers hold together.
 
     Args:
-      holdings: for each worker's address what it has: a list of ``{"step", "kind",
+      holdings: for each worker's address what it holds: a list of ``{"step", "kind",
         "pieces", "sizes"}``. The kind is ``"held"`` (in memory), ``"file"`` (a
         checkpoint) or ``"initial"``. Pieces are ``[leaf, [[start, stop], …]]``, or
         None for everything; `sizes` are the leaves' numbers of elements.
@@ -110,14 +115,14 @@ class Membership(Server):
 
     Args:
       address: ``host:port`` to listen at; port 0 chooses one.
-      minimum: fewer workers than this do not run.
-      maximum: more than this wait as spares.
-      wanted: how many the first epoch waits for.
-      token: what workers must know to take part.
+      minimum: the fewest workers that run.
+      maximum: the most workers that run; others wait as spares.
+      wanted: the number of workers that the first epoch waits for.
+      token: the run's secret.
       heartbeat_timeout: seconds of silence after which a worker counts as lost.
-      regroup_timeout: seconds for workers to come back after an epoch was broken.
+      regroup_timeout: seconds for workers to return after an epoch was broken.
       start_timeout: seconds to wait for workers while there are too few.
-      log: called with what happens, a line at a time.
+      log: called with each line of the log.
 
     Attributes:
       outcome: ``"done"``, ``"preempted"`` or ``"failed"``; empty while it runs.
@@ -184,23 +189,23 @@ class Membership(Server):
 
     # -- workers join and leave --------------------------------------------------------
 
-    def welcome(self, line: Channel, first: Any) -> None:
-        """Takes a worker in and serves it."""
-        if not isinstance(first, protocol.Enlist):
-            raise ValueError(f"a worker enlists first, got {first}")
+    def welcome(self, channel: Channel, first: Any) -> None:
+        """Admits a worker and serves it."""
+        if not isinstance(first, protocol.RegisterWorker):
+            raise ValueError(f"a worker must register first, got {first}")
         number = first.worker
-        worker = _Worker(number, line, first.name, first.address)
+        worker = _Worker(number, channel, first.name, first.address)
         with self.lock:
             taken = number in self._workers
             if not taken:
                 self._workers[number] = worker
                 if self.outcome:
-                    line.post(protocol.written(protocol.End(self.outcome)))
+                    channel.post(protocol.written(protocol.End(self.outcome)))
                 else:
                     self._log(f"worker {number} ({worker.name}) has joined")
         if taken:
-            refusal = protocol.Refused(f"worker {number} is there already")
-            line.send(protocol.written(refusal))
+            refusal = protocol.Refused(f"worker {number} has already joined")
+            channel.send(protocol.written(refusal))
             return
 
         def handle(request: Any, message: Message, payload: Any) -> None:
@@ -208,12 +213,14 @@ class Membership(Server):
                 react(self, worker, request)
                 self._advance()
                 return
-            caller = Caller(worker.rank, line, message.get("id"))
+            caller = Caller(worker.rank, channel, message.get("id"))
             current = message.get("epoch") == self.epoch and not self._broken
             if current and worker in self._members:
                 self._group.handle(caller, request, payload)
             elif caller.id is not None:
-                caller.answer(error="gone", processes=[], why="it is over")
+                caller.answer(
+                    error="unreachable", processes=[], why="the epoch is over"
+                )
 
         def left(why: str) -> None:
             self._workers.pop(number, None)
@@ -224,23 +231,23 @@ class Membership(Server):
                 self._lost(worker, why or "it has left")
                 self._advance()
 
-        self.converse(line, handle, left)
+        self.converse(channel, handle, left)
 
     def _lost(self, worker: _Worker, why: str) -> None:
         if worker in self._members and worker.phase != "out":
             worker.phase = "out"
-            self._group.gone[worker.rank] = why
+            self._group.departed[worker.rank] = why
             self._break(
                 f"worker {worker.number} ({worker.name}) is lost: {why}", worker
             )
 
     def _expel(self, worker: _Worker) -> None:
-        self._log(f"worker {worker.number} is expelled: it did not come back")
-        worker.line.post(protocol.written(protocol.Expelled()))
-        worker.line.finish()
+        self._log(f"worker {worker.number} is expelled: it did not return")
+        worker.channel.post(protocol.written(protocol.Expelled()))
+        worker.channel.finish()
         self._workers.pop(worker.number, None)
         self.on_expel(worker.number)
-        self._lost(worker, "it did not come back")
+        self._lost(worker, "it did not return")
 
     # -- messages of workers -----------------------------------------------------------
 
@@ -250,7 +257,7 @@ class Membership(Server):
         if self._deadline is None and worker in self._members:
             self._deadline = time.monotonic() + self._regroup
         if worker not in self._members and self._members:
-            self._let_in()
+            self._admit_ready()
 
     def _on_prepared(self, worker: _Worker, message: protocol.Prepared) -> None:
         if message.epoch != self.epoch or self._broken:
@@ -264,10 +271,10 @@ class Membership(Server):
             self._group.tell(protocol.Go())
             # A worker may have joined, or received SIGTERM, in the meantime.
             if any(w.phase == "ready" for w in self._workers.values()):
-                self._let_in()
+                self._admit_ready()
             self._ask()
 
-    def _let_in(self) -> None:
+    def _admit_ready(self) -> None:
         """Re-forms the group if a ready worker can still join it."""
         if len(self._members) < self.maximum and not self._broken:
             self._hold("reform")
@@ -298,7 +305,7 @@ class Membership(Server):
         if all(member.phase == "done" for member in self._members):
             self.outcome = "preempted" if message.preempted else "done"
             for other in self._workers.values():
-                other.line.post(protocol.written(protocol.End(self.outcome)))
+                other.channel.post(protocol.written(protocol.End(self.outcome)))
 
     def _on_error(self, worker: _Worker, message: protocol.Error) -> None:
         self._fail(f"worker {worker.number} ({worker.name}): {message.why}")
@@ -315,7 +322,7 @@ class Membership(Server):
     # -- epochs ------------------------------------------------------------------------
 
     def _hold(self, purpose: str) -> None:
-        """Has the members agree on a step to stop at; stopping outweighs reforming."""
+        """Has the members agree on a step to stop at; "stop" overrides "reform"."""
         if self._purpose != "stop":
             self._purpose = purpose
             self._ask()
@@ -330,7 +337,7 @@ class Membership(Server):
         if lost is not None:
             self._failures.clear()
             if self._service is not None:
-                # Others may wait for what it has not sent.
+                # Others may wait for what the lost worker has not sent.
                 self._stand_ins.append(StandIn(self._service, lost.rank))
         if self._broken or not self._members:
             return
@@ -362,7 +369,7 @@ class Membership(Server):
             if len(ready) < self.minimum:
                 self._fail(
                     f"{len(ready)} workers are ready, at least {self.minimum} are "
-                    f"needed, and no more came within {self._start_timeout:g} s"
+                    f"needed, and no more joined within {self._start_timeout:g} s"
                 )
                 return
         self._form(ready)
@@ -384,7 +391,7 @@ class Membership(Server):
         self._group = Group(len(members), self.epoch)
         for rank, worker in enumerate(members):
             worker.rank, worker.phase = rank, "fetching"
-            self._group.lines[rank] = worker.line
+            self._group.channels[rank] = worker.channel
         plan = choose_plan({w.address: w.holdings for w in members})
         self._log(
             f"epoch {self.epoch}: workers "
@@ -393,7 +400,7 @@ class Membership(Server):
         for rank, worker in enumerate(members):
             numbers, names = [w.number for w in members], [w.name for w in members]
             form = protocol.Form(rank, numbers, names, plan)
-            worker.line.post(protocol.written(form, epoch=self.epoch))
+            worker.channel.post(protocol.written(form, epoch=self.epoch))
         self._short_since = None
 
     def _end_service(self) -> None:
@@ -417,7 +424,7 @@ class Membership(Server):
         self.outcome, self.why = "failed", why
         self._log(f"failed: {why}")
         for worker in self._workers.values():
-            worker.line.post(protocol.written(protocol.Fail(why)))
+            worker.channel.post(protocol.written(protocol.Fail(why)))
         self._group.end(why)
 
     def give_up(self, why: str) -> None:
@@ -425,11 +432,11 @@ class Membership(Server):
         with self.lock:
             self._fail(why)
 
-    def silent(self, line: Channel) -> None:
-        """Has a worker killed that is not heard: it may be stopped, and wake up."""
+    def silent(self, channel: Channel) -> None:
+        """Has a silent worker killed: it may be stopped, and wake up later."""
         with self.lock:
             for number, worker in self._workers.items():
-                if worker.line is line:
+                if worker.channel is channel:
                     self.on_expel(number)
 
     def stop(self) -> None:
@@ -437,6 +444,6 @@ class Membership(Server):
         super().stop()
         with self.lock:
             self._end_service()
-        # In C++ at Python's end, a thread would end the process.
+        # A thread that is in C++ when Python ends would end the process.
         for thread in self._ending:
             thread.join(5)

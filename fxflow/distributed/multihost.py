@@ -1,11 +1,11 @@
 """Host-side communication between processes.
 
-Values go through the coordinator, so they may be of any kind and need no devices: a
-barrier takes 0.2 ms. It is meant for configuration, random seeds, metrics; arrays that
-are large live on devices and are exchanged by programs.
+Values go through the coordinator, so they need no devices: a barrier takes 0.2 ms. Use
+it for configuration, random seeds and metrics; large arrays live on devices, and
+programs exchange them.
 
-With one process, or before `fxflow.distributed.initialize`, each function does what it
-does among one.
+Before `fxflow.distributed.initialize`, each function treats this process as the only
+one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def sync_global_devices(name: str, timeout: float | None = None) -> None:
     """Waits until all processes have reached this point.
 
     Args:
-      name: the same in all.
+      name: of the barrier, the same in all processes.
       timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
@@ -77,9 +77,9 @@ def broadcast_one_to_all(
     """Returns one process's tree in all of them.
 
     Args:
-      in_tree: a pytree of arrays, each whole in its process; of the others only the
-        structure is looked at.
-      is_source: whether this process gives its own; None: whether it is process 0.
+      in_tree: a pytree of arrays, each whole in its process; processes that are not the
+        source give only the structure.
+      is_source: whether this process is the source; None: process 0 is.
       timeout: seconds; None is `config.collective_timeout`.
 
     Returns:
@@ -96,7 +96,7 @@ def broadcast_one_to_all(
         return structure.unflatten([from_host(to_host(leaf)) for leaf in leaves])
     if is_source is None:
         is_source = coordination.process_id == 0
-    # Structures are compared as text: no pickle comes over the wire.
+    # Structures are compared as text: nothing is unpickled.
     payload = b""
     if is_source:
         payload = encode(map(to_host, leaves), structure=str(structure))
@@ -121,30 +121,30 @@ def process_allgather(
     """Returns the arrays of all processes in each of them.
 
     Args:
-      in_tree: a pytree of arrays. One whose parts lie in several processes is made
-        whole; of the others each process gives its own.
-      tiled: whether those are concatenated along axis 0 instead of stacked along a
-        new one.
+      in_tree: a pytree of arrays. An array that spans processes is gathered; of other
+        arrays, each process gives its own.
+      tiled: whether the latter are concatenated along axis 0 instead of stacked along
+        a new axis.
       timeout: seconds; None is `config.collective_timeout`.
 
     Returns:
       A tree of NumPy arrays (keys stay keys): with `n` processes, of shape
-      ``(n, *shape)``, tiled ``(n * shape[0], *shape[1:])``; of an array over several
-      processes its own shape.
+      ``(n, *shape)``, tiled ``(n * shape[0], *shape[1:])``; an array that spans
+      processes keeps its shape.
 
     Raises:
       DistributedError: a process did not arrive in time or is lost.
       ArgumentError: shapes or dtypes differ between processes.
     """
     leaves, structure = trees.flatten(in_tree)
-    whole = [is_global(leaf) for leaf in leaves]
-    # Arrays over several processes are gathered by a program, on the devices; the
-    # others go through the coordinator.
+    spanning = [is_global(leaf) for leaf in leaves]
+    # A program gathers arrays that span processes, on the devices; the others go
+    # through the coordinator.
     own = [
-        to_host(gathered(leaf) if is_whole else leaf)
-        for leaf, is_whole in zip(leaves, whole, strict=True)
+        to_host(gathered(leaf) if spans else leaf)
+        for leaf, spans in zip(leaves, spanning, strict=True)
     ]
-    among = [leaf for leaf, is_whole in zip(own, whole, strict=True) if not is_whole]
+    among = [leaf for leaf, spans in zip(own, spanning, strict=True) if not spans]
     coordination = _coordination()
     every = [among]
     if coordination is not None and among:
@@ -155,22 +155,22 @@ def process_allgather(
     joined = iter(_join(column, tiled) for column in _columns(every))
     return structure.unflatten(
         [
-            from_host(leaf if is_whole else next(joined))
-            for leaf, is_whole in zip(own, whole, strict=True)
+            from_host(leaf if spans else next(joined))
+            for leaf, spans in zip(own, spanning, strict=True)
         ]
     )
 
 
 def is_global(leaf: Any) -> bool:
-    """Returns whether parts of an array are in other processes."""
+    """Returns whether an array spans several processes."""
     return isinstance(leaf, Array) and not leaf.is_fully_addressable
 
 
 def gathered(array: Array) -> Array:
-    """Returns an array over several processes, whole on each of their devices.
+    """Returns an array that spans processes, replicated on all of its devices.
 
     Args:
-      array: the same in all of them, which all call this.
+      array: the same in all of its processes, each of which must call this.
     """
     where: Any = array.sharding
     if where.is_fully_replicated:
@@ -209,12 +209,12 @@ def assert_equal(in_tree: Any, message: str = "", timeout: float | None = None) 
 
     Args:
       in_tree: a pytree of arrays, each whole in its process.
-      message: what the error says first.
+      message: the beginning of the error's message.
       timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
-      AssertionError: they do not; in every process, naming the leaf and the processes
-        that differ from process 0.
+      AssertionError: the trees differ; raised in every process, it names the leaf and
+        the processes that differ from process 0.
       DistributedError: a process did not arrive in time or is lost.
     """
     coordination = _coordination()
@@ -266,14 +266,14 @@ def check_same_program(
     would wait for each other's collectives.
 
     Args:
-      name: of the function, for people.
+      name: of the function, for messages.
       text_hash: of the program's text.
       deadline: seconds; None is `config.collective_timeout`.
       processes: that run it; None is all processes.
 
     Raises:
-      DistributedError: they are not, and which process runs which function; or
-        one runs none.
+      DistributedError: the programs differ, or a process runs none; the message says
+        which process runs which function.
     """
     coordination = _coordination()
     if coordination is None:
@@ -303,8 +303,8 @@ def check_same_program(
     for process, (function, text) in every.items():
         groups.setdefault((function, text), []).append(process)
     shown = "; ".join(
-        f"{listing(who)}: {function!r} ({text[:8]})"
-        for (function, text), who in groups.items()
+        f"{listing(ranks)}: {function!r} ({text[:8]})"
+        for (function, text), ranks in groups.items()
     )
     names = {function for function, _ in groups}
     hint = (
@@ -327,18 +327,18 @@ on_shared_program(
 
 
 def reached_preemption_sync_point(step: int) -> bool:
-    """Returns whether all processes agreed to end at this step.
+    """Returns whether all processes agreed to stop at this step.
 
-    After one of them got a notice (SIGTERM), all get True at one and the same step:
-    the place to save the state. Call it in every step, in all processes. Notices are
-    received after the first call, if that is in the main thread; each process must be
-    called from one thread. Inside `elastic`, which saves by itself, it is always False.
+    After one of them received SIGTERM, all get True at the same step: save the state
+    there. Call it in every step, in all processes, from one thread. The first call
+    installs the signal's handler if it is in the main thread. Inside `elastic`, which
+    saves by itself, it is always False.
 
     Args:
-      step: the number of the step about to run; it grows from call to call.
+      step: the number of the step about to run; it increases with each call.
 
     Returns:
-      False until a notice came, True once, then False again.
+      False, then True once at the agreed step, then False again.
 
     Raises:
       DistributedError: a process is lost.

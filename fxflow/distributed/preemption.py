@@ -29,7 +29,7 @@ def noticing(
     """Receives SIGTERM while a ``with`` block runs; in the main thread only.
 
     Args:
-      notify: called after the signal, from a thread of its own.
+      notify: called after the signal, on a separate thread.
 
     Yields:
       An event, which the signal sets.
@@ -79,7 +79,7 @@ class Agreement:
 
     @property
     def begun(self) -> int:
-        """The step that was begun last; the one before the first if none was."""
+        """The last step that has begun; one less than the first step before that."""
         return self._point.next - 1
 
     def attach(self, coordination: Coordination) -> None:
@@ -90,7 +90,7 @@ class Agreement:
                 self._report()
 
     def hear(self, event: Hold | Until) -> None:
-        """Takes an event of the coordinator; called by the thread that reads."""
+        """Handles an event of the coordinator; called by the thread that reads."""
         with self._changed:
             if isinstance(event, Until):
                 self._point.until, self.then = event

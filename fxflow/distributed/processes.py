@@ -1,8 +1,8 @@
-"""Child processes: each in a group of its own, ended with its parent, started again.
+"""Child processes: each leads a process group and ends with its parent.
 
-To start a process on another machine, the launcher sends this file's text there and
-has Python run it (`lead`). So the file imports Python's own library alone, and nothing
-of fxflow is needed before the process itself starts.
+To start a process on another machine, the launcher sends this file's text there, and
+Python runs it (`lead`). So the file imports the standard library only, and the process
+starts without fxflow.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from typing import IO, TextIO
 
 #: Asks the kernel to kill this process when its parent ends, then becomes the command.
-#: If the parent ended before the request there is no signal: then it ends too. An
-#: interrupt ends the command also where its parent ignores interrupts, as Ray's do.
+#: If the parent ended before the request, there is no signal, so the process exits. An
+#: interrupt also ends the command if its parent ignores interrupts, as Ray's does.
 _PRELUDE = (
     "import ctypes, os, signal, sys\n"
     "try: ctypes.CDLL(None).prctl(1, 9)\n"
@@ -35,25 +35,25 @@ _PRELUDE = (
     "sys.exit(127)\n"
 )
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-#: Seconds that a process has to end by itself when its leader's orders end.
+#: Seconds that a process has to end by itself after the leader's input ends.
 _GRACE = 5.0
 
 
 class Process:
-    """A process that leads a group, and is killed when the process that made it ends.
+    """A process that leads a group, and is killed when its parent ends.
 
-    More exactly, on Linux, when the thread that made it ends.
+    More exactly, on Linux, when the thread that started it ends.
 
     Args:
       command: what it runs.
       environment: variables on top of this process's.
       folder: where it runs; None: here.
       output: whether its output is read through `stdout` and `stderr`.
-      orders: whether `stdin` is written to; otherwise its input is empty.
+      orders: whether `stdin` is a pipe; otherwise its input is empty.
       pass_fds: descriptors that it inherits.
 
     Attributes:
-      pid: its number.
+      pid: the process id.
       ended: the exit status, once there is one; a negative one is a signal's number.
         `asyncio.wrap_future` makes it awaitable.
       stdin, stdout, stderr: pipes, if there are any.
@@ -112,17 +112,17 @@ class Process:
         return None
 
     def send(self, number: int) -> None:
-        """Sends a signal to the process and what it started, also when it has ended."""
+        """Sends a signal to the process's group, even after the process has ended."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
     def kill(self) -> None:
-        """Kills the process and what it started."""
+        """Kills the process's group."""
         self.send(signal.SIGKILL)
 
     @property
     def memory(self) -> int:
-        """Bytes of resident memory, shared ones too; 0 if the system does not tell."""
+        """Bytes of resident memory, including shared memory; 0 if unknown."""
         with (
             contextlib.suppress(OSError, IndexError),
             open(f"/proc/{self.pid}/statm") as pages,
@@ -138,14 +138,14 @@ def status_of(code: int) -> int:
 
 @dataclass(frozen=True)
 class Backoff:
-    """When a process that ended is started again: at once, then later each time.
+    """The delay before a process is restarted: none at first, then growing.
 
     Attributes:
       second: seconds to wait after the second quick end; after the first there is no
         wait, and after each more it is twice as long.
       most: seconds to wait at most.
       steady: an end after at least this many seconds counts as the first.
-      failures: quick ends, one after the other.
+      failures: the number of quick ends in a row.
 
     Example:
       >>> backoff = Backoff()
@@ -167,10 +167,10 @@ class Backoff:
 
     @property
     def seconds(self) -> float:
-        """How long to wait."""
+        """The delay."""
         if self.failures < 2:
             return 0.0
-        # 2**60 seconds are more than any limit, and a float still.
+        # 2**60 seconds exceed any limit and are still a float.
         seconds: float = min(self.most, self.second * 2.0 ** min(self.failures - 2, 60))
         return seconds
 
@@ -196,9 +196,9 @@ def _obey(process: Process, orders: TextIO) -> None:
 
 
 def lead(orders: TextIO = sys.stdin) -> int:
-    """Runs a process as the launcher orders, and ends it when the orders end.
+    """Runs a process that the launcher describes, until the launcher's input ends.
 
-    They end when the launcher or the connection does.
+    The input ends when the launcher or the connection does.
 
     Args:
       orders: a line of JSON with `command`, `environment` and `folder`, then lines

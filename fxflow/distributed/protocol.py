@@ -1,8 +1,8 @@
 """The messages between the processes of a run and the coordinator: a class for each.
 
-On the wire a message is its class's name and its fields. Beside these it may have the
-number of a request (`id`), which its answer repeats (`re`), and the epoch it is about.
-An answer has no class: it is the fields that its request asks for, or an `error`.
+On the wire a message is its class's name and its fields. It may also have the
+number of a request (`id`), which its answer repeats (`re`), and an epoch. An answer has
+no class: it has the fields that its request asks for, or an `error`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from fxflow.distributed.messages.channel import Message
 # -- first messages: what a connection is for ------------------------------------------
 
 
-class Join(NamedTuple):
-    """A process of a fixed run joins as number `process`."""
+class Register(NamedTuple):
+    """Process number `process` joins a run of a fixed number of processes."""
 
     process: int
     processes: int
     name: str = "?"
 
 
-class Enlist(NamedTuple):
-    """A worker joins an elastic run; others get its state at `address`."""
+class RegisterWorker(NamedTuple):
+    """A worker joins an elastic run; it serves its state at `address`."""
 
     worker: int
     name: str
@@ -47,7 +47,7 @@ class Set(NamedTuple):
 
 
 class Get(NamedTuple):
-    """Asks for what is under a key; waits until it is set, if it is to."""
+    """Asks for the value of a key; with `wait`, the answer comes once it is set."""
 
     key: str
     wait: bool = False
@@ -109,7 +109,7 @@ class AskWaiting(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """Says which processes were late for a collective, and why that is known."""
+    """Reports which processes were late for a collective, and the error's text."""
 
     processes: list[int]
     why: str
@@ -123,7 +123,7 @@ class Bye(NamedTuple):
     """The process leaves."""
 
 
-# -- what workers of an elastic run say ------------------------------------------------
+# -- messages of workers of an elastic run ---------------------------------------------
 
 
 class Ready(NamedTuple):
@@ -133,13 +133,13 @@ class Ready(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The member has the state that the epoch begins with."""
+    """The member has the state from which the epoch starts."""
 
     epoch: int
 
 
 class Failed(NamedTuple):
-    """A step failed in a way that may be due to others; or joining did."""
+    """A step, or joining, failed, possibly because of other workers."""
 
     epoch: int
     step: int
@@ -155,7 +155,7 @@ class Done(NamedTuple):
 
 
 class Error(NamedTuple):
-    """The program raised an error of its own."""
+    """The program raised an error."""
 
     why: str
 
@@ -163,29 +163,29 @@ class Error(NamedTuple):
 # -- events ----------------------------------------------------------------------------
 
 
-class Pong(NamedTuple):
+class Alive(NamedTuple):
     """The coordinator is alive."""
 
 
 class Refused(NamedTuple):
-    """The process is not let in."""
+    """The coordinator refuses the process."""
 
     why: str
     error: str = "refused"
 
 
-class Welcome(NamedTuple):
+class AllJoined(NamedTuple):
     """All processes have joined; `names` are ``host:pid`` of each."""
 
     names: list[str]
 
 
 class Hold(NamedTuple):
-    """Asks for the step that the process is in; see `stop_agreement`."""
+    """Asks for the first step that has not begun; see `stop_agreement`."""
 
 
 class Until(NamedTuple):
-    """All stop before a step, and then ``"stop"`` or ``"reform"``."""
+    """All processes stop before `step`; `then` they ``"stop"`` or ``"reform"``."""
 
     step: int
     then: str
@@ -211,7 +211,7 @@ class Lost(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The worker is a member of an epoch, which goes on from the state of `plan`."""
+    """The worker is a member of an epoch, which starts from the state of `plan`."""
 
     rank: int
     members: list[int]
@@ -242,17 +242,17 @@ class Fail(NamedTuple):
 
 
 class Expelled(NamedTuple):
-    """The worker is to end at once."""
+    """The worker must end at once."""
 
 
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Join, Enlist, Runtime),
+        *(Register, RegisterWorker, Runtime),
         *(Set, Get, Increment, Delete, List, Meet, Cancel, Live, Missing, Notice),
         *(InStep, AskWaiting, Judge, Ping, Bye),
         *(Ready, Prepared, Failed, Done, Error),
-        *(Pong, Refused, Welcome, Hold, Until, SayWaiting, Late, Lost),
+        *(Alive, Refused, AllJoined, Hold, Until, SayWaiting, Late, Lost),
         *(Form, Go, Abort, End, Fail, Expelled),
     )
 }
@@ -263,7 +263,7 @@ def written(content: Any, **more: Any) -> Message:
 
     Args:
       content: of one of the classes here.
-      **more: what is sent beside its fields.
+      **more: further fields, such as `id`.
 
     Example:
       >>> written(Set("a"), id=3)
@@ -273,10 +273,10 @@ def written(content: Any, **more: Any) -> Message:
 
 
 def read(message: Message) -> Any:
-    """Returns the content of a message; fields it does not have are ignored.
+    """Returns the content of a message; unknown fields are ignored.
 
     Raises:
-      ValueError: there is no such message.
+      ValueError: the message is unknown.
       TypeError: a field is missing.
     """
     kind = _CLASSES.get(message.get("op", ""))

@@ -1,11 +1,11 @@
-"""``fxflow launch --ps 2 --workers 4 --ray auto train.py``: a run on a cluster of Ray.
+"""``fxflow launch --ps 2 --workers 4 --ray auto train.py``: a run on a Ray cluster.
 
-Each process of the run has an actor, placed by Ray in a placement group of the servers
-or of the others. A process that ends is started again in its actor, as the launcher
-does it everywhere; an actor that dies, with its process or its machine, is started
-again by Ray. Servers are reached at the addresses of the machines where Ray has put
-them. The run's keys go to actors as arguments of a call: not on a command line, not
-in an actor's description, which Ray shows to all its users.
+Each process of the run has a Ray actor; there is one placement group for the servers
+and one for the other processes. The launcher restarts a process that ends in its actor,
+as on any machine; Ray restarts an actor that dies with its process or its machine.
+Servers are reached at the addresses of the machines on which Ray has placed them. The
+run's keys go to actors as arguments of a call: not on a command line, and not in an
+actor's description, which Ray shows to all its users.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from fxflow.distributed.jobs import Job, JobLauncher, jobs_of
 from fxflow.distributed.messages.keys import Keys
 from fxflow.errors import DistributedError
 
-#: Seconds without an answer of an actor after which the launcher says so.
+#: Seconds without an answer of an actor after which the launcher reports it.
 _QUIET = 30.0
-#: Seconds without places after which the launcher says what it waits for.
+#: Seconds without a placement after which the launcher reports what it waits for.
 _AT_ONCE = 3.0
-#: Seconds within which Ray's head has to take a connection.
+#: Seconds within which Ray's head must accept a connection.
 _REACHED = 5.0
 
 
@@ -56,13 +56,13 @@ def ray_module() -> Any:
 
 
 def resources_of(text: str) -> dict[str, float]:
-    """Returns the resources that a process takes of Ray's.
+    """Returns the Ray resources of a process.
 
     Args:
-      text: ``CPU=2,GPU=1``: names as Ray has them, numbers above 0.
+      text: such as ``CPU=2,GPU=1``: Ray's names, and numbers above 0.
 
     Raises:
-      ValueError: it cannot be read.
+      ValueError: the text is malformed.
 
     Example:
       >>> resources_of("CPU=2,GPU=0.5")
@@ -83,7 +83,7 @@ def resources_of(text: str) -> dict[str, float]:
 
 
 def _check_reached(address: str) -> None:
-    """Raises if nothing listens at ``host:port``, which Ray finds out in minutes."""
+    """Raises if nothing listens at ``host:port``; Ray would take minutes."""
     try:
         place = Address.parse(address)
     except ValueError:  # "auto", "local"
@@ -94,12 +94,12 @@ def _check_reached(address: str) -> None:
         socket.create_connection(place, _REACHED).close()
     except OSError as error:
         raise DistributedError(
-            f"no cluster of Ray answers at {address}: {error.strerror or error}"
+            f"no Ray cluster answers at {address}: {error.strerror or error}"
         ) from None
 
 
 class _Pieces:
-    """The output of a process as a pipe has it, filled by the thread that fetches."""
+    """The output of a process, read like a pipe and filled by the fetching thread."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -116,21 +116,21 @@ class _Pieces:
 
 
 class ActorChild(Child):
-    """A process of the run in an actor.
+    """A process of the run in a Ray actor.
 
     Args:
       number: its number.
       run: which start of it this is, from 1.
       actor: its handle.
-      order: command, environment and folder.
-      output: where its lines go.
-      label: what stands before them.
-      say: writes a line of the launcher's own.
-      ended: called when it has ended, from a thread of its own.
+      spec: command, environment and folder.
+      output: where its output goes.
+      label: the prefix of its lines.
+      log: writes a line of the launcher itself.
+      ended: called when it has ended, on a separate thread.
 
     Attributes:
       number: its number.
-      gone: whether Ray does not start the actor again.
+      is_lost: whether Ray does not restart the actor.
     """
 
     def __init__(
@@ -138,20 +138,20 @@ class ActorChild(Child):
         number: int,
         run: int,
         actor: Any,
-        order: Mapping[str, Any],
+        spec: Mapping[str, Any],
         output: Output,
         label: str,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
         ended: Callable[[], None],
     ) -> None:
         self.number, self.begun = number, time.monotonic()
-        self.gone = False
+        self.is_lost = False
         self._ray = ray_module()
-        self._run, self._actor, self._order = run, actor, dict(order)
-        self._label, self._say = label, say
+        self._run, self._actor, self._spec = run, actor, dict(spec)
+        self._label, self._log = label, log
         self.status = Future()
         self.status.add_done_callback(lambda _: ended())
-        self._told = False
+        self._is_ending = False
         self._pipes = {1: _Pieces(), 2: _Pieces()}
         self._follow_pipes(
             self._pipes[1], self._pipes[2], output.mark(number, label), output
@@ -162,32 +162,32 @@ class ActorChild(Child):
     def _lead(self) -> None:
         code = None
         try:
-            self._ask(self._actor.begin.remote(self._run, self._order))
+            self._ask(self._actor.begin.remote(self._run, self._spec))
             while code is None:
                 answer = self._ask(self._actor.follow.remote(self._run))
-                if answer is None and self._told:
-                    code = -signal.SIGKILL  # it died while it was to end
+                if answer is None and self._is_ending:
+                    code = -signal.SIGKILL  # it died while it was being ended
                 elif answer is None:
-                    self._say(f"{self._label}: its actor died; Ray has started another")
-                    self._ask(self._actor.begin.remote(self._run, self._order))
+                    self._log(f"{self._label}: its actor died; Ray has started another")
+                    self._ask(self._actor.begin.remote(self._run, self._spec))
                 else:
                     pieces, code = answer
                     for which, piece in pieces:
                         self._pipes[which].put(piece)
         except self._ray.exceptions.RayError:
-            self.gone, code = True, -signal.SIGKILL
+            self.is_lost, code = True, -signal.SIGKILL
         for pipe in self._pipes.values():
             pipe.put(b"")
         self.status.set_result(code)
 
     def _ask(self, answer: Any) -> Any:
-        """Returns an answer of the actor, and says so if there is none for long."""
+        """Returns an answer of the actor; reports a long wait for it."""
         try:
             return self._ray.get(answer, timeout=_QUIET)
         except self._ray.exceptions.GetTimeoutError:
-            self._say(
+            self._log(
                 f"{self._label}: its actor has not answered for {_QUIET:g} s; Ray may "
-                "have no place to start it again (`ray status` tells)"
+                "have no place to restart it (see `ray status`)"
             )
             return self._ray.get(answer)
 
@@ -197,8 +197,8 @@ class ActorChild(Child):
         return 0
 
     def send(self, number: int) -> None:
-        """Sends a signal to the process and what it started."""
-        self._told = True
+        """Sends a signal to the process and its descendants."""
+        self._is_ending = True
         if self.poll() is None:
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._actor.send.remote(self._run, number)
@@ -212,7 +212,7 @@ class ActorChild(Child):
 
 
 class RayLauncher(JobLauncher):
-    """Runs the jobs of a run in actors.
+    """Runs the jobs of a run in Ray actors.
 
     Args:
       jobs: the processes.
@@ -235,7 +235,7 @@ class RayLauncher(JobLauncher):
     def _start(self, number: int) -> Child:
         job = self._jobs[number]
         self._runs[number] += 1
-        order = {
+        spec = {
             "command": list(job.command),
             "environment": {**self._environment, **job.environment},
             "folder": os.getcwd(),
@@ -244,10 +244,10 @@ class RayLauncher(JobLauncher):
             number,
             self._runs[number],
             self._actors[number],
-            order,
+            spec,
             self.output,
             str(job),
-            self.say,
+            self.log,
             self.wake,
         )
         return child
@@ -255,23 +255,23 @@ class RayLauncher(JobLauncher):
     def _may_start(self, number: int) -> bool:
         child = self.finished[-1]
         assert isinstance(child, ActorChild)
-        return not child.gone and super()._may_start(number)
+        return not child.is_lost and super()._may_start(number)
 
 
 def lacking(
     taken: Sequence[Mapping[str, float]], machines: Sequence[Mapping[str, float]]
 ) -> str:
-    """Returns what machines lack to run all processes at once; empty: nothing.
+    """Returns which resources are missing to run all processes at once; empty: none.
 
     Args:
-      taken: resources of each process.
-      machines: resources of each machine, free or taken.
+      taken: the resources of each process.
+      machines: the resources of each machine, free or taken.
 
     Example:
       >>> lacking([{"CPU": 1}] * 4, [{"CPU": 2}])
-      'CPU=4 in all, and there is CPU=2'
+      'CPU=4 in total, but there is CPU=2'
       >>> lacking([{"GPU": 2}], [{"GPU": 1}, {"GPU": 1}])
-      'GPU=2 on one machine, and the most there is is GPU=1'
+      'GPU=2 on one machine, but no machine has more than GPU=1'
       >>> lacking([{"CPU": 1}] * 2, [{"CPU": 2}])
       ''
     """
@@ -279,16 +279,18 @@ def lacking(
         wanted = [one.get(name, 0.0) for one in taken]
         there = [machine.get(name, 0.0) for machine in machines]
         if sum(wanted) > sum(there):
-            return f"{name}={sum(wanted):g} in all, and there is {name}={sum(there):g}"
+            return (
+                f"{name}={sum(wanted):g} in total, but there is {name}={sum(there):g}"
+            )
         if max(wanted) > (most := max(there, default=0.0)):
             return (
-                f"{name}={max(wanted):g} on one machine, and the most there is is "
+                f"{name}={max(wanted):g} on one machine, but no machine has more than "
                 f"{name}={most:g}"
             )
     return ""
 
 
-# -- places ----------------------------------------------------------------------------
+# -- placement -------------------------------------------------------------------------
 
 
 class _Places:
@@ -299,18 +301,18 @@ class _Places:
         self._options = options
         self._groups: list[Any] = []
         self.actors: list[Any] = []
-        # By value: the actors' processes need not import fxflow.
+        # By value, so that the actors' processes need not import fxflow.
         for module in (ray_leader, processes):
             self.ray.cloudpickle.register_pickle_by_value(module)
 
     def check(self, taken: Sequence[Mapping[str, float]]) -> None:
-        """Says at once what the cluster lacks.
+        """Reports at once which resources the cluster lacks.
 
         Args:
-          taken: resources of each process.
+          taken: the resources of each process.
 
         Raises:
-          DistributedError: the cluster is this machine alone, to which Ray adds none.
+          DistributedError: they are missing, and Ray cannot add machines.
         """
         machines = [n["Resources"] for n in self.ray.nodes() if n["Alive"]]
         lacks = lacking(taken, machines)
@@ -318,26 +320,26 @@ class _Places:
             return
         why = (
             f"the {len(taken)} processes take {lacks} (--server-resources and "
-            "--worker-resources say what one takes)"
+            "--worker-resources set what each takes)"
         )
         if self._options.ray == "local":
-            raise DistributedError(f"this machine has no place for them: {why}")
+            raise DistributedError(f"this machine has too few resources: {why}")
         print(
-            f"fxflow launch: {why}; waits up to {self._options.start_timeout:g} s for "
-            "machines that Ray may add",
+            f"fxflow launch: {why}; waiting up to "
+            f"{self._options.start_timeout:g} s for Ray to add machines",
             file=sys.stderr,
             flush=True,
         )
 
     def reserve(self, names: Sequence[str], resources: Mapping[str, float]) -> None:
-        """Adds an actor for each name, on as many machines as there are.
+        """Adds an actor for each process, spread over all machines.
 
         Args:
           names: of the processes.
-          resources: that each of them takes.
+          resources: of each of them.
 
         Raises:
-          DistributedError: Ray has no place for them within the deadline.
+          DistributedError: Ray did not place them within the deadline.
         """
         options, ray = self._options, self.ray
         if not names:
@@ -345,23 +347,24 @@ class _Places:
         group = ray.util.placement_group([dict(resources)] * len(names), "SPREAD")
         self._groups.append(group)
         if not group.wait(min(_AT_ONCE, options.start_timeout)):
-            who = ", ".join(names)
+            listed = ", ".join(names)
             taken = ",".join(f"{k}={v:g}" for k, v in resources.items())
             left = ray.available_resources()
             free = ", ".join(f"{k}={left.get(k, 0):g}" for k in resources)
             why = (
-                f"each takes {taken}; free in all are {free} (--server-resources and "
-                "--worker-resources say what one takes)"
+                f"each takes {taken}; free in total: {free} (--server-resources and "
+                "--worker-resources set what each takes)"
             )
             seconds = f"{options.start_timeout:g} s"
             print(
-                f"fxflow launch: waits up to {seconds} for a place for {who}: {why}",
+                f"fxflow launch: waiting up to {seconds} for Ray to place "
+                f"{listed}: {why}",
                 file=sys.stderr,
                 flush=True,
             )
             if not group.wait(max(0.0, options.start_timeout - _AT_ONCE)):
                 raise DistributedError(
-                    f"Ray has no place for {who} within {seconds}: {why}"
+                    f"Ray did not place {listed} within {seconds}: {why}"
                 )
         others = {k: v for k, v in resources.items() if k not in ("CPU", "GPU")}
         memory = others.pop("memory", None)
@@ -376,7 +379,7 @@ class _Places:
                 num_gpus=resources.get("GPU", 0),
                 resources=others,
                 scheduling_strategy=place,
-                # Ray starts an actor that dies again, and repeats the calls to it.
+                # Ray restarts an actor that dies, and repeats the calls to it.
                 max_restarts=again,
                 max_task_retries=-1 if again else 0,
                 max_concurrency=4,
@@ -385,11 +388,11 @@ class _Places:
             self.actors.append(actor.remote())
 
     def addresses(self, names: Sequence[str], port: int) -> list[str]:
-        """Waits for all actors, and returns where the first ones can be reached.
+        """Waits for all actors; returns an address on the machine of each.
 
         Args:
           names: of all actors.
-          port: the first that is tried on each machine.
+          port: the first port that is tried on each machine.
 
         Raises:
           DistributedError: some have not started within the deadline.
@@ -399,14 +402,14 @@ class _Places:
         seconds = self._options.start_timeout
         _, late = ray.wait(asked, num_returns=len(asked), timeout=seconds)
         if late:
-            who = ", ".join(
+            listed = ", ".join(
                 n for n, ref in zip(names, asked, strict=True) if ref in late
             )
-            raise DistributedError(f"Ray has not started {who} within {seconds:g} s")
+            raise DistributedError(f"Ray has not started {listed} within {seconds:g} s")
         try:
             for actor, ref in zip(self.actors, asked, strict=True):
                 host, number = ray.get(ref)
-                while (host, number) in used:  # of one that does not listen yet
+                while (host, number) in used:  # another actor will listen there
                     host, number = ray.get(actor.place.remote(number + 1))
                 used.add((host, number))
                 found.append(str(Address(host, number)))
@@ -415,7 +418,7 @@ class _Places:
         return found
 
     def close(self) -> None:
-        """Ends all actors and gives their places back."""
+        """Ends all actors and releases their placement groups."""
         for actor in self.actors:
             with contextlib.suppress(self.ray.exceptions.RayError):
                 self.ray.kill(actor, no_restart=True)
@@ -439,7 +442,7 @@ def launch_on_ray(
       keys: of the run.
 
     Returns:
-      The exit status: 1 if Ray is not reached or has no place.
+      The exit status: 1 if Ray is unreachable or does not place the actors.
     """
     ray = ray_module()
     environment = dict(variables)
@@ -451,7 +454,7 @@ def launch_on_ray(
         if mine:
             _check_reached(options.ray)
             ray.init(options.ray, log_to_driver=False, logging_level="WARNING")
-        # With these addresses the jobs have their names and their order.
+        # Placeholder addresses: these jobs give the names and the order.
         jobs = jobs_of(options, command, ["ray"], ["?:0"] * options.ps, keys)
         names = [str(job) for job in jobs]
         places = _Places(options)

@@ -1,8 +1,9 @@
-"""What leads a process of a run within an actor of Ray.
+"""Runs a process of a run within a Ray actor.
 
-Ray gets this module by value, so that an actor's process imports nothing of fxflow: the
-process that it starts is one as the launcher's own. Both end together: the kernel kills
-the process when the actor's ends, and what is left of its group goes with it.
+Ray receives this module by value, so that an actor's process imports nothing of fxflow.
+The process that the actor starts is like one that the launcher starts. Both end
+together: the kernel kills the process and the rest of its group when the actor's
+process ends.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from typing import Any
 
 from fxflow.distributed.processes import Process
 
-#: Seconds that `follow` waits for something to tell.
+#: Seconds that `follow` waits for output or the end.
 _WAIT = 1.0
 #: Bytes of output that are read at once, and that are kept until they are fetched.
 _PIECE, _KEPT = 1 << 16, 1 << 22
 
 
 class Leader:
-    """Starts a process, tells of its output and its end, and passes signals on.
+    """Starts a process, returns its output and exit status, and forwards signals.
 
     The body of an actor with several threads: `follow` waits in one of them.
     """
 
     def __init__(self) -> None:
-        #: Which start of the process this is; 0 before the first.
+        #: The number of the process's last start; 0 before the first.
         self._run = 0
         self._process: Process | None = None
         self._pieces: list[tuple[int, bytes]] = []
@@ -41,7 +42,7 @@ class Leader:
         """Returns this machine's address in Ray's network, and a free port.
 
         Args:
-          port: the first that is tried.
+          port: the first port that is tried.
         """
         import ray
 
@@ -53,29 +54,29 @@ class Leader:
                 return host, number
         raise OSError(f"{host} has no free port of at least {port}")
 
-    def begin(self, run: int, order: dict[str, Any]) -> None:
-        """Starts the process, unless this run of it has begun.
+    def begin(self, run: int, spec: dict[str, Any]) -> None:
+        """Starts the process, unless this start has been made already.
 
         Args:
-          run: which start this is, from 1.
-          order: its `command`, `environment` and `folder`.
+          run: the number of this start, from 1.
+          spec: its `command`, `environment` and `folder`.
         """
         with self._changed:
             if self._run == run:
                 return
             self._run, self._code, self._held = run, None, 0
             self._pieces = []
-        # The kernel's signal comes when the thread that started the process ends, so
-        # that is a thread that waits for it, not one of Ray's.
-        threading.Thread(target=self._lead, args=(run, order), daemon=True).start()
+        # The kernel kills the process when the thread that started it ends, so start it
+        # in a thread that waits for it, not in one of Ray's.
+        threading.Thread(target=self._lead, args=(run, spec), daemon=True).start()
 
-    def _lead(self, run: int, order: dict[str, Any]) -> None:
-        folder = order["folder"] if os.path.isdir(order["folder"]) else None
+    def _lead(self, run: int, spec: dict[str, Any]) -> None:
+        folder = spec["folder"] if os.path.isdir(spec["folder"]) else None
         process = Process(
-            order["command"], order["environment"], folder=folder, output=True
+            spec["command"], spec["environment"], folder=folder, output=True
         )
         if folder is None:
-            text = f"{order['folder']}: no such folder; running in {os.getcwd()}\n"
+            text = f"{spec['folder']}: no such folder; running in {os.getcwd()}\n"
             self._keep(2, text.encode())
         with self._changed:
             self._process = process
@@ -101,24 +102,24 @@ class Leader:
 
     def _keep(self, which: int, piece: bytes) -> None:
         with self._changed:
-            # It may not be fetched: a pipe that is full holds its writer.
+            # Without a reader, block the process like a full pipe.
             self._changed.wait_for(lambda: self._held < _KEPT)
             self._pieces.append((which, piece))
             self._held += len(piece)
             self._changed.notify_all()
 
     def follow(self, run: int) -> tuple[list[tuple[int, bytes]], int | None] | None:
-        """Returns what the process has written since, and how it ended.
+        """Returns the process's new output and its exit status.
 
-        Waits a second for that at most.
+        Waits for them for at most a second.
 
         Args:
-          run: which start of it is meant.
+          run: the number of the start that is meant.
 
         Returns:
-          Pieces of output (stream 1 or 2, bytes), and the exit status as `subprocess`
-          has it or None while it runs; None if this run has not begun here: Ray has
-          started the actor again.
+          Pieces of output (stream 1 or 2, bytes), and the exit status, as `subprocess`
+          reports it, or None while it runs; None if that start was not made here: Ray
+          has restarted the actor.
         """
         with self._changed:
             if self._run != run:
@@ -131,10 +132,10 @@ class Leader:
             return pieces, self._code
 
     def send(self, run: int, number: int) -> None:
-        """Sends a signal to the process and what it started.
+        """Sends a signal to the process and its descendants.
 
         Args:
-          run: which start of it is meant; another is spared.
+          run: the number of the start that is meant; others are not signalled.
           number: of the signal.
         """
         end = time.monotonic() + 5
@@ -145,4 +146,4 @@ class Leader:
                     return
                 if time.monotonic() > end:
                     return
-                self._changed.wait(0.05)  # it is about to begin
+                self._changed.wait(0.05)  # it is about to start

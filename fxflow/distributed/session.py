@@ -1,9 +1,10 @@
-"""Joining the other processes: `initialize` and `shutdown`.
+"""Joining and leaving a run: `initialize` and `shutdown`.
 
 After `initialize`, `fxflow.devices()` lists the devices of all processes and programs
-may span them. What a process knows of the run is one `Session`.
+may span them. A process's part in the run is one
+`Session`.
 
-When a process is lost, the others cannot finish what they do together. They learn it at
+When a process is lost, the others cannot finish their collectives. They learn of it at
 once: gloo's connections are broken, so that a waiting collective raises instead of
 waiting for its deadline, and the error names the process.
 """
@@ -37,25 +38,24 @@ from fxflow.distributed.addresses import Address, is_loopback
 from fxflow.distributed.clusters import ClusterMembership, detect
 from fxflow.distributed.clusters.fxflow import Environment
 from fxflow.distributed.coordination import Coordination
-from fxflow.distributed.coordinator import Coordinator
+from fxflow.distributed.coordinator import Coordinator, listing
 from fxflow.distributed.preemption import Agreement
 from fxflow.errors import DistributedError
 
 
 class Session:
-    """What this process has of the run, or of the epoch, that it takes part in.
+    """This process's part in a run, or in an epoch of an elastic run.
 
     Args:
-      membership: where this process stands.
+      membership: this process's number, the run's size and coordinator.
       coordination: the connection to the coordinator.
       coordinator: the coordinator itself, if it runs in this process.
-      agreement: on the step at which all stop; None in an elastic run.
+      agreement: on the step at which all processes stop; None in an elastic run.
 
     Attributes:
-      client: the runtime's, through which its clients find each other; None before
-        `connect`.
+      client: of the runtime's service; None before `connect`.
       collectives: the CPU's; None for one process.
-      peers: the ports of all processes' gloo.
+      peers: the gloo ports of all processes.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Session:
     def connect(
         self, connect: Callable[[], socket.socket], timeout: float, kind: str = "gloo"
     ) -> None:
-        """Makes the next CPU client one of all processes.
+        """Makes the next CPU client span all processes.
 
         Args:
           connect: returns a connection to the runtime's service.
@@ -91,9 +91,9 @@ class Session:
             clients.configure_cpu()
             return
         collectives = Collectives(
-            self.client, kind, hostname=coordination.connection.line.own_host
+            self.client, kind, hostname=coordination.connection.channel.own_host
         )
-        # Kept: when a process is lost, the others cannot be asked any more.
+        # Kept: after the loss of a process, the others cannot be asked.
         ports = coordination.exchange("ports", str(collectives.port).encode(), timeout)
         self.peers = [int(port) for port in ports]
         self.collectives = collectives
@@ -130,12 +130,12 @@ class Session:
             pause = min(1.0, max(0.05, pause * 1.2))
 
     def leave(self, *, graceful: bool = True, rejoins: bool = False) -> None:
-        """Lets go of the devices and of the runtime's service.
+        """Releases the devices and leaves the runtime's service.
 
         Args:
-          graceful: whether to sign off at the service; not where it may have ended.
-          rejoins: whether this process joins again: then connections are broken that
-            arrays which are still referred to would keep.
+          graceful: whether to sign off at the service, which must still run.
+          rejoins: whether this process joins again: then the connections are closed
+            that live arrays would keep open.
         """
         self._is_left.set()
         clients.configure_plugins()
@@ -146,7 +146,7 @@ class Session:
                 self.collectives.sever(self.peers)
             self.collectives.close()
         if rejoins:
-            gc.collect()  # arrays pin their client, and it its connections
+            gc.collect()  # arrays keep their client alive, and it its connections
         if self.client is not None:
             self.client.close(graceful=graceful)
 
@@ -168,7 +168,7 @@ def current() -> Session | None:
 
 
 def enter(session: Session | None) -> None:
-    """Makes `session` this process's; for loops that join anew by themselves."""
+    """Sets this process's session; for `elastic`, which rejoins by itself."""
     _state.session = session
 
 
@@ -218,28 +218,29 @@ def initialize(
     and GCE TPU.
 
     Unless a launcher does, process 0 runs the coordinator. When a process is lost, the
-    others raise `DistributedError` from what they do together; nothing hangs.
+    collectives and barriers of the others raise `DistributedError`; nothing hangs.
 
     Args:
       coordinator_address: ``host:port`` of process 0 or the launcher.
-      num_processes: how many processes there are.
+      num_processes: the number of processes.
       process_id: this process's number, from 0.
-      local_device_ids: the machine's accelerators this process uses; None is all.
-      cluster_detection_method: which manager to ask: ``"slurm"``, ``"openmpi"``,
+      local_device_ids: the machine's accelerators that this process uses; None: all.
+      cluster_detection_method: the cluster manager to ask: ``"slurm"``, ``"openmpi"``,
         ``"kubernetes"``, ``"torchrun"``, ``"tf_config"``, ``"gke_tpu"``,
         ``"gce_tpu"``, ``"fxflow"``; ``"deactivate"`` asks none; None all.
       initialization_timeout: seconds for all processes to join.
-      heartbeat_timeout_seconds: seconds of silence after which one counts as lost.
+      heartbeat_timeout_seconds: seconds of silence after which a process counts as
+        lost.
       shutdown_timeout_seconds: seconds that `shutdown` waits for the others.
       coordinator_bind_address: where process 0 listens; by default at the
         coordinator's port, on all interfaces unless its address is the loopback's.
-        Where other machines reach it, ``FXFLOW_TOKEN`` must be set, to the same
-        text in all processes: it keeps strangers out.
+        If other machines can reach it, ``FXFLOW_TOKEN`` must be set to the same
+        text in all processes: it is the run's secret.
       cpu_collectives: ``"gloo"`` or ``"mpi"``.
 
     Raises:
       RuntimeError: the process has joined already, or has used its devices.
-      ValueError: an argument is missing, or cannot be.
+      ValueError: an argument is missing or invalid.
       DistributedError: the port is in use, no coordinator answers, or a process did not
         arrive; the message names it.
 
@@ -287,7 +288,7 @@ _timeouts = {"shutdown": 300.0}
 def _cluster_membership(
     address: str | None, count: int | None, number: int | None, method: str | None
 ) -> ClusterMembership:
-    """Returns where this process stands; the arguments win."""
+    """Returns this process's membership; the arguments override the environment."""
     given = None not in (address, count, number)
     found = None if given else detect(method)
     if found is None:
@@ -301,7 +302,7 @@ def _cluster_membership(
         process_id=found.process_id if number is None else number,
     )
     if result.num_processes == 1 and result.coordinator_address is None:
-        # Alone: any port of this machine will do.
+        # A single process may use any port of this machine.
         result = result._replace(coordinator_address="127.0.0.1:0")
     missing = [
         name
@@ -309,10 +310,11 @@ def _cluster_membership(
         if getattr(result, name) is None
     ]
     if missing:
+        variables = [_VARIABLES[name] for name in missing]
         raise ValueError(
-            f"initialize: {', '.join(missing)} not given, and no cluster manager says "
-            f"so. Give the arguments, set {', '.join(_VARIABLES[m] for m in missing)}, "
-            "or start the program with fxflow launch"
+            f"initialize: {', '.join(missing)} not given, nor set by a cluster "
+            f"manager. Give the arguments, set {', '.join(variables)}, or start the "
+            "program with fxflow launch"
         )
     size, rank = result.num_processes, result.process_id
     assert size is not None and rank is not None and result.coordinator_address
@@ -363,7 +365,7 @@ def _join(
     coordinator = None
     if rank == 0 and not membership.hosted:
         host, port = Address.parse(address, any_port=True)
-        # Port 0: the process is alone, so no other has to know the port.
+        # Port 0: a single process; no other process needs to know the port.
         coordinator = Coordinator(
             bind or (address if is_loopback(host) else f"0.0.0.0:{port}"),
             size,
@@ -422,7 +424,7 @@ def _join(
 # -- when a process is lost ------------------------------------------------------------
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         print(f"fxflow: {text}", file=sys.stderr, flush=True)
 
@@ -431,7 +433,7 @@ def _fail(error: DistributedError) -> None:
     """Fails whatever waits for other processes; the first reason counts."""
     if failure() is not None:
         return
-    _say(str(error))
+    _log(str(error))
     session = _state.session
     if session is None:
         set_failure(error)
@@ -444,14 +446,14 @@ def _fail(error: DistributedError) -> None:
 def _on_event(event: Any) -> None:
     if isinstance(event, protocol.SayWaiting):
         threading.Thread(
-            target=_say_whether_waiting, name="fxflow-where", daemon=True
+            target=_report_waiting, name="fxflow-where", daemon=True
         ).start()
     elif isinstance(event, protocol.Late):
         _fail(DistributedError(event.why, event.processes))
     elif isinstance(event, protocol.Lost):
         error = DistributedError(
-            f"process {event.process} ({event.name}) is lost: {event.why}; what "
-            "the processes do together cannot go on",
+            f"process {event.process} ({event.name}) is lost: {event.why}; "
+            "collectives and barriers cannot continue",
             [event.process],
         )
         _fail(error)
@@ -463,19 +465,19 @@ def _on_lost(reason: str) -> None:
     hosted = session is not None and session.membership.hosted
     host = "the launcher" if hosted else "process 0"
     error = DistributedError(
-        f"the coordinator at {where} ({host}) is lost: {reason}; what the processes do "
-        "together cannot go on",
+        f"the coordinator at {where} ({host}) is lost: {reason}; collectives and "
+        "barriers cannot continue",
         [] if hosted else [0],
     )
     _fail(error)
 
 
 def _end_later() -> None:
-    """Ends a process that may wait in an accelerator's collective for ever."""
+    """Ends this process later, if it still waits in an accelerator's collective."""
 
     def end() -> None:
         if _state.session is not None and failure() is not None:
-            _say("ending this process: it has not ended by itself")
+            _log("ending this process: it has not ended by itself")
             os._exit(1)
 
     timer = threading.Timer(config.collective_timeout, end)
@@ -487,12 +489,13 @@ def _end_later() -> None:
 
 
 def shutdown() -> None:
-    """Leaves the run; waits until the others leave too. May be called again.
+    """Leaves the run after waiting for the others; further calls do nothing.
 
-    It is called by itself when Python ends. After an error it does not wait.
+    Python's exit calls it. After an error it does not wait.
 
     Raises:
-      DistributedError: another process did not come; this one has left all the same.
+      DistributedError: another process did not arrive; this process has left
+        nevertheless.
     """
     with _lock:
         session = _state.session
@@ -507,10 +510,10 @@ def shutdown() -> None:
         _state.session = None
         if session.agreement is not None:
             session.agreement.close()
-        # Once a process is lost the coordinator waits for the others no longer than it
-        # must: where it is another process, it may end while this process signs off.
+        # After a loss, the coordinator hardly waits for the others: one in another
+        # process may end while this process signs off.
         session.leave(graceful=failure() is None or bool(session.coordinator))
-        # Otherwise the others learn that this process failed.
+        # Without a sign-off, the others learn that this process failed.
         session.coordination.close(graceful=not _state.failed)
         if session.coordinator is not None:
             if failure() is not None or (problem is None and not _state.failed):
@@ -524,20 +527,20 @@ def shutdown() -> None:
 def _wait_for_leaving(coordinator: Coordinator) -> None:
     """Lets the others sign off before the port closes.
 
-    If one of them was lost, the rest may just be learning it, through what the
-    coordinator does in its place.
+    If one of them was lost, the others may be learning of it right now, from the
+    coordinator's stand-in for it.
     """
     group = coordinator.group
     end = time.monotonic() + (5.0 if failure() is not None else 2.0)
     while time.monotonic() < end:
         with coordinator.lock:
-            if len(group.gone) >= group.size:
+            if len(group.departed) >= group.size:
                 return
         time.sleep(0.02)
 
 
 _WAITED = "fxflow/waited"
-#: Seconds in which a process that is not stopped says what it is doing.
+#: Seconds in which a process that is not stopped reports whether it waits.
 _ANSWER = 1.0
 
 
@@ -555,7 +558,7 @@ def _note_waiting() -> None:
 on_broken(_note_waiting)
 
 
-def _say_whether_waiting() -> None:
+def _report_waiting() -> None:
     if inflight.waiting():
         _note_waiting()
 
@@ -564,9 +567,9 @@ def _late(error: BaseException) -> BaseException:
     """Returns an error that names the processes that were late for a collective.
 
     The process whose deadline passes first asks all others. A process that waits in a
-    collective leaves a note; one that leaves none is late, and all learn of it: the
-    connections of the first process are closed by then, and the others must not take
-    it for the late one. Collectives cannot go on after that.
+    collective leaves a note; one without a note is late. The result goes to all
+    processes: the first process's connections are closed by then, and the others must
+    not take it for the late one. Collectives cannot continue after that.
     """
     session = _state.session
     if session is None or not timed_out(error) or failure() is not None:
@@ -591,8 +594,8 @@ def _late(error: BaseException) -> BaseException:
         return error
     result = DistributedError(
         f"a collective did not finish within {config.collective_timeout:g} s "
-        f"(fxflow.config.collective_timeout): late is process "
-        f"{', '.join(map(str, sorted(missing)))}, which is stopped, stuck or at "
+        f"(fxflow.config.collective_timeout): {listing(missing)} "
+        f"{'is' if len(missing) == 1 else 'are'} late: stopped, stuck or doing "
         "something else",
         missing,
         config.collective_timeout,
@@ -621,4 +624,4 @@ def _at_exit() -> None:
     try:
         shutdown()
     except DistributedError as error:
-        _say(str(error))
+        _log(str(error))

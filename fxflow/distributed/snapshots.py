@@ -173,11 +173,11 @@ class StateServer:
             ).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        line = Channel(connection)
+        channel = Channel(connection)
         try:
-            if not line.readable(10):
+            if not channel.readable(10):
                 return
-            message, _ = line.receive(most=0)
+            message, _ = channel.receive(most=0)
             try:
                 snapshot = self._find(int(message["step"]), message["kind"])
                 if message["pieces"] is None:
@@ -185,13 +185,13 @@ class StateServer:
                 else:
                     payload = encode(snapshot.piece(n, i) for n, i in message["pieces"])
             except Exception as error:  # of any kind: the client must not wait
-                line.send({"error": repr(error)})
+                channel.send({"error": repr(error)})
                 return
-            line.send({}, payload)
+            channel.send({}, payload)
         except (EOFError, ValueError, KeyError, TypeError, OSError):
             return
         finally:
-            line.close()
+            channel.close()
 
     def close(self) -> None:
         """Stops answering."""
@@ -215,26 +215,26 @@ def fetch(
     Raises:
       DistributedError: the worker has exited, or does not have them.
     """
-    line = dial(address, timeout, token, "worker")
+    channel = dial(address, timeout, token, "worker")
     try:
-        line.send(
+        channel.send(
             {
                 "step": plan["step"],
                 "kind": plan["kind"],
                 "pieces": pieces,
             }
         )
-        if not line.readable(timeout):
+        if not channel.readable(timeout):
             raise DistributedError(
                 f"the worker at {address} did not give the state of step "
                 f"{plan['step']} within {timeout:g} s",
                 seconds=timeout,
             )
-        message, payload = line.receive()
+        message, payload = channel.receive()
     except (EOFError, OSError) as error:
         raise DistributedError(f"the worker at {address} has exited: {error}") from None
     finally:
-        line.close()
+        channel.close()
     if "error" in message:
         raise DistributedError(
             f"the worker at {address} does not have the state of step "

@@ -1,18 +1,18 @@
-"""``fxflow coordinator``: a run's coordinator where no launcher starts the processes.
+"""``fxflow coordinator``: the coordinator of a run that no launcher starts.
 
     fxflow coordinator --num-processes 2 --address 0.0.0.0
     fxflow coordinator --elastic 2:4 --address 0.0.0.0
 
-Kubernetes and Slurm start the processes themselves; this is where these find each
-other. Processes read its address from ``FXFLOW_COORDINATOR_ADDRESS`` (and need
-``FXFLOW_COORDINATOR_HOSTED=1``), elastic ones from ``FXFLOW_ELASTIC_ADDRESS``. When a
-run breaks, because a process is lost, the next one may begin at once: the manager
-starts the processes anew, and they meet here again.
+Kubernetes and Slurm start the processes themselves; the processes find each other
+through this command. They read its address from ``FXFLOW_COORDINATOR_ADDRESS`` (and
+need ``FXFLOW_COORDINATOR_HOSTED=1``), elastic ones from ``FXFLOW_ELASTIC_ADDRESS``.
+When a run breaks, because a process is lost, the next one may begin at once: the
+manager restarts the processes, and they join here again.
 
 It holds no device and no state of the program. ``FXFLOW_TOKEN`` is the run's secret:
-a connection without it is refused, and without one no other machine is let in. The
-exit status is 0 when a run has ended as it should, 1 when that cannot be expected any
-more, 2 for a wrong command line.
+a connection without it is refused, and other machines can join only if it is set. The
+exit status is 0 when a run has finished, 1 when none can finish any more, 2 for a wrong
+command line.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from fxflow.distributed.coordinator import Coordinator
+from fxflow.distributed.coordinator import LEFT, Coordinator
 from fxflow.distributed.membership import Membership
 from fxflow.errors import DistributedError
 
 _TICK = 0.1
 #: Seconds that the other processes of a broken run have to leave.
 _GRACE = 5.0
-#: Seconds for workers to hear how their run has ended.
+#: Seconds in which workers learn how their run has ended.
 _LINGER = 2.0
 
 
 def _log(text: str) -> None:
-    """Says something, on standard error."""
+    """Writes a line to standard error."""
     print(f"fxflow coordinator: {text}", file=sys.stderr, flush=True)
 
 
@@ -54,20 +54,21 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
         prog="fxflow coordinator",
-        description="Run the coordinator of a distributed run, on its own.",
-        epilog="Exit status: 0 when a run has ended well, 1 when none can be expected, "
+        description="Run the coordinator of a distributed run, without a launcher.",
+        epilog="Exit status: 0 when a run has finished, 1 when none can finish, "
         "2 for a wrong command line. FXFLOW_TOKEN is the run's secret.",
     )
     add = parser.add_argument
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("-n", "--num-processes", type=int, metavar="N")
-    kind.add_argument("--elastic", metavar="MIN:MAX", help="how many workers there are")
+    kind.add_argument("--elastic", metavar="MIN:MAX", help="number of workers")
     add(
         "--address",
         default="127.0.0.1",
-        help="where to listen: 0.0.0.0 lets other machines in (default: this one only)",
+        help="address to listen at: 0.0.0.0 lets other machines join (default: "
+        "this machine only)",
     )
-    add("--port", type=int, default=8476, help="default 8476; 0 takes any free one")
+    add("--port", type=int, default=8476, help="default 8476; 0 for any free port")
     add("--heartbeat-timeout", type=float, metavar="S", help="default 100, elastic 3")
     add(
         "--start-timeout",
@@ -85,7 +86,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
-    """Waits until `over`; returns whether it came to that in time."""
+    """Waits until `over()` is true; returns whether it was in time."""
     end = time.monotonic() + seconds
     while not over():
         if time.monotonic() >= end:
@@ -95,42 +96,42 @@ def _wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
 
 
 def _serve(server: Coordinator, options: argparse.Namespace) -> bool | None:
-    """Serves one run; returns whether it ended well, None if it broke."""
+    """Serves one run; returns whether it finished, None if a process was lost."""
     count, group = options.num_processes, server.group
     _log(f"waiting for {count} processes at port {server.port}")
-    if not _wait(lambda: len(group.lines) == count, options.start_timeout):
-        absent = sorted(set(range(count)) - group.lines.keys())
-        _log(f"giving up: processes {absent} did not come")
+    if not _wait(lambda: len(group.channels) == count, options.start_timeout):
+        absent = sorted(set(range(count)) - group.channels.keys())
+        _log(f"giving up: processes {absent} did not join")
         return False
-    _log("all processes are there")
+    _log("all processes have joined")
 
     def lost() -> dict[int, str]:
         with server.lock:
-            return {k: why for k, why in group.gone.items() if why != "it has left"}
+            return {k: why for k, why in group.departed.items() if why != LEFT}
 
-    _wait(lambda: len(group.gone) == count or bool(lost()))
+    _wait(lambda: len(group.departed) == count or bool(lost()))
     if not lost():
         _log("all processes have left; the run is done")
         return True
     for number, why in sorted(lost().items()):
         _log(f"process {number} is lost: {why}")
-    _wait(lambda: len(group.gone) == count, _GRACE)
+    _wait(lambda: len(group.departed) == count, _GRACE)
     return None
 
 
 def _serve_elastic(server: Membership, options: argparse.Namespace) -> bool | None:
-    """Serves one elastic run; returns whether it ended well, None if it is to go on."""
+    """Serves an elastic run; returns whether it finished, None if another may start."""
     _log(f"waiting for {options.elastic} workers at port {server.port}")
     _wait(lambda: bool(server.outcome))
     _log(f"the run is {server.outcome}")
     time.sleep(_LINGER)
     if server.outcome == "done":
         return True
-    return None if server.epoch else False  # in epoch 0 the workers never came
+    return None if server.epoch else False  # in epoch 0, too few workers joined
 
 
 def _serve_runs(options: argparse.Namespace) -> bool:
-    """Serves runs until one ends well; returns whether one did."""
+    """Serves runs until one finishes; returns whether one did."""
     token = os.environ.get("FXFLOW_TOKEN", "")
     while True:
         address = f"{options.address}:{options.port}"
@@ -139,7 +140,7 @@ def _serve_runs(options: argparse.Namespace) -> bool:
             server = Membership(
                 address,
                 *options.bounds,
-                wanted=options.bounds[0],  # more are let in as they come
+                wanted=options.bounds[0],  # more are admitted as they join
                 token=token,
                 heartbeat_timeout=options.heartbeat_timeout or 3.0,
                 start_timeout=options.start_timeout,
@@ -152,17 +153,17 @@ def _serve_runs(options: argparse.Namespace) -> bool:
                 token=token,
                 heartbeat_timeout=options.heartbeat_timeout or 100.0,
             )
-        options.port = server.port  # that of the next run too
+        options.port = server.port  # also for the next run
         try:
             if isinstance(server, Membership):
-                well = _serve_elastic(server, options)
+                finished = _serve_elastic(server, options)
             else:
-                well = _serve(server, options)
+                finished = _serve(server, options)
         finally:
             server.stop()
-        if well is not None:
-            return well
-        _log("the run has not ended well; the next one may begin")
+        if finished is not None:
+            return finished
+        _log("the run has not finished; the next one may begin")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -175,13 +176,13 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status.
     """
     options = _parse(argv)
-    # As the first process of a container it would not be ended by a signal otherwise.
-    # At once: the system closes the port, and processes see that.
+    # Signals do not end the first process of a container by default. End at once: the
+    # system closes the port, which the processes notice.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: os._exit(128 + number))
     try:
-        well = _serve_runs(options)
+        finished = _serve_runs(options)
     except DistributedError as error:
         _log(str(error))
-        well = False
-    return 0 if well else 1
+        finished = False
+    return 0 if finished else 1

@@ -14,7 +14,7 @@ def test_store() -> None:
     with cluster(2) as (_, (first, second)):
         first.key_value_set("a/b", "text")
         assert second.key_value_get("a/b") == "text"
-        with pytest.raises(ValueError, match="'a/b' is set already"):
+        with pytest.raises(ValueError, match="'a/b' is already set"):
             second.key_value_set("a/b", "other")
         second.key_value_set("a/b", "other", allow_overwrite=True)
         assert first.key_value_try_get("a/b") == "other"
@@ -70,7 +70,7 @@ def test_barrier_of_some() -> None:
         thread.start()
         first.barrier("b", 5, [0, 2])
         thread.join()
-        with pytest.raises(DistributedError, match="process 1 of 3 did not come"):
+        with pytest.raises(DistributedError, match="process 1 of 3 did not arrive"):
             first.barrier("b", 0.1, [0, 1])
         assert second.live_processes() == [0, 1, 2]
 
@@ -89,14 +89,14 @@ def test_an_answer_that_arrives_as_the_wait_ends_counts() -> None:
     with cluster(2) as (_, (first, second)):
         connection = first.connection
         connection._slots = Slots(connection._slots)
-        send = connection.line.send
+        send = connection.channel.send
 
         def sent(message: Any, payload: Any = b"") -> None:
             send(message, payload)
             if message["op"] == "Cancel":
                 withdrawn.set()
 
-        connection.line.send = sent
+        connection.channel.send = sent
         thread = threading.Thread(target=lambda: second.barrier("b", 5))
         thread.start()
         first.barrier("b", 0.3)  # both arrive; the answer is late
@@ -128,11 +128,11 @@ def test_a_lost_process_ends_waiting_at_once() -> None:
         timer = threading.Timer(0.1, second.close, [False])
         timer.start()
         started = time.monotonic()
-        with pytest.raises(DistributedError, match="process 1 will not come"):
+        with pytest.raises(DistributedError, match="process 1 will not arrive"):
             first.barrier("b", 30)
         assert time.monotonic() - started < 5
         assert any(isinstance(e, Lost) and e.process == 1 for e in events)
-        with pytest.raises(DistributedError, match="process 1 will not come"):
+        with pytest.raises(DistributedError, match="process 1 will not arrive"):
             first.barrier("c", 30)
 
 
@@ -140,7 +140,7 @@ def test_a_process_that_left_does_not_count_as_lost() -> None:
     events: list[Any] = []
     with cluster(2, on_event=lambda m, p: events.append(m)) as (_, (first, second)):
         second.close()
-        with pytest.raises(DistributedError, match="will not come: it has left"):
+        with pytest.raises(DistributedError, match="will not arrive: it has left"):
             first.barrier("b", 30)
         assert events == []
 

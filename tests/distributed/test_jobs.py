@@ -147,7 +147,7 @@ def test_a_killed_process_is_started_again(
     code, text = launched(tmp_path, kill, 1, *options)
     assert code == 0, text
     victim = "worker 1" if kill == "worker" else "ps 0"
-    assert f"{victim} ended with signal 9; it is started again" in text
+    assert f"{victim} ended with signal 9; restarting it" in text
     if kill == "ps":
         assert total(text) == 40
     else:
@@ -160,7 +160,7 @@ def test_a_server_that_leaves_hands_over_its_shards(tmp_path: Path) -> None:
     code, text = launched(tmp_path, "leave", 1, *options)
     assert code == 0, text
     assert total(text) == 40
-    assert "ps 0 has left; the others go on without it" in text
+    assert "ps 0 has left; the others continue without it" in text
 
 
 # Adds up ones in three shards: the first worker until it is asked to end, another until
@@ -200,7 +200,7 @@ def test_another_launch_joins_and_leaves(launch: Launch, tmp_path: Path) -> None
     script.write_text(JOINED)
     options = ["--ps", "1", "--ps-shards", "3", "--workers", "1"]
     first = launch(*options, str(script), str(tmp_path))
-    said = first.wait_for("to add to it: fxflow launch (--join .*) PROGRAM")
+    said = first.wait_for("to add processes: fxflow launch (--join .*) PROGRAM")
     first.wait_for("begun 1")
     second = launch(*said[1].split(), str(script), str(tmp_path))
     assert second.end() == 0, second.text
@@ -241,9 +241,9 @@ def test_a_run_that_is_joined_says_what_it_is() -> None:
 def test_a_run_that_is_not_there_cannot_be_joined(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jobs_module, "_ANSWER", 0.2)
+    monkeypatch.setattr(jobs_module, "_ANSWER_TIMEOUT", 0.2)
     assert main(["--join", "ipc:///nowhere/ps-0", "x.py"]) == 1
-    assert "no server answers for the run to be joined: ipc" in capsys.readouterr().err
+    assert "no server of the run to join answers: ipc" in capsys.readouterr().err
 
 
 def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_failure_for_good_ends_the_run(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 3, done.stderr
-    assert "worker 0 ended with status 3; it is started again" in done.stderr
+    assert "worker 0 ended with status 3; restarting it" in done.stderr
     assert "worker 0 ended with status 3; ending the others" in done.stderr
 
 
@@ -316,8 +316,8 @@ def test_jobs_are_dealt_to_machines() -> None:
         (
             None,
             -9,
-            "signal 9, and what it held is lost (--ps-folder keeps logs of it, "
-            "--ps-copies copies)",
+            "signal 9, and its state is lost (--ps-folder logs it, "
+            "--ps-copies replicates it)",
         ),
         ("logs", 1, "status 1"),
     ],
@@ -328,7 +328,7 @@ def test_a_server_that_cannot_restart_ends_the_run(
     options = options_of(workers=1, ps_folder=folder)
     jobs = jobs_of(options, ["x"], [""], ["ipc:///run/ps-0"])
     launcher = JobLauncher(jobs, {}, options)
-    assert launcher.ended(0, code, False)
+    assert launcher.on_end(0, code, False)
     assert launcher.status == (137 if code < 0 else 1)
     assert f"ps 0 ended with {message}; ending the others" in capsys.readouterr().err
 
@@ -336,14 +336,14 @@ def test_a_server_that_cannot_restart_ends_the_run(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ps", "1", "-n", "2"], "-n is for processes in step"),
+        (["--ps", "1", "-n", "2"], "-n is for synchronous runs"),
         (["--ps", "1", "--workers", "0"], "at least one of each"),
         (["--ps", "2", "--ps-copies", "3"], "--ps-copies must be 1 to 2"),
         (["--join", "a:1", "--workers", "0"], "at least one worker"),
-        (["--join", "a:1", "--chief"], "--chief is for the launch that begins a run"),
-        (["--join", "a:1", "--ps-copies", "2"], "a run that is joined has its number"),
+        (["--join", "a:1", "--chief"], "--chief is for the launch that starts a run"),
+        (["--join", "a:1", "--ps-copies", "2"], "the launch that started the run"),
         (["--join", "a", "--ps", "1"], "'a'"),
-        (["--join", "a:1", "--hosts", "ONE"], "FXFLOW_PS_KEYS_FILE names the run's"),
+        (["--join", "a:1", "--hosts", "ONE"], "set FXFLOW_PS_KEYS_FILE to the run's"),
         (
             ["--ps", "1", "--workers", "2", "--hosts", "ONE"],
             "the host file has 1 slots",
@@ -385,4 +385,4 @@ def test_an_interrupt_ends_servers_too(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     seen += process.communicate(timeout=30)[0]
     assert process.returncode == 130, seen
-    assert "interrupted; the signal goes to all processes" in seen
+    assert "interrupted; forwarding the signal to all processes" in seen

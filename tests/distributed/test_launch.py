@@ -51,8 +51,8 @@ def test_wrong_hosts(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["x.py"], "say how many processes"),
-        (["-n", "2"], "no program to run was named"),
+        (["x.py"], "give the number of processes"),
+        (["-n", "2"], "no program given"),
         (["--elastic", "3:2", "x.py"], "MIN:MAX with 1 <= MIN <= MAX, got '3:2'"),
         (["--elastic", "2", "x.py"], "got '2'"),
         (["-n", "5", "--elastic", "2:4", "x.py"], "-n 5 is not within"),
@@ -159,7 +159,7 @@ def test_the_second_signal_kills(launch: Launch, write: Write) -> None:
     assert run.process.poll() is None
     run.process.terminate()
     assert run.end(10) == 143, run.text
-    assert "killing everything" in run.text
+    assert "killing all processes" in run.text
 
 
 def test_the_time_is_up(launch: Launch) -> None:
@@ -357,7 +357,9 @@ def test_an_interrupt_is_one_line(launch: Launch, write: Write, ignored: bool) -
     run.wait_for(r"\[1\] ready")
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130, run.text
-    assert run.err == ["fxflow launch: interrupted; the signal goes to all processes"]
+    assert run.err == [
+        "fxflow launch: interrupted; forwarding the signal to all processes"
+    ]
 
 
 BAR = """\
@@ -403,7 +405,7 @@ def test_the_first_to_fail_is_named(launch: Launch, write: Write) -> None:
         "distributed.initialize()\n"
         "from fxflow.distributed.session import current\n"
         "if os.environ['FXFLOW_PROCESS_ID'] == '1':\n"
-        "    current().coordination.connection.line.close()\n"
+        "    current().coordination.connection.channel.close()\n"
         "    time.sleep(1)\n"
         "    os._exit(9)\n"
         "try: current().coordination.barrier('b', 60)\n"

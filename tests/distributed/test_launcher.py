@@ -23,10 +23,10 @@ class Two(Launcher):
                 number, command, {}, self.output, label="p", ended=self.wake
             )
 
-    def ended(self, number: int, code: int, ending: bool) -> bool:
+    def on_end(self, number: int, code: int, ending: bool) -> bool:
         if self.status is None:
             self.status = code
-            self.tell_all(signal.SIGTERM)
+            self.signal_all(signal.SIGTERM)
         return True
 
 
@@ -54,7 +54,7 @@ class Again(Launcher):
         self.children[0] = Child(0, ["false"], {}, self.output, ended=self.wake)
         return self.children[0]
 
-    def ended(self, number: int, code: int, ending: bool) -> bool:
+    def on_end(self, number: int, code: int, ending: bool) -> bool:
         self.starts_left -= 1
         if self.starts_left:
             self.start_again(self.finished[-1], self.begin)

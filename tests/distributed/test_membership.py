@@ -85,13 +85,13 @@ def test_answers_outside_an_epoch_are_ignored() -> None:
     server = Membership("127.0.0.1:0", 2, 2, log=said.append)
     line = dial(f"127.0.0.1:{server.port}", 10, "", "launcher")
     try:
-        line.send(protocol.written(protocol.Enlist(0, "a", "h:1")))
+        line.send(protocol.written(protocol.RegisterWorker(0, "a", "h:1")))
         for kind in Group.handlers.keys() - {protocol.Notice}:
             request = kind(*[0] * len(kind._fields))
             line.send(protocol.written(request, epoch=7))
         line.send(protocol.written(protocol.Get("k"), id=1, epoch=7))
         answer, _ = line.receive()
-        assert (answer["re"], answer["error"]) == (1, "gone")
+        assert (answer["re"], answer["error"]) == (1, "unreachable")
         assert said == ["worker 0 (a) has joined"]
     finally:
         line.close()

@@ -77,9 +77,9 @@ multihost.sync_global_devices("here")
 if me:
     text = error_of(DistributedError, check, "train", "0", 0.3)
     assert "about to run 'train' together with others" in text, text
-    assert "process 0 of 2 did not come within 0.3 s" in text, text
+    assert "process 0 of 2 did not arrive within 0.3 s" in text, text
     text = error_of(DistributedError, multihost.sync_global_devices, "end", 0.2)
-    assert "barrier 'end': process 0 of 2 did not come" in text, text
+    assert "barrier 'end': process 0 of 2 did not arrive" in text, text
 else:
     time.sleep(1)
 print("FINE", flush=True)

@@ -116,8 +116,8 @@ def test_no_place(scratch: str) -> None:
     code, text = launched(scratch, *options, "--worker-resources=gold=1", "train.py")
     assert code == 1
     # At once: no machine can be added to a cluster of this one.
-    assert "this machine has no place for them: the 3 processes take gold=2" in text
-    assert "in all, and there is gold=0 (--server-resources and" in text, text
+    assert "this machine has too few resources: the 3 processes take gold=2" in text
+    assert "in total, but there is gold=0 (--server-resources and" in text, text
     check_gone(scratch)
 
 
@@ -156,7 +156,7 @@ def test_what_is_waited_for_is_said_at_once(
         places(never).reserve(["ps 0", "ps 1"], {"CPU": 1.0})
     assert never.waited == 300.0
     said = capsys.readouterr().err
-    assert "waits up to 300 s for a place for ps 0, ps 1: each takes CPU=1" in said
+    assert "waiting up to 300 s for Ray to place ps 0, ps 1: each takes CPU=1" in said
     assert "free in all are CPU=1" in said
 
 
@@ -167,9 +167,9 @@ def test_more_than_the_cluster_has(capsys: pytest.CaptureFixture[str]) -> None:
     # Machines may be added to a cluster, but not to one that is this machine.
     places(FakeGroup(0)).check(many)
     said = capsys.readouterr().err
-    assert "the 5 processes take CPU=5 in all, and there is CPU=4" in said
-    assert "waits up to 300 s for machines that Ray may add" in said
-    with pytest.raises(DistributedError, match="CPU=5 in all, and there is CPU=4"):
+    assert "the 5 processes take CPU=5 in total, but there is CPU=4" in said
+    assert "waiting up to 300 s for Ray to add machines" in said
+    with pytest.raises(DistributedError, match="CPU=5 in total, but there is CPU=4"):
         places(FakeGroup(0), ray="local").check(many)
     with pytest.raises(DistributedError, match="CPU=3 on one machine, and the most"):
         places(FakeGroup(0), ray="local").check([{"CPU": 3.0}])
@@ -186,7 +186,7 @@ def test_resources_that_cannot_be_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ray", "auto"], "--ray is for servers and workers: say --ps N"),
+        (["--ray", "auto"], "--ray is for servers and workers: add --ps N"),
         (["--ray", "auto", "--ps", "1", "--hosts", "HOSTS"], "--hosts and --ray both"),
         (["--ps", "1", "--worker-resources", "GPU"], "resources read NAME=NUMBER"),
     ],
@@ -210,7 +210,7 @@ def test_no_cluster() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # and no process listens
         address = f"127.0.0.1:{closed.getsockname()[1]}"
-        with pytest.raises(DistributedError, match=f"no cluster of Ray .* {address}"):
+        with pytest.raises(DistributedError, match=f"no Ray cluster .* {address}"):
             _check_reached(address)
     for text in ("auto", "local", "ray://127.0.0.1:1"):
         _check_reached(text)  # Ray's to find

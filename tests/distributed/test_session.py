@@ -95,7 +95,7 @@ def test_joining_and_leaving(run_all: Callable[..., list[Run]]) -> None:
     ("what", "why"),
     [
         ("1:9", "process 1 .* is lost: its connection was closed"),
-        ("1:19", "process 1 .* is lost: it has not been heard for 1.5 s"),
+        ("1:19", "process 1 .* is lost: no heartbeat arrived for 1.5 s"),
         ("1:0", "process 1 .* is lost: its connection was closed"),
         ("0:9", "coordinator at .* .process 0. is lost: its connection was closed"),
     ],
@@ -204,7 +204,7 @@ def test_a_process_that_does_not_join_is_named(
     )
     run = start(sys.executable, write(code % free_port))
     assert run.end(20) == 1
-    assert "process 1 of 2 did not come within 0.5 s; process 0 did" in run.text
+    assert "process 1 of 2 did not join within 0.5 s; process 0 did" in run.text
     other = start(
         sys.executable, write((code % free_port).replace("2, 0", "2, 1"), "other.py")
     )

@@ -143,7 +143,7 @@ def test_other_token_is_refused(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--num-processes=2"], "giving up: processes [0, 1] did not come"),
+        (["--num-processes=2"], "giving up: processes [0, 1] did not join"),
         (["--elastic=1:2"], "0 workers are ready, at least 1"),
     ],
 )

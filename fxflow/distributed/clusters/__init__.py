@@ -1,8 +1,8 @@
-"""Cluster managers: which process this is, told by its environment.
+"""Cluster managers: reads this process's rank and the run's size from its environment.
 
 Each manager is one small class with `is_present` and `membership`. The variables
-``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES`` and ``FXFLOW_PROCESS_ID`` win
-over what any of them says.
+``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES`` and ``FXFLOW_PROCESS_ID``
+override what any of them says.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fxflow.errors import DistributedError
 
 __all__ = ["CLUSTERS", "ClusterEnvironment", "ClusterMembership", "detect"]
 
-#: In the order they are asked. A launcher inside another's job (mpirun under Slurm)
-#: knows better than the job does.
+#: In the order of detection: a launcher within another manager's job (mpirun under
+#: Slurm) comes before that manager.
 CLUSTERS: tuple[type[ClusterEnvironment], ...] = (
     Environment,
     Torchrun,
@@ -43,14 +43,14 @@ def detect(
 
     Args:
       method: the manager's name; None asks all; ``"deactivate"`` asks none.
-      environment: instead of the process's.
+      environment: variables; None: those of the process.
 
     Returns:
-      What is known; None if no manager is there.
+      What is known; None if no manager is found.
 
     Raises:
-      ValueError: there is no such manager.
-      DistributedError: the manager is not there, or says what cannot be.
+      ValueError: the manager is unknown.
+      DistributedError: the manager is not found, or its variables are invalid.
     """
     env = os.environ if environment is None else environment
     own = Environment(env)
@@ -70,7 +70,7 @@ def detect(
         chosen = known[method](env)
         if not chosen.is_present():
             raise DistributedError(
-                f"cluster_detection_method {method!r} was asked for, but its "
+                f"cluster_detection_method is {method!r}, but its "
                 f"variables are not set: {', '.join(chosen.variables)}"
             )
     found = chosen.membership()

@@ -1,4 +1,4 @@
-"""What a cluster manager says about a process."""
+"""The membership of a process, and the base class of cluster managers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from fxflow.errors import DistributedError
 
 
 class ClusterMembership(NamedTuple):
-    """What is known about a process; None where it is not.
+    """What is known about a process; None: unknown.
 
     Attributes:
       coordinator_address: ``host:port``.
-      num_processes: how many there are.
-      process_id: this one's number.
-      local_process_id: this one's number among those of its machine.
+      num_processes: the number of processes.
+      process_id: this process's number.
+      local_process_id: its number among those of its machine.
       hosted: whether another process (a launcher) runs the coordinator.
       token: the run's secret.
-      source: who says so, for messages.
+      source: the manager's name, for messages.
     """
 
     coordinator_address: str | None = None
@@ -37,9 +37,9 @@ class ClusterEnvironment:
       environment: the variables to read.
     """
 
-    #: What `initialize(cluster_detection_method=)` calls it.
+    #: Its name in `initialize(cluster_detection_method=)`.
     name: ClassVar[str] = ""
-    #: The variables it is known by.
+    #: The variables by which it is detected.
     variables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ class ClusterEnvironment:
         """Returns what the manager says.
 
         Raises:
-          DistributedError: it says what cannot be.
+          DistributedError: a variable is missing or invalid.
         """
         raise DistributedError(f"{self.name} says nothing")
 
@@ -79,10 +79,9 @@ class ClusterEnvironment:
 
 
 def job_port(job: int) -> int:
-    """Returns a port that the processes of one job derive alike: 61440 to 65535.
+    """Returns a port, 61440 to 65535, that a job's processes derive from its number.
 
-    Above the ports that Linux gives out by itself (32768 to 60999), so that it is
-    most likely free; two jobs on one machine differ unless their numbers agree
-    modulo 4096.
+    It is above Linux's ephemeral ports (32768 to 60999), so it is most likely free. Two
+    jobs on one machine have different ports unless their numbers agree modulo 4096.
     """
     return 61440 + job % 4096

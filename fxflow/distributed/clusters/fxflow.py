@@ -10,8 +10,8 @@ from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembersh
 class Environment(ClusterEnvironment):
     """``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID``.
 
-    Besides: ``FXFLOW_LOCAL_PROCESS_ID``, ``FXFLOW_TOKEN`` (the run's secret) and
-    ``FXFLOW_COORDINATOR_HOSTED=1`` if process 0 is not to run the coordinator.
+    Also ``FXFLOW_LOCAL_PROCESS_ID``, ``FXFLOW_TOKEN`` (the run's secret) and
+    ``FXFLOW_COORDINATOR_HOSTED=1`` if process 0 does not run the coordinator.
     """
 
     name = "fxflow"
@@ -25,7 +25,7 @@ class Environment(ClusterEnvironment):
         return self.integer(name) if self.env.get(name) else None
 
     def membership(self) -> ClusterMembership:
-        """Returns what the variables say; each may be missing."""
+        """Returns what the variables say; each of them may be missing."""
         return ClusterMembership(
             self.env.get("FXFLOW_COORDINATOR_ADDRESS") or None,
             self._maybe("FXFLOW_NUM_PROCESSES"),
@@ -37,7 +37,7 @@ class Environment(ClusterEnvironment):
         )
 
     def over(self, other: ClusterMembership) -> ClusterMembership:
-        """Returns `other` with what the variables say put over it."""
+        """Returns `other`, overridden by the variables that are set."""
         own = self.membership()
         given = {
             name: value

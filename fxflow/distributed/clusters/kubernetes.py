@@ -23,8 +23,8 @@ class Kubernetes(ClusterEnvironment):
 
     The pods of an Indexed Job are called ``<job>-<index>`` and find each other through
     a headless service named as their ``subdomain``. Their number is
-    ``FXFLOW_NUM_PROCESSES``; without it the API server is asked for the job's
-    ``completions``, which needs the right to ``get`` jobs.
+    ``FXFLOW_NUM_PROCESSES``; without it, it is the job's ``completions``, which the API
+    server returns if the pod may ``get`` jobs.
     """
 
     name = "kubernetes"
@@ -65,10 +65,10 @@ class Kubernetes(ClusterEnvironment):
         return socket.getfqdn(host)
 
     def completions(self, job: str) -> int:
-        """Returns how many pods the job has, from the API server.
+        """Returns the number of pods of the job, from the API server.
 
         Raises:
-          DistributedError: it does not say.
+          DistributedError: the API server does not return it.
         """
         try:
             namespace = (self._account / "namespace").read_text().strip()
@@ -84,6 +84,6 @@ class Kubernetes(ClusterEnvironment):
                 return int(json.load(answer)["spec"]["completions"])
         except (OSError, urllib.error.URLError, ValueError, KeyError) as error:
             raise DistributedError(
-                f"kubernetes: cannot learn how many pods job {job!r} has ({error}); "
+                f"kubernetes: cannot read the number of pods of job {job!r} ({error}); "
                 "set FXFLOW_NUM_PROCESSES in the pod template"
             ) from None

@@ -19,8 +19,8 @@ class OpenMPI(ClusterEnvironment):
     """``OMPI_COMM_WORLD_SIZE``, ``…_RANK``, ``…_LOCAL_RANK`` and the head's address.
 
     Open MPI 4 gives the address of ``mpirun`` to all ranks; 5 only its machine's name,
-    in the name of the run. Process 0 is taken to run on that machine, as it does by
-    default; if it does not, set ``FXFLOW_COORDINATOR_ADDRESS`` (``mpirun -x``).
+    in the name of the run. Process 0 is assumed to run on that machine, as it does by
+    default; otherwise set ``FXFLOW_COORDINATOR_ADDRESS`` (``mpirun -x``).
     """
 
     name = "openmpi"
@@ -38,11 +38,11 @@ class OpenMPI(ClusterEnvironment):
         if not address:
             host, job = self._head()
             if self.env.get("OMPI_COMM_WORLD_LOCAL_SIZE") == str(count):
-                host = "127.0.0.1"  # all are here, whatever this machine is called
+                host = "127.0.0.1"  # all processes are on this machine
             elif rank == 0 and not is_here(host):
                 raise DistributedError(
                     f"openmpi: mpirun runs on {host}, but process 0 on another machine "
-                    f"({socket.gethostname()}), where the others do not look for it; "
+                    f"({socket.gethostname()}), where the others cannot find it; "
                     "give mpirun -x FXFLOW_COORDINATOR_ADDRESS="
                     f"{socket.gethostname()}:{job_port(job)}"
                 )
@@ -58,7 +58,7 @@ class OpenMPI(ClusterEnvironment):
     def _head(self) -> tuple[str, int]:
         """Returns the machine of ``mpirun`` and a number of the run."""
         # 4: "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911". The lower half of the
-        # number counts the jobs of the run, the upper one is different in each.
+        # number counts the jobs of the run; the upper half identifies the run.
         uri = self.env.get("OMPI_MCA_orte_hnp_uri", "")
         if found := re.match(r"(\d+)\.\d+;tcp4?://([^,:;/]+)", uri):
             return found[2], int(found[1]) >> 16
@@ -73,7 +73,7 @@ class OpenMPI(ClusterEnvironment):
 
 
 def is_here(host: str) -> bool:
-    """Returns whether a name or address is this machine's; True if it is unknown."""
+    """Returns whether a name or address is this machine's; True if unknown."""
     if host == socket.gethostname():
         return True
     try:

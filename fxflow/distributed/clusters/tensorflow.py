@@ -8,7 +8,7 @@ from typing import ClassVar
 from fxflow.distributed.clusters.base import ClusterEnvironment, ClusterMembership
 from fxflow.errors import DistributedError
 
-# The tasks that compute, in the order of their numbers.
+# The task types that compute, in the order of their process numbers.
 _JOBS = ("chief", "master", "worker")
 
 

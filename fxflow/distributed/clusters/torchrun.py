@@ -1,4 +1,4 @@
-"""``torchrun`` and whatever else sets its variables."""
+"""``torchrun``, and other launchers that set its variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cloud TPU: pods of GKE by their environment, VMs of GCE by the metadata server."""
+"""Cloud TPU: GKE pods by their environment, GCE VMs by the metadata server."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_metadata(name: str, timeout: float = 1.0) -> str:
 class GceTPU(ClusterEnvironment):
     """TPU VMs: ``agent-worker-number`` and ``worker-network-endpoints``.
 
-    Asked only on a machine that has a TPU, and for one second.
+    The server is asked only on a machine that has a TPU, for at most one second.
 
     Args:
       environment: the variables to read.

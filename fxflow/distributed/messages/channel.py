@@ -144,7 +144,9 @@ class Channel:
         pause = None
         while True:
             if pause is not None and not self.readable(pause):
-                raise EOFError(f"the rest of a message did not come in {pause:g} s")
+                raise EOFError(
+                    f"the rest of a message did not arrive within {pause:g} s"
+                )
             try:
                 count = self.socket.recv_into(incoming.missing)
             except OSError as error:
