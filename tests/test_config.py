@@ -220,7 +220,7 @@ def test_a_wrong_value_overrides_nothing() -> None:
         ("cache_max_bytes", "much", "number of bytes"),
     ],
 )
-def test_wrong_values(name: str, value: object, message: str) -> None:
+def test_invalid_values_are_refused(name: str, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=f"config.{name}: .*{message}"):
         config.update(name, value)
 

@@ -130,7 +130,7 @@ def test_own_lowerings(axpy: Callable[..., fxflow.Array]) -> None:
     assert "stablehlo.multiply" not in text
 
 
-def test_wrong_lowerings() -> None:
+def test_invalid_lowerings_are_refused() -> None:
     with pytest.raises(ArgumentError, match="one that `register` made"):
         extend.register_lowering(extend.Elementwise, lambda ctx: "", "cpu")
     with pytest.raises(ArgumentError, match="lower must be a function"):

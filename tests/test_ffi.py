@@ -185,7 +185,7 @@ def test_attributes_arrive_in_the_kernel(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 1j, 2**70, [[1], 2], fnp.ones(2), object()])
-def test_wrong_attributes(value: object) -> None:
+def test_invalid_attributes_are_refused(value: object) -> None:
     call = ffi.ffi_call("test_axpy", struct(X))
     with pytest.raises(ArgumentError, match="the attribute alpha must be a bool"):
         call(X, X, alpha=value)
@@ -267,7 +267,7 @@ def test_no_function(what: object) -> None:
         ffi.pycapsule(what)
 
 
-def test_wrong_stages_and_types() -> None:
+def test_invalid_stages_and_types_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"stages are instantiate, .* got 'run'"):
         ffi.register_ffi_target("test_nothing", {"run": None})
     with pytest.raises(ArgumentError, match="keys 'type_id' and 'type_info'"):
@@ -293,7 +293,7 @@ def test_invalid_options_are_refused(options: dict[str, object], words: str) -> 
         ffi.ffi_call("test_axpy", struct(X), **options)(X, X, alpha=1.0)
 
 
-def test_wrong_operands() -> None:
+def test_invalid_operands_are_refused() -> None:
     call = ffi.ffi_call("test_axpy", struct(X), input_output_aliases={0: 0})
     with pytest.raises(ArgumentError, match=r"operand 0, f32\[3\], cannot share"):
         call(fnp.ones(3))

@@ -60,7 +60,9 @@ def test_frozen_objects_refuse_assignment() -> None:
 @pytest.mark.parametrize(
     ("args", "kwargs"), [((1, 2, 3), {}), ((1,), {"z": 2}), ((1,), {"x": 1})]
 )
-def test_wrong_names(args: tuple[int, ...], kwargs: dict[str, int]) -> None:
+def test_invalid_names_are_refused(
+    args: tuple[int, ...], kwargs: dict[str, int]
+) -> None:
     with pytest.raises(TypeError, match="Point takes x, y"):
         Point(*args, **kwargs)
 

@@ -205,7 +205,7 @@ print("fine")
     assert run_python(code, FXFLOW_NUM_CPU_DEVICES="3") == "fine\n"
 
 
-def test_wrong_default_devices() -> None:
+def test_invalid_default_devices_are_refused() -> None:
     with pytest.raises(ValueError, match="no device 'cpu:99': there is cpu:0, cpu:1"):
         clients.default_device("cpu:99")
     with pytest.raises(ValueError, match="'cpu:x' is not a device name"):

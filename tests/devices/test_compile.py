@@ -105,7 +105,7 @@ def test_number_of_devices(place: Placement) -> None:
         compiling.compile(programs.ADD, place, num_replicas=2)
 
 
-def test_wrong_arguments(place: Placement, put: Put) -> None:
+def test_invalid_arguments_are_refused(place: Placement, put: Put) -> None:
     program = compiling.compile(programs.ADD, place)
     handler = buffers.result_handler(F16, place, False)
     with pytest.raises(RuntimeFailure):

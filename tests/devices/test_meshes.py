@@ -136,7 +136,7 @@ def test_device_names(name, number) -> None:
         ("/job:worker/task:7/device:cpu:0", "there is no device"),
     ],
 )
-def test_wrong_device_names(name, words) -> None:
+def test_invalid_device_names_are_refused(name, words) -> None:
     with pytest.raises(PlacementError, match=words):
         clients.resolve(name)
     with pytest.raises(TypeError, match="must be a Device or its name"):

@@ -69,7 +69,7 @@ def test_a_file_that_is_not_a_library_is_refused(
         plugins.load("cuda")
 
 
-def test_wrong_version(
+def test_a_wheel_of_another_version_is_refused(
     wheels: Callable[[str, str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheels("jax_plugins.xla_cuda13", "xla_cuda_plugin.so", "0.4.1")

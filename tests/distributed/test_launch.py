@@ -43,7 +43,7 @@ def test_hosts() -> None:
         ("# nothing", "names no host"),
     ],
 )
-def test_wrong_hosts(text: str, message: str) -> None:
+def test_invalid_hosts_are_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_hosts(text)
 
@@ -60,7 +60,7 @@ def test_wrong_hosts(text: str, message: str) -> None:
         (["--hosts", "/no/such", "x.py"], "No such file"),
     ],
 )
-def test_wrong_arguments(
+def test_invalid_arguments_are_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -261,7 +261,9 @@ def nothing_started(monkeypatch: pytest.MonkeyPatch) -> None:
         (("h:1", 2, 0, [-1]), "local_device_ids must be numbers"),
     ],
 )
-def test_wrong_arguments(arguments: tuple[object, ...], message: str) -> None:
+def test_invalid_arguments_are_refused(
+    arguments: tuple[object, ...], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         initialize(*arguments)  # type: ignore[arg-type]
     assert not is_initialized()

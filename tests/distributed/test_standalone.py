@@ -169,7 +169,9 @@ def test_ends_at_a_signal(run: Run, number: signal.Signals) -> None:
         (["--elastic=2:4", "--num-processes=2"], "not allowed with"),
     ],
 )
-def test_wrong_command_line(run: Run, options: list[str], words: str) -> None:
+def test_invalid_command_lines_exit_with_a_message(
+    run: Run, options: list[str], words: str
+) -> None:
     wrong = run.start(*PROGRAM, *options)
     assert wrong.wait() == 2
     assert words in wrong.text()

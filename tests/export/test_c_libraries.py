@@ -138,7 +138,7 @@ def test_loops_are_refused(tmp_path: Path) -> None:
         export.c_library(fxflow.jit(f).lower(2 * fnp.eye(3)), tmp_path)
 
 
-def test_bad_arguments(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     lowered = fxflow.jit(fnp.sin).lower(fnp.ones(3))
     with pytest.raises(errors.ArgumentError, match="no name in C"):
         export.c_library(lowered, tmp_path, name="my-net")

@@ -142,7 +142,7 @@ def test_an_unknown_compiler_option_is_refused() -> None:
 
 
 @needs_iree
-def test_wrong_arguments() -> None:
+def test_invalid_arguments_are_refused() -> None:
     made = export.iree(fxflow.jit(lambda x: x + 1).lower(fnp.ones(3)))
     with pytest.raises(errors.ArgumentError, match=r"f32\[3\] as x, got f32\[4\]"):
         made(fnp.ones(4))

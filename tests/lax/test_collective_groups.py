@@ -58,7 +58,7 @@ def test_partition():
         ([0, 1, 2, 3], "a list of lists of indices"),
     ],
 )
-def test_wrong_partitions(groups, words):
+def test_invalid_partitions_are_refused(groups, words):
     with pytest.raises(ArgumentError, match=words):
         partition(groups, ("j",), "f", even=True)
 

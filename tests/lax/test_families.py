@@ -41,7 +41,7 @@ def test_kinds_overlap_as_their_names_say():
     assert families.INTEGER | families.FLOAT == families.REAL
 
 
-def test_wrong_dtype():
+def test_an_invalid_dtype_is_refused():
     with pytest.raises(DtypeError, match=r"sin.*i32\[3\]"):
         lax.sin(fnp.arange(3))
     with pytest.raises(DtypeError, match=r"bool\[2\]"):

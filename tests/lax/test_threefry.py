@@ -56,7 +56,7 @@ def test_one_function_for_each_shape() -> None:
     assert len(re.findall(r"func.call @threefry2x32", text)) == 3
 
 
-def test_wrong_operands() -> None:
+def test_invalid_operands_are_refused() -> None:
     u, v = np.zeros(3, np.uint32), np.zeros(2, np.uint32)
     with pytest.raises(DtypeError, match=r"words must be u32, got i32\[3\]"):
         lax.threefry2x32(u.astype(np.int32), u, u, u)

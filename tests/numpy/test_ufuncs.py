@@ -54,7 +54,7 @@ def test_numbers_are_signed_zeros_and_nans() -> None:
     assert [bool(np.signbit(np.asarray(b))[0]) for b in both] == [False, True, False]
 
 
-def test_wrong_numbers_of_arguments() -> None:
+def test_too_few_arguments_are_refused() -> None:
     three = fnp.frompyfunc(lambda a, b, c: a + b * c, 3, 1)
     assert three(1, 2, 3).tolist() == 7
     with pytest.raises(ArgumentError, match="takes 3 arguments, got 2"):

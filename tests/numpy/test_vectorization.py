@@ -48,7 +48,7 @@ def test_docstring_and_name_stay() -> None:
 
 
 @pytest.mark.parametrize("text", ("(n)", "n->n", "(n)->(n", "(n,)->", "->()"))
-def test_wrong_signatures(text: str) -> None:
+def test_invalid_signatures_are_refused(text: str) -> None:
     with pytest.raises(ArgumentError, match="is not of the form"):
         fnp.vectorize(lambda x: x, signature=text)
 

@@ -23,7 +23,7 @@ def test_as_jax(name: str, eager: str) -> None:
 
 
 @pytest.mark.parametrize("sample", [random.bits, random.uniform, random.normal])
-def test_wrong_shapes(sample: object) -> None:
+def test_invalid_shapes_are_refused(sample: object) -> None:
     with pytest.raises(ShapeError, match=r"must not be negative, got \(2, -1\)"):
         sample(KEY, (2, -1))
     with pytest.raises(ArgumentError, match="shape must be a sequence of integers"):
@@ -34,7 +34,7 @@ def test_wrong_shapes(sample: object) -> None:
     assert sample(KEY, [2, np.int64(3)]).shape == (2, 3)
 
 
-def test_wrong_dtypes() -> None:
+def test_invalid_dtypes_are_refused() -> None:
     with pytest.raises(
         DtypeError, match="uniform: dtype must be a float dtype, got i32"
     ):
@@ -45,7 +45,7 @@ def test_wrong_dtypes() -> None:
         random.randint(KEY, (), 0, 2, "float32")
 
 
-def test_wrong_keys() -> None:
+def test_invalid_keys_are_refused() -> None:
     with pytest.raises(
         ArgumentError,
         match=r"uniform: expected a random key as the first argument, got i32",

@@ -71,7 +71,7 @@ def test_multinomial() -> None:
     assert shape_of(counts, np.stack([p, p])) == (2, 4)
 
 
-def test_wrong_arguments() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(DtypeError, match="poisson: dtype must be an integer dtype"):
         random.poisson(KEY, 1.0, dtype="float32")
     with pytest.raises(DtypeError, match="binomial: dtype must be a float dtype"):

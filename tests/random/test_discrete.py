@@ -30,7 +30,7 @@ def test_bernoulli_shares(mode: str) -> None:
     assert share[3] == 1
 
 
-def test_wrong_bernoulli() -> None:
+def test_invalid_parameters_of_bernoulli_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"probability p must be a float, got i32"):
         random.bernoulli(KEY, 1)
     with pytest.raises(ArgumentError, match='bernoulli: mode must be "low" or "high"'):
@@ -81,7 +81,7 @@ def test_shapes_of_categories() -> None:
     assert sorted(np.asarray(every).tolist()) == [0, 1, 2]
 
 
-def test_wrong_categories() -> None:
+def test_invalid_categories_are_refused() -> None:
     logits = np.zeros((4, 3), np.float32)
     with pytest.raises(ShapeError, match=r"shape \(5,\) must end in \(4,\)"):
         random.categorical(KEY, logits, shape=(5,))

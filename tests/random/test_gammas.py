@@ -118,7 +118,7 @@ def test_under_jit_and_vmap() -> None:
         np.testing.assert_allclose(drawn[i], want, rtol=1e-5)
 
 
-def test_wrong_arguments() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(DtypeError, match="gamma: dtype must be a float dtype, got i32"):
         random.gamma(KEY, 1.0, dtype="int32")
     with pytest.raises(ArgumentError, match=r"beta: a parameter is .* of type list"):

@@ -99,7 +99,7 @@ def test_slope_in_a_parameter() -> None:
     np.testing.assert_allclose(slope, total(2.0) / 2.0, rtol=1e-6)
 
 
-def test_wrong_mode() -> None:
+def test_an_invalid_mode_is_refused() -> None:
     with pytest.raises(ArgumentError, match='gumbel: mode must be "low" or "high"'):
         random.gumbel(KEY, (), mode="middle")
 

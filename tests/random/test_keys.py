@@ -44,7 +44,7 @@ def test_seed_is_traced() -> None:
     assert made.tolist() == words(random.key(-5))
 
 
-def test_wrong_seeds() -> None:
+def test_invalid_seeds_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"key: the seed must be an integer, got f32"):
         random.key(1.5)
     with pytest.raises(ShapeError, match=r"seed must be 0-d, got i32\[2\]"):

@@ -90,7 +90,7 @@ def test_integer_probabilities_are_weights() -> None:
     assert set(drawn.tolist()) == {1, 2}
 
 
-def test_wrong_arguments() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"permutation: x is .* of type list"):
         random.permutation(KEY, [1, 2])
     with pytest.raises(

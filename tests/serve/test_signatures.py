@@ -111,7 +111,7 @@ def test_damaged_strings_are_refused(seed: int) -> None:
     assert refused > 100
 
 
-def test_wrong_lengths() -> None:
+def test_invalid_lengths_are_refused() -> None:
     with pytest.raises(ServeError, match=r"FP32\[2\] has 8 bytes, got 7"):
         from_bytes(b"1234567", "FP32", (2,))
     with pytest.raises(ServeError, match="0 or 1"):

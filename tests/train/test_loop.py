@@ -135,7 +135,7 @@ def test_early_stopping() -> None:
         (lambda: Progress(0, 0, 0).save(), "has no checkpointer="),
     ],
 )
-def test_bad_arguments(call: Callable[[], Any], words: str) -> None:
+def test_invalid_arguments_are_refused(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         call()
 

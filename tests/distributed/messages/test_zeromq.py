@@ -236,7 +236,9 @@ def test_a_worker_cannot_be_a_server(hubs: Callable[..., Hub]) -> None:
     ],
     ids=["another server's", "another client's", "none"],
 )
-def test_wrong_keys(keys: Keys | None, problem: str, hubs: Callable[..., Hub]) -> None:
+def test_peers_with_other_keys_are_refused(
+    keys: Keys | None, problem: str, hubs: Callable[..., Hub]
+) -> None:
     server, client, wrong = hubs(KEYS), hubs(KEYS), hubs(keys)
     listener = server.listen(LOOPBACK)
     dialer = client.dial(listener.address)

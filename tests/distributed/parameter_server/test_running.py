@@ -70,7 +70,7 @@ def tf_config(**task: object) -> dict[str, str]:
         ({"ps": PS}, {"FXFLOW_PS_WORKERS": "-1"}, "a whole number, got '-1'"),
     ],
 )
-def test_wrong_clusters(
+def test_invalid_clusters_are_refused(
     given: dict[str, list[str]] | None, environment: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ArgumentError, match=re.escape(message)):

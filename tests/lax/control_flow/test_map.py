@@ -53,7 +53,7 @@ def test_batches_are_vectorized():
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True])
-def test_bad_batch_size(size):
+def test_an_invalid_batch_size_is_refused(size):
     with pytest.raises(ArgumentError, match="batch_size must be a positive int"):
         lax.map(square, XS, batch_size=size)
 

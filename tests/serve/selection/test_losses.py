@@ -71,7 +71,7 @@ def test_the_automatic_loss_follows_the_label() -> None:
         ([1 << 400, 1.5], 2, "'label'"),
     ],
 )
-def test_bad_labels(value: Any, rows: int, words: str) -> None:
+def test_invalid_labels_are_refused(value: Any, rows: int, words: str) -> None:
     with pytest.raises(ServeError, match=words) as caught:
         parse_label(value, rows)
     assert caught.value.status == 400

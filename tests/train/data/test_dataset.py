@@ -35,7 +35,9 @@ ROWS = data.arrays(np.arange(6))
         (lambda d: d.iterate(epoch=-1), "epoch must be at least 0"),
     ],
 )
-def test_bad_arguments(call: Callable[[Dataset[Any]], Any], words: str) -> None:
+def test_invalid_arguments_are_refused(
+    call: Callable[[Dataset[Any]], Any], words: str
+) -> None:
     with pytest.raises(ArgumentError, match=words):
         call(ROWS)
 
