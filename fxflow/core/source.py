@@ -12,6 +12,7 @@ import functools
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar, cast
@@ -51,6 +52,27 @@ def user_frame(depth: int = 1) -> FrameType | None:
                 return frame
         frame = frame.f_back
     return None
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns at the user's line that led here, once for each line and text by default.
+
+    Args:
+      message: the text.
+      category: of the warning.
+    """
+    frame = user_frame(2)
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__"),
+        frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 def here() -> Source | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.source import warn
 from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError
 from fxflow.lax.families import MOVED, kind
@@ -212,11 +212,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     dtype = dtypes.dtype(new_dtype)
     dropped = dtypes.is_integer(dtype) or dtypes.is_floating(dtype)
     if dropped and dtypes.is_complex(getattr(operand, "dtype", None)):
-        warnings.warn(
+        warn(
             f"converting {typeof(operand)} to {dtypes.short_name(dtype)} drops the "
             "imaginary part: take lax.real(x) first to say so",
             np.exceptions.ComplexWarning,
-            stacklevel=2,
         )
     result: Array = convert(operand, dtype)
     return result

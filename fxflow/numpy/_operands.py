@@ -8,7 +8,6 @@ The common case, operands of one type, costs one comparison.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, SupportsIndex
 
@@ -20,7 +19,7 @@ from fxflow.core.arrays.array import as_array, not_an_array
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
-from fxflow.core.source import at_fault, combined_by_user
+from fxflow.core.source import at_fault, combined_by_user, warn
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax._operands import stretched
 
@@ -315,10 +314,9 @@ def _check_ranks(name: str, avals: Sequence[Aval]) -> None:
             f"{name}: operands {shown} have different ranks while "
             'config.numpy_rank_promotion is "raise"; add the axes: x[None, :]'
         )
-    warnings.warn(
+    warn(
         f"{name}: operands {shown} of different ranks broadcast; add the axes, x[None, "
         ':], or set config.numpy_rank_promotion to "allow"',
-        stacklevel=2,
     )
 
 

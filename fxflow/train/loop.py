@@ -20,7 +20,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import (
     Any,
@@ -37,6 +36,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes, is_arraylike, typeof
 from fxflow.core.boundary import boundary
+from fxflow.core.source import warn
 from fxflow.devices import process_count, process_index
 from fxflow.distributed.multihost import (
     broadcast_one_to_all,
@@ -315,10 +315,9 @@ def _give_back(states: Sequence[tuple[str, Any]], hooks: Sequence[Any]) -> None:
             continue
         which = f"hook {name!r}" if name else "hooks with a state"
         hint = " (give each of them a name of its own)" if now else ""
-        warnings.warn(
+        warn(
             f"run: {which} is {len(found)} times in the checkpoint and {len(now)} "
             f"times in this run{hint}: its state is ignored",
-            stacklevel=2,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -102,13 +101,7 @@ def explain_retrace(
             "changing numbers as arrays rather than static arguments, define the "
             "function once"
         )
-    frame = source.user_frame()
-    if frame is None:
-        warnings.warn(message, RetraceWarning, stacklevel=2)
-        return
-    warnings.warn_explicit(
-        message, RetraceWarning, frame.f_code.co_filename, frame.f_lineno
-    )
+    source.warn(message, RetraceWarning)
 
 
 def _ordinal(number: int) -> str:

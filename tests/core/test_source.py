@@ -6,13 +6,14 @@ import functools
 import re
 import sys
 import traceback
+import warnings
 
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import config, grad, jit, lax, nn, optim, random
+from fxflow import config, grad, jit, lax, nn, optim, random, train
 from fxflow.core import source
 from fxflow.errors import ShapeError
 
@@ -248,3 +249,18 @@ def test_objects_with_odd_attributes_are_transformed():
     assert float(grad(model)(1.0)) == 2.0
     assert float(fxflow.checkpoint(model)(1.0)) == 2.0
     assert fxflow.eval_shape(model, 1.0).shape == ()
+
+
+def test_warnings_name_the_users_line(tmp_path):
+    log = train.logs.Logger(train.logs.json_lines(tmp_path / "run.jsonl"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for step in range(2):
+            log(step, {"a": "text"})
+            log.flush()
+            lax.convert_element_type(fnp.array(1j), fnp.float32)
+        lax.convert_element_type(fnp.array(1j), fnp.float32)
+        log.close()
+    assert {w.filename for w in caught} == {__file__}
+    # Python shows a text once for each line.
+    assert len(caught) == 4

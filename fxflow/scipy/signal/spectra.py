@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,6 +11,7 @@ import numpy as np
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
+from fxflow.core.source import warn
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
@@ -65,9 +65,8 @@ def _segments(
     if isinstance(window, str | tuple | int | float):
         length = default if nperseg is None else nperseg
         if n is not None and length > n:
-            warnings.warn(
+            warn(
                 f"{name}: nperseg={length} is longer than the signal: {n} it is",
-                stacklevel=3,
             )
             length = n
         values = fnp.asarray(window_of(name, window, length), dtype)
@@ -147,10 +146,9 @@ def _signal(name: str, x: Any, axis: Any) -> Array:
 def _one_sided(name: str, asked: bool, *signals: Array) -> bool:
     mixed = any(dtypes.is_complex(s.aval.dtype) for s in signals)
     if asked and mixed:
-        warnings.warn(
+        warn(
             f"{name}: the signal is complex, so the spectrum has both sides "
             "(return_onesided=False)",
-            stacklevel=3,
         )
     return asked and not mixed
 

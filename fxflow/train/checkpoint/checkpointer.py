@@ -8,12 +8,12 @@ import math
 import re
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 
+from fxflow.core.source import warn
 from fxflow.devices import process_index
 from fxflow.distributed.elastic import run_address
 from fxflow.distributed.multihost import broadcast_one_to_all
@@ -325,7 +325,7 @@ class Checkpointer:
             try:
                 return self._restored(older, like, options)
             except DamagedCheckpointError as error:
-                warnings.warn(f"{error}; going back to an older one", stacklevel=2)
+                warn(f"{error}; going back to an older one")
         return self._restored(steps[0], like, options)
 
     def _restored(self, step: int, like: Any, options: Mapping[str, Any]) -> Any:

@@ -6,12 +6,12 @@ import contextlib
 import queue
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, get_args
 
 from fxflow.core import tree
+from fxflow.core.source import warn
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.train._paths import path_name
@@ -137,10 +137,10 @@ class Logger:
         for failure in list(self._failures.values()):
             if not failure.told:
                 failure.told = True
-                warnings.warn(failure.text, stacklevel=3)
+                warn(failure.text)
             elif at_end and failure.count > 1:
                 again = f"{failure.text} (and {failure.count - 1} more times)"
-                warnings.warn(again, stacklevel=3)
+                warn(again)
 
     def flush(self) -> None:
         """Waits until all that was logged is written; warns of what could not be."""

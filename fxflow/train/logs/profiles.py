@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 import weakref
 from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array
+from fxflow.core.source import warn
 from fxflow.lax.axes import natural
 from fxflow.lax.pytree_transfer import block_until_ready
 from fxflow.profiler import ProfileOptions, start_trace, stop_trace
@@ -31,7 +31,7 @@ class _Profile:
             try:
                 start_trace(self._folder, profiler_options=self._options)
             except (OSError, RuntimeError) as error:
-                warnings.warn(f"profile: there is none: {error}", stacklevel=2)
+                warn(f"profile: there is none: {error}")
                 return
             # A run that ends before its time still has its profile.
             self._finish = weakref.finalize(self, _finish, progress)
