@@ -1,9 +1,11 @@
 """House rules: files are short, names say what is asked, and each test can fail."""
 
 import ast
+import functools
 import re
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -39,6 +41,52 @@ ASSERTING = {"raises", "warns", "fail", "validate"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+def texts(folder: Path) -> dict[str, str]:
+    """Returns the text of each file of a folder, by its path in there."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in FILES
+        if path.is_relative_to(folder)
+    }
+
+
+class Definition(NamedTuple):
+    """A function: its lines, and its names, `"assert"` if it can fail by itself."""
+
+    name: str
+    lines: int
+    names: set[str]
+
+
+class Source(NamedTuple):
+    """What a file defines, and the line and the modules of each import."""
+
+    functions: list[Definition]
+    imports: list[tuple[int, list[str]]]
+
+
+@functools.cache  # several rules read each file
+def read(source: str) -> Source:
+    """Returns what a file defines and imports.
+
+    Args:
+      source: its text.
+    """
+    functions, imports = [], []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, Function):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            functions.append(Definition(node.name, lines, names(node)))
+        elif isinstance(node, ast.Import):
+            imports.append((node.lineno, [alias.name for alias in node.names]))
+        elif isinstance(node, ast.ImportFrom):
+            package = "tests." if node.level else ""
+            package += f"{node.module}." if node.module else ""
+            modules = [package + alias.name for alias in node.names]
+            imports.append((node.lineno, modules))
+    return Source(functions, imports)
+
+
 def names(function: Function) -> set[str]:
     """The names that a function speaks of; `"assert"` if it can fail by itself."""
     found = set()
@@ -57,10 +105,9 @@ def names(function: Function) -> set[str]:
 def silent(sources: dict[str, str]) -> list[str]:
     """The tests that assert nothing, wherever the functions they call are written."""
     every = [
-        (path, function.name, names(function))
+        (path, function.name, function.names)
         for path, source in sources.items()
-        for function in ast.walk(ast.parse(source))
-        if isinstance(function, Function)
+        for function in read(source).functions
     ]
     helpers = {"assert"}
     while more := {name for _, name, used in every if used & helpers} - helpers:
@@ -73,8 +120,7 @@ def silent(sources: dict[str, str]) -> list[str]:
 
 
 def test_every_test_asserts() -> None:
-    paths = [path for path in FILES if path.is_relative_to(TESTS)]
-    assert not silent({str(p): p.read_text(encoding="utf-8") for p in paths})
+    assert silent(texts(TESTS)) == []
 
 
 def vague(sources: dict[str, str]) -> list[str]:
@@ -82,16 +128,13 @@ def vague(sources: dict[str, str]) -> list[str]:
     return [
         f"{path}: {function.name}"
         for path, source in sources.items()
-        for function in ast.walk(ast.parse(source))
-        if isinstance(function, Function)
-        and function.name.startswith("test_")
-        and VAGUE.search(function.name)
+        for function in read(source).functions
+        if function.name.startswith("test_") and VAGUE.search(function.name)
     ]
 
 
 def test_names_say_what_is_asked() -> None:
-    paths = [path for path in FILES if path.is_relative_to(TESTS)]
-    assert vague({str(p): p.read_text(encoding="utf-8") for p in paths}) == []
+    assert vague(texts(TESTS)) == []
 
 
 def test_vague_names_are_seen() -> None:
@@ -103,25 +146,16 @@ def test_vague_names_are_seen() -> None:
 
 def imported_tests(sources: dict[str, str]) -> list[str]:
     """The imports of test files: what two of them use belongs in a helper module."""
-    found = []
-    for path, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import):
-                modules = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                package = "tests." if node.level else ""
-                package += f"{node.module}." if node.module else ""
-                modules = [package + alias.name for alias in node.names]
-            else:
-                continue
-            if any(re.match(r"tests\..*\btest_", module) for module in modules):
-                found.append(f"{path}:{node.lineno}")
-    return found
+    return [
+        f"{path}:{line}"
+        for path, source in sources.items()
+        for line, modules in read(source).imports
+        if any(re.match(r"tests\..*\btest_", module) for module in modules)
+    ]
 
 
 def test_no_file_imports_a_test_file() -> None:
-    paths = [path for path in FILES if path.is_relative_to(TESTS)]
-    assert imported_tests({str(p): p.read_text(encoding="utf-8") for p in paths}) == []
+    assert imported_tests(texts(TESTS)) == []
 
 
 def test_imports_of_test_files_are_seen() -> None:
@@ -146,19 +180,13 @@ def long_functions(sources: dict[str, str]) -> set[str]:
     return {
         f"{path}: {function.name}"
         for path, source in sources.items()
-        for function in ast.walk(ast.parse(source))
-        if isinstance(function, Function)
-        and (function.end_lineno or 0) - function.lineno + 1 > LONGEST_FUNCTION
+        for function in read(source).functions
+        if function.lines > LONGEST_FUNCTION
     }
 
 
 def test_functions_are_short_enough() -> None:
-    package = ROOT / "fxflow"
-    sources = {
-        path.relative_to(package).as_posix(): path.read_text(encoding="utf-8")
-        for path in FILES
-        if path.is_relative_to(package)
-    }
+    sources = texts(ROOT / "fxflow")
     assert long_functions(sources) - LONG_FUNCTIONS == set()
 
 
