@@ -115,7 +115,7 @@ class Connection:
                 slot.event.set()
         elif self._on_event is not None:
             event = protocol.read(message)
-            if not isinstance(event, protocol.Alive):
+            if not isinstance(event, protocol.PingReply):
                 self._on_event(event, message.get("epoch", 0))
 
     def _end(self, reason: str) -> None:

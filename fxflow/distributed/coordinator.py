@@ -344,7 +344,7 @@ class Server:
                 self._heard[channel] = time.monotonic()
                 content = protocol.read(message)
                 if isinstance(content, protocol.Ping):
-                    channel.post(protocol.written(protocol.Alive()))
+                    channel.post(protocol.written(protocol.PingReply()))
                     continue
                 if isinstance(content, protocol.Bye):
                     why = ""

@@ -163,7 +163,7 @@ class Error(NamedTuple):
 # -- events ----------------------------------------------------------------------------
 
 
-class Alive(NamedTuple):
+class PingReply(NamedTuple):
     """The coordinator is alive."""
 
 
@@ -252,7 +252,7 @@ _CLASSES: dict[str, Any] = {
         *(Set, Get, Increment, Delete, List, Meet, Cancel, Live, Missing, Notice),
         *(InStep, AskWaiting, Judge, Ping, Bye),
         *(Ready, Prepared, Failed, Done, Error),
-        *(Alive, Refused, AllJoined, Hold, Until, SayWaiting, Late, Lost),
+        *(PingReply, Refused, AllJoined, Hold, Until, SayWaiting, Late, Lost),
         *(Form, Go, Abort, End, Fail, Expelled),
     )
 }

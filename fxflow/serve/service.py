@@ -123,7 +123,7 @@ class Provenance(NamedTuple):
       id: of the request, by which feedback names it.
       models: whose answers it is made of.
       version: of the model or group.
-      late: models whose answers did not come in time.
+      late: models whose answers did not arrive in time.
       confidence: of each row, the share of the group's models that agree.
     """
 

@@ -4,23 +4,23 @@
     fxflow parameter-server --join 10.0.0.3:7000 --servers 10.0.0.1:7000,10.0.0.2:7000
     fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
 
-It needs no script and no data: the first worker brings the model. `fxflow launch --ps`
-starts servers and workers together; elsewhere a manager starts this on each machine
-that is to serve. ``FXFLOW_PS_KEYS`` or ``FXFLOW_PS_KEYS_FILE`` hold the run's keys,
-which addresses beyond this machine need; they are made by
+It needs no script and no data: the first worker sends the model. `fxflow launch --ps`
+starts servers and workers together; elsewhere a cluster manager starts this command on
+each server's machine. ``FXFLOW_PS_KEYS`` or ``FXFLOW_PS_KEYS_FILE`` hold the run's
+keys, which addresses beyond this machine need. This writes them:
 
     fxflow parameter-server --make-keys FOLDER
 
-as two files, `server` for servers and `client` for all others.
+as two files, `server` for servers and `client` for all other processes.
 
-Where there are more shards than servers (`--shards`), or copies, servers may come and
-go: one more begins with `--join` and the address at which it will be reached, and one
-that gets SIGTERM ends when others have what it held.
+With more shards than servers (`--shards`), or with copies, servers may join and leave:
+a new server starts with `--join` and its own address, and a server that receives
+SIGTERM exits when others have taken over its shards.
 
-The exit status is 0 after SIGTERM or Ctrl-C, 1 when it cannot begin (to listen, to read
-its log, to join), 2 for a wrong command line, 3 when it cannot continue (no memory for
-an update, a full disk), 4 after SIGTERM if other servers had not taken over all that it
-held in time: a copy takes its place, or it is started again.
+The exit status is 0 after SIGTERM or Ctrl-C, 1 when the server cannot start (listen,
+read its log, join), 2 for a wrong command line, 3 when it cannot continue (no memory
+for an update, a full disk), 4 after SIGTERM if other servers had not taken over all of
+its shards in time: a copy takes its place, or a restart.
 """
 
 from __future__ import annotations
@@ -58,55 +58,55 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fxflow parameter-server",
         description="Run one server of an asynchronous parameter server. (`fxflow "
-        "parameter-server watch` shows what those that run are doing.)",
-        epilog="Exit status: 0 after SIGTERM or Ctrl-C, 1 when it cannot begin, 2 for "
+        "parameter-server watch` shows what running servers are doing.)",
+        epilog="Exit status: 0 after SIGTERM or Ctrl-C, 1 when it cannot start, 2 for "
         "a wrong command line, 3 when it cannot continue, 4 when others had not taken "
-        "over in time what it held. FXFLOW_PS_KEYS_FILE names the file of the run's "
+        "over its shards in time. FXFLOW_PS_KEYS_FILE names the file of the run's "
         "keys.",
     )
     add = parser.add_argument
     task = os.environ.get(TASK, "")
     number = int(task.partition(":")[2]) if task.startswith("ps:") else None
-    add("--number", type=int, default=number, help="of this server, from 0")
+    add("--number", type=int, default=number, help="number of this server, from 0")
     add(
         "--servers",
         default=os.environ.get(SERVERS, ""),
         metavar="HOST:PORT,...",
         help="addresses of all servers, in order; the same for all processes (with "
-        "--join of some that run)",
+        "--join: of some running servers)",
     )
     add(
         "--join",
         metavar="HOST:PORT",
-        help="join a run that has begun, as one more server, which others reach there",
+        help="join a running run as a new server, at this address",
     )
     add(
         "--listen",
         metavar="HOST:PORT",
-        help="where to listen (default: this server's among --servers, or --join)",
+        help="address to listen at (default: this server's in --servers, or --join)",
     )
     add(
         "--folder",
         type=Path,
         metavar="FOLDER",
-        help="for a log of what was acknowledged, from which it goes on when it is "
-        "started again",
+        help="folder of the log of acknowledged changes, from which a restart "
+        "continues",
     )
     add(
         "--copies",
         type=int,
         default=int(os.environ.get(COPIES, "1")),
         metavar="K",
-        help="on how many servers each shard lies, the same for all (default 1); with "
-        "2 or more the others go on when one is lost",
+        help="number of servers that hold each shard, the same for all servers "
+        "(default 1); with 2 or more, the run survives the loss of one",
     )
     add(
         "--shards",
         type=int,
         default=int(os.environ.get(SHARDS, "0")),
         metavar="N",
-        help="into how many parts the parameters are cut, the same for all processes "
-        "(default: one for each server); with more, servers may join and leave",
+        help="number of shards of the parameters, the same for all processes (default: "
+        "one for each server); with more, servers may join and leave",
     )
     add(
         "--silent-after",
@@ -120,16 +120,16 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=60.0,
         metavar="S",
-        help="seconds after which others take for good what a lost server held, if "
-        "they have copies (default 60)",
+        help="seconds after which others take over the shards of a lost server for "
+        "good, if they have copies (default 60)",
     )
     add(
         "--leave-within",
         type=float,
         default=20.0,
         metavar="S",
-        help="seconds that others have after SIGTERM to take what this server holds "
-        "(default 20; 0: it ends at once, and may come back)",
+        help="seconds that others have after SIGTERM to take over this server's shards "
+        "(default 20; 0: it exits at once, and may be restarted)",
     )
     add(
         "--lost-after",
@@ -142,20 +142,20 @@ def _parser() -> argparse.ArgumentParser:
         "--metrics-port",
         type=int,
         metavar="PORT",
-        help="answer Prometheus at http://127.0.0.1:PORT/metrics",
+        help="serve Prometheus metrics at http://127.0.0.1:PORT/metrics",
     )
     add(
         "--metrics-host",
         default="127.0.0.1",
         metavar="HOST",
-        help="where else to: an address of this machine; no keys are asked for there",
+        help="address of this machine at which to serve them, without authentication",
     )
     add(
         "--make-keys",
         type=Path,
         metavar="FOLDER",
         help="only write the keys of a new run there: 'server' for its servers, "
-        "'client' for all others",
+        "'client' for all other processes",
     )
     return parser
 
@@ -230,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     count = len(server.view.addresses)
     _log(f"server {number} of {count} listens at {listener.address}")
-    # What there is now stays: it need not be looked at again and again.
+    # Objects that exist now live on: exclude them from garbage collections.
     gc.freeze()
     try:
         with metrics or contextlib.nullcontext():
@@ -241,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if server.gave_up:
         _log(
             f"server {number} ends after {within:g} s (--leave-within), before others "
-            "have taken all that it held"
+            "have taken over all of its shards"
         )
         return 4
     _log(f"server {number} ends")
@@ -251,7 +251,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check_number(
     parser: argparse.ArgumentParser, options: argparse.Namespace, count: int
 ) -> None:
-    """Checks the options of a server with which the run begins."""
+    """Checks the options of a server that does not join a running run."""
     if options.number is None or not 0 <= options.number < count:
         parser.error(f"--number must be one of 0 to {count - 1}, got {options.number}")
     if not 1 <= options.copies <= count:

@@ -56,7 +56,7 @@ class Deadline:
           processes: their numbers.
         """
         return DistributedError(
-            f"{self.what} from {late or self.peer or 'a peer'} did not come within "
+            f"{self.what} from {late or self.peer or 'a peer'} did not arrive within "
             f"{self.seconds:g} s",
             processes,
             self.seconds,

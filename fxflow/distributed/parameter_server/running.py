@@ -1,4 +1,4 @@
-"""Where the servers of a run are: within this process, or wherever a cluster says."""
+"""Finds or starts the servers of a run: a cluster's, or some in this process."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Cluster:
       job: of this process: `ps`, `worker`, `chief` or `evaluator`.
       index: of this process among those of its job.
       keys: of the run; None on the loopback.
-      workers: how many jobs `worker` the run begins with; 0: not known. More may come.
+      workers: the initial number of jobs `worker`; 0: unknown. More may join.
       chief: whether it has a job `chief`, which trains as they do.
-      shards: into how many parts the parameters are cut, as the servers count; 0 is
+      shards: the number of shards of the parameters, the same as on the servers; 0:
         one for each server.
     """
 
@@ -54,12 +54,12 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """What this process is called in messages, such as "worker 2"."""
+        """This process's name in messages, such as "worker 2"."""
         return f"{self.job} {self.index}"
 
     @property
     def trains(self) -> bool:
-        """Whether this process is a worker or the chief; an evaluator only looks on."""
+        """Whether this process is a worker or the chief, not an evaluator."""
         return self.job != "evaluator"
 
     @property
@@ -85,15 +85,15 @@ def cluster_of(
 
     Args:
       given: a `Cluster`; ``{"ps": ["host:port", ...], "worker": [...]}`` or the path of
-        a JSON file with that; None: what the environment says.
-      environment: None is this process's.
+        a JSON file with that; None: the environment's.
+      environment: variables; None: those of this process.
 
     Returns:
       The cluster; None if neither says anything.
 
     Raises:
-      ArgumentError: it has no servers, an address of it is missing, there twice or
-        none, it cannot be read, or this process is not one of its tasks.
+      ArgumentError: it has no servers, one of its addresses is missing, duplicate or
+        malformed, it cannot be read, or this process is not one of its tasks.
     """
     env = os.environ if environment is None else environment
     if isinstance(given, Cluster):
@@ -135,7 +135,7 @@ def _check_jobs(given: Mapping[str, Any]) -> None:
     """Checks jobs and addresses of a cluster.
 
     Raises:
-      ArgumentError: a job is unknown; an address is missing, there twice, or malformed.
+      ArgumentError: a job is unknown, or an address missing, duplicate or malformed.
     """
     owners: dict[str, str] = {}
     for job, addresses in given.items():
@@ -162,7 +162,7 @@ def _check_jobs(given: Mapping[str, Any]) -> None:
 
 
 def _count(environment: Mapping[str, str], name: str) -> int:
-    """Returns the number that a variable has; 0 without it."""
+    """Returns the value of a variable, a whole number; 0 without it."""
     text = environment.get(name) or "0"
     if not (text.isascii() and text.isdigit()):
         raise ArgumentError(
@@ -186,14 +186,14 @@ def _tf_config(text: str) -> tuple[Any, str]:
 
 
 def _place(task: str, jobs: Mapping[str, Sequence[str]]) -> tuple[str, int]:
-    """Returns job and index of a task ``job:index``, which has to be in the cluster."""
+    """Returns the job and index of a task ``job:index`` of the cluster."""
     job, _, index = task.partition(":")
     if job not in JOBS or not (index.isascii() and index.isdigit()):
         raise ArgumentError(
             f"parameter_server: a task reads job:index, its job one of "
             f"{', '.join(JOBS)}; got {task!r}"
         )
-    # Jobs that dial only need no address.
+    # Jobs other than servers need no address.
     if job in jobs and int(index) >= len(jobs[job]):
         raise ArgumentError(
             f"parameter_server: this is {job} {index}, and the cluster has "
@@ -206,14 +206,14 @@ class LocalServers:
     """Servers in threads of this process.
 
     Args:
-      count: how many.
-      shards: into how many parts the parameters are cut; 0 is one for each server. With
+      count: the number of servers.
+      shards: the number of shards of the parameters; 0: one for each server. With
         more, servers may join and leave.
-      copies: on how many servers each shard lies.
+      copies: the number of servers that hold each shard.
 
     Attributes:
       cluster: for the argument `cluster` of `parameter_server`.
-      servers: in the order in which they came.
+      servers: in the order in which they were started.
 
     Example:
       >>> import numpy as np
@@ -256,17 +256,17 @@ class LocalServers:
         self._threads.append(thread)
 
     def add(self, deadline: float = 60.0) -> int:
-        """Starts one more server, which joins the run; it is sent shards behind.
+        """Starts a new server, which joins the run; it receives shards afterwards.
 
         Args:
-          deadline: seconds after which it gives up. The servers that are there let it
-            in, so the run must have begun.
+          deadline: seconds after which it gives up. The running servers admit it, so
+            the run must have begun.
 
         Returns:
           Its number.
 
         Raises:
-          DistributedError: there is no shard for it, or no server lets it in.
+          DistributedError: there is no shard for it, or no server admits it.
         """
         address, hub = self._address(len(self.servers)), Hub()
         try:
@@ -296,7 +296,7 @@ def connect(
       deadline: seconds after which a wait fails.
 
     Returns:
-      The connection, and what ends it.
+      The connection, and a function that closes it.
     """
     if cluster is None:
         local = LocalServers()

@@ -511,7 +511,7 @@ def bounded_protocol(
                 self._timer = None
 
         def _late(self) -> None:
-            self._refuse(408, f"the head did not come within {head_seconds:g} s")
+            self._refuse(408, f"the head did not arrive within {head_seconds:g} s")
 
         def _refuse(self, status: int, words: str) -> None:
             self._stop()

@@ -351,7 +351,7 @@ class _Bodies:
                     more = message.get("more_body", False)
         except TimeoutError:
             raise ServeError(
-                f"the body did not come within {timeout:g} s", 408
+                f"the body did not arrive within {timeout:g} s", 408
             ) from None
 
 

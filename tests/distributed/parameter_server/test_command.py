@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "say where the servers are"),
+        ([], "give the addresses of the servers"),
         (["--servers", "127.0.0.1:1"], "--number must be one of 0 to 0, got None"),
         (["--servers", "127.0.0.1:1", "--number", "1"], "0 to 0, got 1"),
         (

@@ -11,7 +11,7 @@ def test_deadlines() -> None:
     assert 0 < deadline.left <= 0.01
     time.sleep(0.02)
     assert deadline.passed and deadline.left == 0
-    text = "an answer to pull from server 1 did not come within 0.01 s"
+    text = "an answer to pull from server 1 did not arrive within 0.01 s"
     with pytest.raises(DistributedError, match=text) as error:
         deadline.check()
     assert error.value.seconds == 0.01

@@ -91,6 +91,8 @@ def test_local_servers_leave_no_thread() -> None:
 def test_a_local_server_for_which_there_is_nothing() -> None:
     pytest.importorskip("zmq")
     servers = LocalServers(2)
-    with pytest.raises(DistributedError, match="Begin a run with more --shards than"):
+    with pytest.raises(
+        DistributedError, match="Restart the run with more --shards than"
+    ):
         servers.add()
     servers.close()

@@ -1,4 +1,4 @@
-"""Requests to all servers of a run at once; those that do not answer are named.
+"""Requests to all servers of a run at once, with the reasons for missing answers.
 
 The process that asks is not a worker: servers neither wait for it nor count it.
 """
@@ -26,7 +26,7 @@ class ServerAnswer(NamedTuple):
 
     Attributes:
       server: its number.
-      address: where it was asked.
+      address: its address.
       message: the answer; None if none arrived.
       problem: why none arrived; empty if one did.
       asked: time of the request, by this process's `time.monotonic_ns`.
@@ -42,7 +42,7 @@ class ServerAnswer(NamedTuple):
 
 
 @dataclasses.dataclass
-class _Line:
+class _Connection:
     """The connection to one server."""
 
     dialer: Dialer
@@ -59,7 +59,7 @@ class ServerPoll:
     Args:
       addresses: of the servers, by number; a sequence begins with 0.
       keys: of the run; None on this machine.
-      patience: seconds after which a server that has not answered is named.
+      patience: seconds after which a server counts as not answering.
 
     Raises:
       DistributedError: an address is malformed, or needs keys.
@@ -79,8 +79,8 @@ class ServerPoll:
         self._hub = Hub(keys)
         self._requests = 0
         try:
-            self._lines = {
-                number: _Line(self._hub.dial(address))
+            self._connections = {
+                number: _Connection(self._hub.dial(address))
                 for number, address in self.addresses.items()
             }
         except BaseException:
@@ -88,13 +88,13 @@ class ServerPoll:
             raise
 
     def ask(self, question: messages.Stats | messages.Trace) -> list[ServerAnswer]:
-        """Asks all servers, and waits until each has answered or time is up.
+        """Asks all servers, and waits until each has answered or the time has passed.
 
         A stopped server is not asked a second time before it has answered, since it
         would find all requests when it resumes; nor is it waited for again.
 
         Args:
-          question: its number is set for each server.
+          question: `request` is set for each server.
 
         Returns:
           One answer for each server, by number.
@@ -103,80 +103,85 @@ class ServerPoll:
         end = time.monotonic() + self._patience
         found: dict[int, ServerAnswer] = {}
         while True:
-            for number, line in self._lines.items():
+            for number, connection in self._connections.items():
                 if number not in found:
-                    self._speak(line, question)
+                    self._send(connection, question)
             left = max(0.0, end - time.monotonic())
             self._hub.wait(min(_LOOK, left) if self._waits(found) else 0.0)
-            for number, line in self._lines.items():
-                answer = self._hear(number, line, first)
+            for number, connection in self._connections.items():
+                answer = self._receive(number, connection, first)
                 if answer is not None:
                     found[number] = answer
             if not left or not self._waits(found):
                 break
-        for number, line in self._lines.items():
-            line.answers = number in found
+        for number, connection in self._connections.items():
+            connection.answers = number in found
         return [
-            found.get(number) or self._silent(number, line)
-            for number, line in self._lines.items()
+            found.get(number) or self._silent(number, connection)
+            for number, connection in self._connections.items()
         ]
 
     def follow(self, addresses: Sequence[str], peers: Sequence[int]) -> None:
-        """Includes servers that have joined, and leaves out those that have left.
+        """Adds servers that have joined, and removes those that have left.
 
         Args:
           addresses: of all servers that ever were, by number.
           peers: the numbers of those of the run.
         """
         for number in peers:
-            if number not in self._lines:
+            if number not in self._connections:
                 address = self.addresses[number] = addresses[number]
-                self._lines[number] = _Line(self._hub.dial(address))
-        for number in {*range(len(addresses))} & self._lines.keys() - {*peers}:
+                self._connections[number] = _Connection(self._hub.dial(address))
+        for number in {*range(len(addresses))} & self._connections.keys() - {*peers}:
             del self.addresses[number]
-            self._lines.pop(number).dialer.close()
+            self._connections.pop(number).dialer.close()
 
     def _waits(self, found: Mapping[int, ServerAnswer]) -> bool:
-        """Returns whether a server that does answer has not yet."""
+        """Returns whether a responsive server has not answered yet."""
         return any(
-            line.answers and number not in found for number, line in self._lines.items()
+            connection.answers and number not in found
+            for number, connection in self._connections.items()
         )
 
-    def _speak(self, line: _Line, question: messages.Stats | messages.Trace) -> None:
-        """Asks a server, unless it is not there or has a question already."""
+    def _send(
+        self, connection: _Connection, question: messages.Stats | messages.Trace
+    ) -> None:
+        """Asks a server, unless it is not connected or has an unanswered request."""
         now = time.monotonic_ns()
-        if not line.dialer.connected or now - line.asked > _LOST:
-            line.request = 0
-        if line.request or not line.dialer.connected:
+        if not connection.dialer.connected or now - connection.asked > _LOST:
+            connection.request = 0
+        if connection.request or not connection.dialer.connected:
             return
         self._requests += 1
-        fields = question._replace(request=self._requests)
-        if line.dialer.send(Message.of(fields)):
-            line.request, line.asked = self._requests, now
+        request = question._replace(request=self._requests)
+        if connection.dialer.send(Message.of(request)):
+            connection.request, connection.asked = self._requests, now
 
-    def _hear(self, number: int, line: _Line, first: int) -> ServerAnswer | None:
+    def _receive(
+        self, number: int, connection: _Connection, first: int
+    ) -> ServerAnswer | None:
         """Returns what a server answered to a question not before `first`."""
         found = None
-        for message in line.dialer.receive():
-            line.answers = True
-            said = message.fields
-            request = getattr(said, "request", 0)
-            if request != line.request:
+        for message in connection.dialer.receive():
+            connection.answers = True
+            fields = message.fields
+            request = getattr(fields, "request", 0)
+            if request != connection.request:
                 continue
-            line.request = 0
+            connection.request = 0
             if request >= first:
                 heard = time.monotonic_ns()
                 address = self.addresses[number]
-                problem = said.why if isinstance(said, messages.Failure) else ""
+                problem = fields.why if isinstance(fields, messages.Failure) else ""
                 answer = None if problem else message
                 found = ServerAnswer(
-                    number, address, answer, problem, line.asked, heard
+                    number, address, answer, problem, connection.asked, heard
                 )
         return found
 
-    def _silent(self, number: int, line: _Line) -> ServerAnswer:
-        waits = (time.monotonic_ns() - line.asked) / 1e9
-        problem = line.dialer.problem or f"has not answered for {waits:.1f} s"
+    def _silent(self, number: int, connection: _Connection) -> ServerAnswer:
+        waits = (time.monotonic_ns() - connection.asked) / 1e9
+        problem = connection.dialer.problem or f"has not answered for {waits:.1f} s"
         return ServerAnswer(number, self.addresses[number], None, problem)
 
     def close(self) -> None:

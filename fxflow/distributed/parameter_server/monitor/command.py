@@ -3,9 +3,9 @@
     fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
     fxflow parameter-server trace run.json.gz --seconds 5 --servers ...
 
-On a terminal the table is drawn anew in its place; elsewhere one is printed after
-another. It ends with Ctrl-C. The exit status is 0, with `--once` 1 if a server did not
-answer, 2 for a wrong command line or servers that cannot be spoken with.
+On a terminal, the table is redrawn in place; elsewhere tables are printed one after
+another. Ctrl-C ends it. The exit status is 0, with `--once` 1 if a server did not
+answer, 2 for a wrong command line or servers that cannot be reached.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=2.0,
         metavar="S",
-        help="seconds between two tables, over which rates are taken (default 2)",
+        help="seconds between two tables, over which rates are measured (default 2)",
     )
-    watch.add_argument("--once", action="store_true", help="print one table, and end")
+    watch.add_argument("--once", action="store_true", help="print one table and exit")
     traced = which.add_parser(
         "trace",
-        description="Write what servers and workers did when, for ui.perfetto.dev.",
+        description="Write a timeline of servers and workers, for ui.perfetto.dev.",
         epilog="Exit status: 0; 1 if nothing could be traced or written; 2 for a wrong "
         "command line.",
     )
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=5.0,
         metavar="S",
-        help="for how long (default 5)",
+        help="duration of the trace (default 5)",
     )
     for one in (watch, traced):
         one.add_argument(
@@ -74,7 +74,7 @@ def servers_of(parser: argparse.ArgumentParser, listed: str) -> list[str]:
     """Returns the addresses of ``--servers``; ends with an error if there are none."""
     servers = [address for address in listed.split(",") if address]
     if not servers:
-        parser.error("say where the servers are: --servers HOST:PORT,HOST:PORT")
+        parser.error("give the addresses of the servers: --servers HOST:PORT,HOST:PORT")
     return servers
 
 
@@ -104,7 +104,7 @@ def main(argv: Sequence[str]) -> int:
         except KeyboardInterrupt:
             return 0
         except BrokenPipeError:
-            # Who read it has enough. Python would say so when it closes its output.
+            # The reader has closed the pipe. Python would report it again on exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
 

@@ -1,7 +1,7 @@
-"""What servers are doing: two looks at their counts, and what is between.
+"""What servers are doing: their counts, and rates from two readings of them.
 
-`Monitor` looks; all else (the table, Prometheus's text, scalars for logs) is made of
-the `Figures` that it returns, by pure functions.
+`Monitor` reads them; pure functions make everything else (the table, Prometheus's text,
+scalars for logs) from the `Figures` that it returns.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class WorkerFigures(NamedTuple):
 
     Attributes:
       name: such as ``"worker 0"``.
-      clock: how many pushes it has made since it joined, and the clock at which it did
-        (`consistency.join`), as the server knows that knows least.
-      rate: of its clock, a second.
-      silent: seconds since the server that heard it last has heard it.
+      clock: its pushes since it joined, plus the clock at which it joined
+        (`consistency.join`); the lowest value that a server reports.
+      rate: of its clock, per second.
+      silent: seconds since any server last heard it.
     """
 
     name: str
@@ -39,11 +39,11 @@ class ServerFigures(NamedTuple):
 
     Attributes:
       number: of the server.
-      address: where it was asked.
+      address: its address.
       problem: why it did not answer; empty if it did.
       counts: its numbers since it began, by `flat_counts`; empty if it did not answer.
-      rates: of those, a second, since the last look.
-      stats: all that it said (`server.process.Server.stats`).
+      rates: of those, per second, since the last reading.
+      stats: its whole answer (`server.process.ShardServer.stats`).
     """
 
     number: int
@@ -54,12 +54,12 @@ class ServerFigures(NamedTuple):
     stats: dict[str, Any]
 
     def rate(self, family: str, member: str = "") -> float:
-        """Returns a number a second; 0 if there is none."""
+        """Returns a rate per second; 0 if there is none."""
         return self.rates.get((family, member), 0.0)
 
     @property
     def load(self) -> float:
-        """Which part of the time its thread was answering messages."""
+        """The fraction of time in which its thread was answering messages."""
         return sum(v for (family, _), v in self.rates.items() if family == "busy")
 
     @property
@@ -73,8 +73,8 @@ class Figures(NamedTuple):
     """What all servers are doing.
 
     Attributes:
-      seconds: between the two looks; 0 if there was one only, and rates are unknown.
-      servers: by number; those too that did not answer.
+      seconds: between the two readings; 0 after only one: rates are unknown.
+      servers: by number, including those that did not answer.
       workers: by name.
     """
 
@@ -87,7 +87,7 @@ class Figures(NamedTuple):
         return self._sum(family, [server.counts for server in self.servers])
 
     def rate(self, family: str) -> dict[str, float]:
-        """Returns the numbers of a family a second, by member."""
+        """Returns the rates of a family per second, by member."""
         return self._sum(family, [server.rates for server in self.servers])
 
     def _sum(
@@ -102,7 +102,7 @@ class Figures(NamedTuple):
 
 
 def flat_counts(stats: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """Returns the numbers of a server that only grow, by family and member.
+    """Returns the counters of a server, by family and member.
 
     The families: `pushes`, `updates`, `repeated`, `dropped` (by reason), `staleness`
     (by staleness), of the shards that it serves; `sent`, `received` (messages by kind),
@@ -115,7 +115,7 @@ def flat_counts(stats: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     """
     found: Counter[tuple[str, str]] = Counter()
     for shard in stats["shards"].values():
-        if not shard["serves"]:  # the one that does has the same numbers
+        if not shard["serves"]:  # its server has the same numbers
             continue
         for family in ("pushes", "updates", "repeated"):
             found[family, ""] += shard[family]
@@ -136,7 +136,7 @@ def flat_counts(stats: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 
 class Monitor:
-    """Looks at the servers of a run, from anywhere that can dial them.
+    """Reads the counts of the servers of a run, from any machine that can reach them.
 
     Belongs to the thread that made it.
 
@@ -144,8 +144,8 @@ class Monitor:
       addresses: of the servers, by number. A sequence begins with 0 and includes
         servers that join later; a dictionary is all servers.
       keys: of the run; None on this machine.
-      patience: seconds after which a server that has not answered is named, and the
-        others are reported without it.
+      patience: seconds after which a server counts as not answering; the others are
+        reported without it.
 
     Raises:
       DistributedError: an address is malformed, or needs keys.
@@ -169,13 +169,13 @@ class Monitor:
     ) -> None:
         self._servers = ServerPoll(addresses, keys, patience)
         self._follows = not isinstance(addresses, Mapping)
-        #: Server → its counts, its process, and when they were so.
+        #: Server → its counts, its incarnation, and their time.
         self._before: dict[int, tuple[dict[tuple[str, str], float], int, float]] = {}
         self._clocks: dict[str, int] = {}
         self._looked = 0.0
 
     def look(self) -> Figures:
-        """Returns what the servers are doing since the last look."""
+        """Returns what the servers have done since the last reading."""
         now = time.monotonic()
         seconds = now - self._looked if self._looked else 0.0
         self._looked = now

@@ -1,4 +1,4 @@
-"""Heartbeats from a thread of their own: a server that compiles is not dead."""
+"""Heartbeats from a separate thread: a server that compiles is not dead."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from fxflow.distributed.messages.zeromq import Dialer, Hub
 
 
 class Heartbeats:
-    """Tells other servers again and again that this one is there.
+    """Sends heartbeats to other servers periodically.
 
     Args:
       keys: of the run.
       every: seconds between two heartbeats.
-      say: returns the heartbeat; called in the thread.
+      message: returns the heartbeat; called in the thread.
     """
 
     def __init__(
-        self, keys: Keys | None, every: float, say: Callable[[], Message]
+        self, keys: Keys | None, every: float, message: Callable[[], Message]
     ) -> None:
         self._addresses: list[str] = []
-        self._keys, self._every, self._say = keys, every, say
+        self._keys, self._every, self._message = keys, every, message
         self._end = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="fxflow-parameter-server-beats", daemon=True
         )
         self._thread.start()
 
-    def speak_to(self, addresses: Iterable[str]) -> None:
-        """Sets the addresses of the others."""
+    def set_addresses(self, addresses: Iterable[str]) -> None:
+        """Sets the addresses of the other servers."""
         self._addresses = list(addresses)
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class Heartbeats:
         dialers: dict[str, Dialer] = {}
         with Hub(self._keys) as hub:
             while not self._end.is_set():
-                addresses, message = self._addresses, self._say()
+                addresses, message = self._addresses, self._message()
                 for address in dialers.keys() - {*addresses}:
                     dialers.pop(address).close()
                 for address in addresses:

@@ -27,14 +27,14 @@ def enlist(
     folder: Path | None = None,
     deadline: float = 60.0,
 ) -> tuple[int, View]:
-    """Asks the servers of a run to take one more in, until they have agreed on it.
+    """Asks the servers of a run to admit a new server, until they have agreed on it.
 
     A server that was in the run before, and has kept the view, asks no other: all of
     them may have left.
 
     Args:
-      servers: addresses of some that run, in any order.
-      address: where workers and servers will reach the new one.
+      servers: addresses of some running servers, in any order.
+      address: at which workers and servers will reach the new server.
       keys: of the run; None on the loopback.
       folder: of the new server.
       deadline: seconds after which it gives up.
@@ -43,7 +43,7 @@ def enlist(
       The new server's number, and the view that has it.
 
     Raises:
-      DistributedError: there is no shard for it, the servers are those of two runs, no
+      DistributedError: there is no shard for it, the servers belong to two runs, no
         server answers in time, or those that answer do not agree on it.
     """
     kept = kept_view(folder)
@@ -64,9 +64,9 @@ def enlist(
 
 
 class _JoinRequest:
-    """A request to the servers that were named, and to those that they name.
+    """A request to the given servers, and to those that their views name.
 
-    Those that decide may not be among the ones that were named.
+    The servers that decide may not be among the given ones.
     """
 
     def __init__(self, hub: Hub, address: str, servers: Sequence[str]) -> None:
@@ -100,8 +100,8 @@ class _JoinRequest:
         if known is not None and 0 not in (known.run, view.run):
             if known.run != view.run:
                 raise DistributedError(
-                    f"the servers that were named are of two runs: {dialer.address} is "
-                    f"of another than {', '.join(known.addresses)}. Name those of one"
+                    f"the given servers belong to two runs: {dialer.address} is in "
+                    f"another than {', '.join(known.addresses)}. Give those of one"
                 )
             if known.epoch > view.epoch:
                 return
@@ -113,6 +113,6 @@ class _JoinRequest:
 
     @property
     def late(self) -> str:
-        """Who or what a place is waited for from."""
+        """What the request waits for."""
         silent = (f"{a} ({d.problem})" for a, d in self._dialers.items() if d.problem)
         return self._why or ", ".join(silent) or ", ".join(self._dialers)

@@ -35,22 +35,22 @@ from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, resumed
 from fxflow.errors import DistributedError, FxflowError
 
-#: How often a server looks after those who wait, in seconds.
+#: Seconds between two checks of waiting readers and silent workers.
 _TICK = 0.05
 #: Seconds after which a silent worker no longer decides on views.
 _NO_VOTER = 3.0
-#: Seconds of silence after which a worker's connection is looked at: two of its
+#: Seconds of silence after which a worker's connection is checked: two of its
 #: heartbeats.
 _MISSED = 1.0
 
 
 class _Known(NamedTuple):
-    """What is known of a worker's process.
+    """A worker's process, as the server knows it.
 
     Attributes:
-      name: who it is, for people.
-      peer: where it is.
-      heard: when it was last heard.
+      name: its name, for messages.
+      peer: its address on the listener.
+      heard: the time of its last message.
     """
 
     name: str
@@ -58,7 +58,7 @@ class _Known(NamedTuple):
     heard: float
 
 
-_NOBODY = _Known("", b"", 0.0)
+_UNKNOWN = _Known("", b"", 0.0)
 
 
 class _Elsewhere(Exception):
@@ -85,23 +85,23 @@ class ShardServer:
 
     Args:
       hub: of the thread that calls `serve`, which closes it.
-      listener: of the hub: where workers and other servers reach this one.
+      listener: of the hub, at which workers and other servers reach this one.
       number: of this server.
-      view: to begin with.
-      folder: for the log of what was acknowledged; None keeps none.
+      view: the initial view.
+      folder: for the log of acknowledged entries; None keeps no log.
       keys: of the run; None on the loopback.
-      lost_after: seconds after which a silent worker is taken for lost.
-      silent_after: seconds after which a silent server is, if there are others that
-        may take its place.
-      gone_after: seconds after which what such a server held is given to others.
+      lost_after: seconds after which a silent worker counts as lost.
+      silent_after: seconds after which a silent server counts as lost, if others can
+        take its place.
+      gone_after: seconds after which others get the shards of such a server.
       limits: of a message.
 
     Raises:
       DistributedError: the folder is another server's or another run's, or damaged.
 
     Attributes:
-      gave_up: whether it ended before others had taken what it was to leave to them.
-      incarnation: another process under the same address has another one.
+      gave_up: whether it ended before others had taken over its shards.
+      incarnation: of this process; a restart at the same address has another one.
     """
 
     gave_up: bool
@@ -132,8 +132,8 @@ class ShardServer:
         self._readers: list[_Reader] = []
         self._workers: dict[int, _Known] = {}
         self._cuts = Cuts()
-        #: Who brings the rows of the snapshot that a shard's run begins with.
-        self._bringers: dict[int, int] = {}
+        #: Shard → the worker that sends the rows of its first snapshot.
+        self._senders: dict[int, int] = {}
         self._looked = 0.0
         self.meter, self.tracing = Meter(), ServerTracing()
         self._span = self.tracing.recorder.span
@@ -154,7 +154,7 @@ class ShardServer:
             messages.Trace: self._on_trace,
         }
         self._end = threading.Event()
-        #: When this server ends whether or not others have taken what it holds.
+        #: When this server ends even if others have not taken over its shards.
         self._leaves_at: float | None = None
         self.gave_up = False
         view, kept = self._resumed(view, folder)
@@ -177,9 +177,9 @@ class ShardServer:
         )
 
     def _resumed(self, view: View, folder: Path | None) -> tuple[View, bool]:
-        """Returns the view to begin with, and whether it was in one before.
+        """Returns the initial view, and whether the server was in a view before.
 
-        If a run goes on, it is the view that the server was last in.
+        If a run continues, it is the view that the server was last in.
 
         Raises:
           DistributedError: the folder is of another run.
@@ -193,33 +193,33 @@ class ShardServer:
             if not view.run:
                 return resumed(view, kept), True
             if view.run != kept.run:
-                raise ValueError("it is of another run than the servers that are named")
+                raise ValueError("it belongs to another run than the given servers")
             return max(view, kept, key=lambda view: view.epoch), True
         except ValueError as error:
             self._store.close()
             raise DistributedError(
-                f"server {self.number} cannot begin with the folder {folder}: {error}"
+                f"server {self.number} cannot start with the folder {folder}: {error}"
             ) from None
 
     @property
     def view(self) -> View:
-        """Who serves what, as far as this server knows."""
+        """The newest view that this server knows."""
         return self._replicas.view
 
     @property
     def shards(self) -> dict[int, Shard]:
-        """The shards that lie here, by number."""
+        """The shards that this server holds, by number."""
         return self._store.shards
 
     # -- the loop ----------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Answers until `stop` is called (from anywhere).
+        """Answers until `stop` is called (from any thread).
 
         Raises:
-          DistributedError: something that was acknowledged, or may be, cannot be
-            applied here. Where others have copies, one of them serves from now on;
-            else all workers get an error.
+          DistributedError: an entry that was, or may be, acknowledged cannot be applied
+            here. If others have copies, one of them takes over; otherwise all workers
+            get an error.
         """
         try:
             while not self._end.is_set():
@@ -232,9 +232,9 @@ class ShardServer:
                         self.handle(peer, message)
                     self.meter.handled(message.kind, begun)
                 if not came or time.monotonic() - self._looked > _TICK:
-                    self._look_after(read)
+                    self._check_waiting(read)
         except EntryError as error:
-            raise DistributedError(self._given_up(error)) from error
+            raise DistributedError(self._report_failure(error)) from error
         finally:
             self.close()
 
@@ -244,7 +244,7 @@ class ShardServer:
         self._hub.wake()
 
     def leave(self, within: float) -> None:
-        """Makes `serve` return when others have taken what lies here, if there are any.
+        """Makes `serve` return when others, if any, have taken over the shards.
 
         Args:
           within: seconds after which it returns even if they have not.
@@ -253,11 +253,11 @@ class ShardServer:
         self._replicas.leave()
         self._hub.wake()
 
-    def _is_through(self, now: float) -> bool:
-        """Returns whether it is to leave, and waits for nothing any more."""
+    def _may_end(self, now: float) -> bool:
+        """Returns whether the server is leaving and waits for nothing any more."""
         if self._leaves_at is None:
             return False
-        if self._replicas.has_left or not self._replicas.has_heirs:
+        if self._replicas.has_left or not self._replicas.has_successors:
             return True
         self.gave_up = now > self._leaves_at
         return self.gave_up
@@ -268,13 +268,13 @@ class ShardServer:
         self._store.close()
         self._hub.close()
 
-    def _given_up(self, error: EntryError) -> str:
-        """Tells workers why no server will answer them; returns the text for people."""
+    def _report_failure(self, error: EntryError) -> str:
+        """Sends workers the reason why no server will answer; returns the message."""
         text = self._named(str(error), error.worker)
-        why = f"server {self.number} ends, for it cannot apply {text}"
+        why = f"server {self.number} ends: it cannot apply {text}"
         if not self._replicas.alone:
-            return f"{why}. Another server that has the same serves now"
-        why += ". What was acknowledged is in its log (--folder), if it keeps one"
+            return f"{why}. Another server with a copy takes over"
+        why += ". Its log (--folder), if it keeps one, has all acknowledged entries"
         for worker, known in self._workers.items():
             for shard in self.view.served_by(self.number):
                 failure = messages.Failure(why, shard)
@@ -284,10 +284,10 @@ class ShardServer:
         return why
 
     def handle(self, peer: bytes, message: Message) -> None:
-        """Answers one message, with an error if something is wrong with it.
+        """Answers one message, with an error if it is invalid.
 
         Raises:
-          EntryError: what it asks for was begun and cannot be ended.
+          EntryError: its entry was begun and cannot be completed.
         """
         if self._replicas.is_early(peer, message):
             return
@@ -308,12 +308,12 @@ class ShardServer:
             shard = self.shards[message.fields.shard]
             found = shard.model.described if shard.model else {}
             self._fail(peer, message, str(error), model=dict(found))
-        except Exception as error:  # whatever it is, others are not to suffer from it
+        except Exception as error:  # of any kind: it must not affect others
             why = str(error) if isinstance(error, FxflowError) else repr(error)
             self._fail(peer, message, why, again=isinstance(error, LostCutError))
 
     def _fail(self, peer: bytes, message: Message, why: str, **more: Any) -> None:
-        """Tells a sender why its request failed."""
+        """Sends the reason why a request failed."""
         failure = messages.Failure(
             self._named(why, message.worker),
             getattr(message.fields, "shard", -1),
@@ -324,12 +324,12 @@ class ShardServer:
 
     def _named(self, text: str, worker: int) -> str:
         """Returns a text with a worker's name in the place of its number."""
-        name = self._workers.get(worker, _NOBODY).name
+        name = self._workers.get(worker, _UNKNOWN).name
         return text.replace(f"worker {worker}", name) if name else text
 
     def _note_worker(self, peer: bytes, message: Message) -> None:
         if message.worker:
-            name = self._workers.get(message.worker, _NOBODY).name
+            name = self._workers.get(message.worker, _UNKNOWN).name
             name = getattr(message.fields, "name", "") or name
             self._workers[message.worker] = _Known(name, peer, time.monotonic())
 
@@ -342,7 +342,7 @@ class ShardServer:
     ) -> None:
         """Answers a request under its numbers.
 
-        What it says of a shard waits until no server's death can undo that.
+        An answer about a shard waits until no server's death can undo it.
         """
         numbers = message.worker, message.sequence, self.view.epoch
         reply = Message.of(fields, *numbers, arrays)
@@ -352,18 +352,18 @@ class ShardServer:
         else:
             self.listener.send(peer, reply)
 
-    def _look_after(self, read: float) -> None:
-        """Lets go of workers that are silent, and of reads that took too long.
+    def _check_waiting(self, read: float) -> None:
+        """Drops silent workers, and reads that took too long.
 
         Args:
-          read: until when all that came was read: what others have said since, while a
-            message was handled that takes long, waits still, and they are not silent.
+          read: the time up to which all messages were read: later ones may be waiting
+            while a long message is handled, so their senders are not silent.
         """
         now = self._looked = time.monotonic()
-        if self._is_through(now):
+        if self._may_end(now):
             self._end.set()
             return
-        self._replicas.look_after(
+        self._replicas.maintain(
             {
                 worker: known.peer
                 for worker, known in self._workers.items()
@@ -375,7 +375,7 @@ class ShardServer:
             silent = read - known.heard
             if silent > self._lost_after:
                 self._lose(worker, "silent")
-            elif silent > _MISSED and known.peer and self._is_gone(known):
+            elif silent > _MISSED and known.peer and self._is_disconnected(known):
                 self._lose(worker, "gone")
         for number in self._cuts.late(now):
             self._end_cut(number)
@@ -396,28 +396,28 @@ class ShardServer:
             self.listener.send(reader.peer, Message.of(failure, reader.worker))
 
     def _name(self, worker: int) -> str:
-        name, _, heard = self._workers.get(worker, _NOBODY)
+        name, _, heard = self._workers.get(worker, _UNKNOWN)
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
         return f"{name or f'worker {worker}'}{ago}"
 
     def _changed(self, before: View) -> None:
-        """Forgets readers of shards that are served elsewhere now."""
+        """Drops readers of shards that another server serves now."""
         self._readers = [r for r in self._readers if self._replicas.serves(r.shard)]
         for number in self.view.served_by(self.number):
             if before.primary(number) != self.number:
                 self._expect(number)
 
-    def _is_gone(self, known: _Known) -> bool:
+    def _is_disconnected(self, known: _Known) -> bool:
         """Returns whether a worker's connection is closed, as when it was killed.
 
-        One that only lost its connection joins again.
+        A worker that only lost its connection joins again.
         """
         return not self.listener.send(known.peer, self._replicas.view_message())
 
     def _expect(self, number: int) -> None:
-        """Begins to wait for the workers of a shard that is served here from now on.
+        """Registers the workers of a shard that this server begins to serve.
 
-        They may never be heard here, and are let go of then.
+        Those that never send a message here are dropped as silent.
         """
         shard, now = self.shards[number], time.monotonic()
         for worker in shard.group:
@@ -425,17 +425,17 @@ class ShardServer:
             self._workers.setdefault(worker, known)
 
     def _lose(self, worker: int, why: str) -> None:
-        """Lets go of a worker that is lost; later if that cannot be written down."""
+        """Drops a lost worker; tries again later if the log cannot be written."""
         known = self._workers[worker]
         try:
-            self._let_go(worker, why)
+            self._drop_worker(worker, why)
         except EntryError:
             raise
         except DistributedError as error:
             print(f"fxflow parameter-server: {error}", file=sys.stderr, flush=True)
             self._workers[worker] = known._replace(heard=time.monotonic())
 
-    def _let_go(self, worker: int, why: str) -> None:
+    def _drop_worker(self, worker: int, why: str) -> None:
         self._workers.pop(worker, None)
         self._readers = [r for r in self._readers if r.worker != worker]
         for number, shard in self.shards.items():
@@ -461,14 +461,14 @@ class ShardServer:
         return self.shards[number]
 
     def _commit(self, number: int, entry: Message) -> str:
-        """Enters an entry that is due, and answers the readers that waited for it."""
+        """Enters an entry that is due, and answers the readers that wait for it."""
         dropped = self._enter(number, entry)
         self._answer_readers(number)
         self._take_cut(number)
         return dropped
 
     def _enter(self, number: int, entry: Message) -> str:
-        """Makes an entry of this server's and its copies' logs, and applies it."""
+        """Appends an entry to this server's and the copies' logs, and applies it."""
         with self._span("apply", entry.worker, entry.sequence, number):
             return self._replicas.enter(number, entry)
 
@@ -517,12 +517,12 @@ class ShardServer:
         self._require_same_run(asked)
         shard = self._served(asked.shard)
         if asked.fingerprint is not None and shard.model is not None:
-            who = asked.name or f"worker {message.worker}"
-            shard.require_same(asked.fingerprint, who)
+            name = asked.name or f"worker {message.worker}"
+            shard.require_same(asked.fingerprint, name)
         shards = {}
         for number in self.view.served_by(self.number):
             shards[str(number)] = self.shards[number].fingerprint
-        parts, waits = self._brought(asked.shard, message.worker)
+        parts, waits = self._rows_progress(asked.shard, message.worker)
         welcome = messages.Welcome(
             asked.shard,
             asked.request,
@@ -538,24 +538,24 @@ class ShardServer:
         self._reply(peer, message, welcome)
 
     def _require_same_run(self, asked: messages.Hello) -> None:
-        """Checks that the sender of a hello counts the shards as the servers do.
+        """Checks that the sender of a hello has the run's shards and servers.
 
         Raises:
-          DistributedError: it does not.
+          DistributedError: it has others.
         """
         count = len(self.view.holders)
         if asked.shards not in (None, count):
             raise DistributedError(
                 f"the run has {count} shards, the cluster of "
                 f"{asked.name or 'this worker'} {asked.shards}: give both the same "
-                "list of servers, and the same number of shards (FXFLOW_PS_SHARDS) if "
-                "it is another"
+                "list of servers and, if it differs, the same number of shards "
+                "(FXFLOW_PS_SHARDS)"
             )
         if asked.server not in (None, self.number):
             raise DistributedError(
                 f"it is server {self.number} of its run, and not {asked.server}: the "
-                "addresses are in another order there, one is there twice, or they "
-                "are of two runs"
+                "addresses are in another order, one is duplicate, or they belong to "
+                "two runs"
             )
 
     def _on_heartbeat(
@@ -593,27 +593,27 @@ class ShardServer:
     def _begun(
         self, message: Message, asked: messages.Offer | messages.PushRows
     ) -> messages.ModelTaken:
-        """Returns whether a shard's run has begun, and who is to bring what it lacks.
+        """Returns whether a shard's run has begun, and picks a sender of rows.
 
         Raises:
-          DistributedError: the worker is to bring it, and cannot.
+          DistributedError: the worker must send them, and cannot.
         """
         shard = self.shards[asked.shard]
-        parts, waits = self._brought(asked.shard, message.worker)
+        parts, waits = self._rows_progress(asked.shard, message.worker)
         if shard.lacking is not None and not waits:
             shard.require_snapshot(message)
-            self._bringers[asked.shard] = message.worker
+            self._senders[asked.shard] = message.worker
         begun = shard.lacking is None
         return messages.ModelTaken(asked.shard, asked.request, parts, waits, begun)
 
-    def _brought(self, number: int, worker: int) -> tuple[int, bool]:
-        """Returns how much a shard has of a snapshot, and whether another brings more.
+    def _rows_progress(self, number: int, worker: int) -> tuple[int, bool]:
+        """Returns how much a shard has of a snapshot, and whether another sends more.
 
-        All workers have the same snapshot, but one is enough to bring it: the first, or
-        another one if that has ended.
+        All workers have the same snapshot, but one sends it: the first, or another one
+        after the first has ended.
         """
-        lacking, bringer = self.shards[number].lacking, self._bringers.get(number)
-        other = bringer != worker and bringer in self._workers
+        lacking, sender = self.shards[number].lacking, self._senders.get(number)
+        other = sender != worker and sender in self._workers
         parts = lacking.taken if lacking is not None else 0
         return parts, lacking is not None and other
 
@@ -624,7 +624,7 @@ class ShardServer:
             self._reply(peer, message, refusal)
             return
         shard.require_same(asked.fingerprint, f"worker {message.worker}")
-        # Asked twice, because the answer was late, it must not lose its clock.
+        # A second request, after a late answer, must not reset its clock.
         if message.worker not in shard.group:
             self._replace(message.worker)
             self._commit(asked.shard, message)
@@ -638,12 +638,12 @@ class ShardServer:
         self._reply(peer, message, joined)
 
     def _replace(self, worker: int) -> None:
-        """Lets go of the process that had a worker's place before, if it has ended."""
-        name = self._workers.get(worker, _NOBODY).name
+        """Drops the previous process of a worker, if it has ended."""
+        name = self._workers.get(worker, _UNKNOWN).name
         for other, known in list(self._workers.items()):
             same = other != worker and name and known.name == name
-            if same and self._is_gone(known):
-                self._let_go(other, "replaced")
+            if same and self._is_disconnected(known):
+                self._drop_worker(other, "replaced")
 
     def _on_pull(self, peer: bytes, message: Message, asked: messages.Pull) -> None:
         shard = self._served(asked.shard)
@@ -664,7 +664,7 @@ class ShardServer:
         self._reply(peer, message, messages.Rows(asked.shard, asked.request), rows)
 
     def _wait(self, reader: _Reader) -> None:
-        # What a worker asks for again, it no longer waits for.
+        # A repeated request replaces the one before it.
         mine = reader.worker, reader.shard
         others = [r for r in self._readers if (r.worker, r.shard) != mine]
         self._readers = [*others, reader]
@@ -718,7 +718,7 @@ class ShardServer:
         self._take_cut(number)
 
     def _take_cut(self, number: int) -> None:
-        """Answers the maker of a snapshot, once the shard is where it is to be."""
+        """Answers the maker of a snapshot, once the shard has reached the cut."""
         shard = self.shards[number]
         waits = self._cuts.taken(number, shard)
         if waits is None:
@@ -747,13 +747,13 @@ class ShardServer:
         self._reply(peer, message, read, arrays)
 
     def _on_enlist(self, peer: bytes, message: Message, asked: messages.Enlist) -> None:
-        """Answers a server that wants to join."""
+        """Answers a server that asks to join."""
         number, why = self._replicas.admit(asked.address)
         enlisted = messages.Enlisted(self.view.to_json(), number, why)
         self._reply(peer, message, enlisted)
 
     def _on_leave(self, peer: bytes, message: Message, leave: messages.Leave) -> None:
-        self._let_go(message.worker, "done")
+        self._drop_worker(message.worker, "done")
         self._reply(peer, message, messages.Ack())
 
     def _on_stats(self, peer: bytes, message: Message, asked: messages.Stats) -> None:
@@ -766,7 +766,7 @@ class ShardServer:
         self._reply(peer, message, traces, arrays)
 
     def stats(self) -> dict[str, Any]:
-        """Returns what this server did and knows, as JSON."""
+        """Returns the state and statistics of this server, as JSON."""
         now = time.monotonic()
         shards = {}
         for number, shard in self.shards.items():

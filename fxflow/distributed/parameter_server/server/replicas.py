@@ -1,7 +1,6 @@
-"""A server among servers: entries to those that hold the same, and a common view.
+"""Replication of a server's shards, and its part in agreeing on views.
 
-Where each shard lies on one server for good, there is nothing to do here, and nothing
-is sent.
+If each shard stays on one server, nothing is done here, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, room
 from fxflow.errors import DistributedError
 
-#: Heartbeats in the time after which a server is taken for lost.
+#: Heartbeats within the time after which a silent server counts as lost.
 _BEATS = 5
-#: Seconds after which a follower that does not answer is asked where it is.
+#: Seconds after which a follower that does not answer is asked for its position.
 _ASK_AGAIN = 1.0
-#: How many messages of a view that this server does not know yet wait for it.
+#: The most messages that wait for a view that this server does not know yet.
 _MOST_EARLY = 4096
-#: Who wants to join asks again more often than this, in seconds.
+#: A server that wants to join repeats its request more often than this, in seconds.
 _ASKS_TO_JOIN = 2.0
 
 
 class Replicas:
-    """What a server does so that another can take its place.
+    """Replicates a server's shards, so that another server can take its place.
 
     Args:
       hub: of the server's thread.
       listener: of the hub.
       number: of the server.
       incarnation: of the process.
-      view: to begin with.
+      view: the initial view.
       store: the server's shards.
       keys: of the run.
-      silent_after: seconds after which a silent server is taken for lost.
-      gone_after: seconds after which what it held is given to others.
-      kept: whether the view to begin with is what the server had kept on its disk.
-      changed: called with the view that was left, when another one is entered.
+      silent_after: seconds after which a silent server counts as lost.
+      gone_after: seconds after which others get its shards.
+      kept: whether the initial view was kept on the server's disk.
+      changed: called with the previous view when a new one is entered.
     """
 
     view: View
@@ -74,17 +73,17 @@ class Replicas:
         self._hub, self._listener, self._keys = hub, listener, keys
         self._number, self._incarnation = number, incarnation
         self._began, self._silent_after = time.time_ns(), silent_after
-        #: When the process began that was heard last as a server, and when that was.
+        #: Server → when its newest process began, and when that was last heard.
         self._newest: dict[int, tuple[int, float]] = {}
         self._store, self._changed = store, changed
         self.view = view
         self._alone = not view.members
-        #: The copies of the shards that are served here.
+        #: The copies of the shards that this server serves.
         self._copies: dict[int, Copies] = {}
         self._outbox: dict[int, collections.deque[tuple[int, bytes, Message]]] = {}
         self._dialers: dict[int, Dialer] = {}
-        #: Those that are heard or have a vote: who leaves has one until a view without
-        #: it is decided.
+        #: Workers that are heard or have a vote: a worker that leaves keeps its vote
+        #: until a view without it is decided.
         self._workers: dict[int, bytes] = {}
         self._own: collections.deque[Message] = collections.deque()
         #: The epoch since which a shard has its primary, as far as is known.
@@ -106,12 +105,12 @@ class Replicas:
             messages.EntryTaken: self._on_entry_taken,
             messages.State: self._on_state,
         }
-        #: Why no view can follow, as was last told people.
+        #: Why no view can follow, as last reported.
         self._lost = ""
-        #: When an address that wants to join was last asked for.
+        #: Address that wants to join → the time of its last request.
         self._joining: dict[str, float] = {}
-        #: When those who are not heard were last told of the view.
-        self._told = 0.0
+        #: When the view was last sent to silent servers.
+        self._view_sent = 0.0
         #: Bytes of the shards that are served here, for the thread of the heartbeats.
         self._sizes: dict[int, float] = {}
         self._heartbeats: Heartbeats | None = None
@@ -120,11 +119,11 @@ class Replicas:
             self._dial()
 
     def close(self) -> None:
-        """Ends what runs beside the server."""
+        """Ends the heartbeats."""
         if self._heartbeats is not None:
             self._heartbeats.close()
         if self._agreement.leaving:
-            # The others are not to wait for this one when they leave, too.
+            # Otherwise the others would wait for this server when they leave.
             for dialer in self._dialers.values():
                 dialer.send(self._heartbeat())
                 dialer.close(linger=1.0)
@@ -134,16 +133,16 @@ class Replicas:
         """Whether no other server can take this one's place."""
         return self.view.copies == 1
 
-    # -- what is served here -----------------------------------------------------------
+    # -- what this server serves -------------------------------------------------------
 
     def serves(self, shard: int) -> bool:
-        """Returns whether a shard is served here, by this very process."""
+        """Returns whether this process serves a shard."""
         mine = self.view.primary(shard) == self._number
         return mine and (self._alone or self._agreement.inside())
 
     @property
     def absent(self) -> list[int]:
-        """The servers that this one waits for, before it serves anything again."""
+        """The servers that this one waits for before it serves anything again."""
         agreement = self._agreement
         if self._alone or (agreement.inside() and not agreement.stalled()):
             return []
@@ -151,7 +150,7 @@ class Replicas:
 
     @property
     def lost(self) -> str:
-        """Why no view can follow the one that there is; empty if one can."""
+        """Why no view can follow the current one; empty if one can."""
         return "" if self._alone else self._agreement.lost(time.monotonic())
 
     # -- joining and leaving -----------------------------------------------------------
@@ -168,57 +167,57 @@ class Replicas:
         endpoint(address, bind=False, keys=self._keys)
         if self._alone:
             raise DistributedError(
-                f"the run has {len(self.view.holders)} shards, one for each of the "
-                "servers it began with, and no copies: there is none to give to "
-                f"{address}. Begin a run with more --shards than servers"
+                f"the run has {len(self.view.holders)} shards, one for each of its "
+                f"first servers, and no copies: no shard is left for {address}. "
+                "Restart the run with more --shards than servers"
             )
         if address in self.view.addresses:
             number = self.view.addresses.index(address)
             if number == self._number or number in self._agreement.there(_now()):
-                return -1, f"server {number} at {address}, which is there and answers"
+                return -1, f"server {number} at {address}, which is running and answers"
             return number, ""
         if room(self.view) < 1:
             raise DistributedError(
                 f"the run has {len(self.view.holders)} shards on {self.view.copies} "
-                f"servers each and {len(self.view.members)} servers: there is no shard "
-                f"for {address}. Begin a run with more --shards"
+                f"servers each and {len(self.view.members)} servers: no shard is "
+                f"left for {address}. Restart the run with more --shards"
             )
         self._joining[address] = _now()
         why = "a majority of servers and workers"
         return -1, why if self._agreement.inside() else "the run to begin"
 
     def leave(self) -> None:
-        """Begins to give what lies here to others."""
+        """Begins to hand over the shards held here."""
         self._agreement.leaving = True
 
     @property
     def has_left(self) -> bool:
-        """Whether nothing is left to give to others, and all of them know."""
+        """Whether everything was handed over, and all other servers know."""
         if self._alone:
             return True
         if not self.view.run:
-            # The first view may give it shards before it hears of that.
+            # The first view may give it shards before it learns of the view.
             return not self._agreement.has_promised()
-        # Who has entered the view without this server speaks to it no more.
+        # Servers that have entered the view without this one send it no heartbeats.
         heard = self._agreement.there(_now()).keys() - {self._number}
         return self._number not in self.view.peers and not heard
 
     @property
-    def has_heirs(self) -> bool:
-        """Whether there is another server that stays, or may come back."""
+    def has_successors(self) -> bool:
+        """Whether there is another server that stays, or may return."""
         return not self._alone and self._agreement.stays()
 
     def enter(self, number: int, entry: Message) -> str:
-        """Makes an entry: sends it to those who follow, writes it down, applies it.
+        """Makes an entry: sends it to the followers, logs it, and applies it.
 
         Returns:
           Why a push was not used; empty if it was, or will be.
 
         Raises:
-          EntryError: it cannot be applied here, or not be written down while others
-            have it: this server must not go on.
-          DistributedError: it cannot be written down, and no server has it: it is not
-            an entry.
+          EntryError: it cannot be applied here, or cannot be logged while others have
+            it: this server must not continue.
+          DistributedError: it cannot be logged, and no server has it: it is not an
+            entry.
         """
         entry = self._sent(number, entry)
         if self._alone:
@@ -234,7 +233,7 @@ class Replicas:
             raise EntryError(entry, str(error)) from error
 
     def _sent(self, number: int, entry: Message) -> Message:
-        """Sends an entry to those who follow; returns it, of this epoch."""
+        """Sends an entry to the followers; returns it, with this epoch."""
         if entry.epoch != self.view.epoch:
             entry = dataclasses.replace(entry, epoch=self.view.epoch)
         copies = self._copies.get(number)
@@ -254,7 +253,7 @@ class Replicas:
         return entry
 
     def tell(self, number: int, peer: bytes, message: Message) -> None:
-        """Sends what depends on a shard, once no death can undo what it depends on."""
+        """Sends an answer about a shard, once no death can undo the state it shows."""
         copies = self._copies.get(number)
         if copies is not None:
             index = self._store.shards[number].position.entries
@@ -264,7 +263,7 @@ class Replicas:
         self._listener.send(peer, message)
 
     def _release(self, number: int) -> None:
-        """Sends what has waited for copies that are there now."""
+        """Sends the answers that waited for copies to catch up."""
         outbox, committed = self._outbox[number], self._copies[number].committed
         while outbox and outbox[0][0] <= committed:
             _, peer, message = outbox.popleft()
@@ -285,33 +284,33 @@ class Replicas:
         return True
 
     def take_early(self) -> list[tuple[bytes, Message]]:
-        """Returns the messages that came before their view, if it is known now."""
+        """Returns the messages that arrived before their view, if it is known now."""
         known = [item for item in self._early if item[1].epoch <= self.view.epoch]
         if known:
             self._early = [e for e in self._early if e[1].epoch > self.view.epoch]
         return known
 
     def tell_view(self, peer: bytes, message: Message) -> None:
-        """Tells a worker of the view if it has another; it tells of a newer one."""
+        """Sends a worker the view if it has another; a newer one comes back."""
         if message.epoch != self.view.epoch:
             self._listener.send(peer, self.view_message())
 
     def takes(self, kind: type) -> bool:
-        """Returns whether servers, or voters, send such fields to each other."""
+        """Returns whether it handles such messages: those among servers and voters."""
         return kind in self._handlers
 
     def handle(self, message: Message) -> None:
-        """Takes a message of another server, or a vote of a worker.
+        """Handles a message of another server, or a vote of a worker.
 
         Raises:
-          ValueError: a server does not take it.
+          ValueError: it is not a message among servers.
         """
         if self._alone:
             raise ValueError(f"a message {message.kind!r} among servers")
         self._handlers[type(message.fields)](message, message.fields)
-        self._hear_itself()
+        self._handle_own()
 
-    def _hear_itself(self) -> None:
+    def _handle_own(self) -> None:
         while self._own:
             message = self._own.popleft()
             self._handlers[type(message.fields)](message, message.fields)
@@ -330,13 +329,13 @@ class Replicas:
         )
         self._agreement.hear(server, heard)
         if message.epoch < self.view.epoch:
-            self._say(server, self.view_message())
+            self._send(server, self.view_message())
 
     def _is_stale(self, server: int, began: int) -> bool:
-        """Returns whether a heartbeat is of a process that another took the place of.
+        """Returns whether a heartbeat is of a process that another has replaced.
 
-        It may come late, by the old connection. Clocks may also be set back: who is
-        silent is no longer believed to be the newer one.
+        It may arrive late, by the old connection. Clocks may also be set back, so a
+        silent process no longer counts as the newer one.
         """
         now = time.monotonic()
         newest, heard = self._newest.get(server, (began, now))
@@ -361,7 +360,7 @@ class Replicas:
     ) -> None:
         answer = self._agreement.answer(message)
         if answer is not None:
-            self._say(asked.proposer, answer)
+            self._send(asked.proposer, answer)
 
     def _on_accepted(self, message: Message, accepted: messages.Accepted) -> None:
         view = self._agreement.on_vote_ok(message, accepted)
@@ -369,7 +368,7 @@ class Replicas:
             self._enter(view)
 
     def _on_entry(self, message: Message, sent: messages.Entry) -> None:
-        """Applies an entry of the shard's primary, and says how far this copy is."""
+        """Applies an entry of the shard's primary, and replies with the position."""
         number = sent.shard
         if not self._is_of_primary(message, number):
             return
@@ -388,15 +387,15 @@ class Replicas:
             return
         at = Position(*(state.at or ()))
         here = self._store.open(number).position
-        # One that comes late, or again, lacks the entries that this primary has sent
-        # since, and counts as having been applied here.
+        # A late or repeated state lacks the entries that this primary has sent since,
+        # and counts as applied.
         late = here.epoch >= self._since[number] and at.entries < here.entries
         if not late:
             self._store.load(number, message)
         self._answer(number, gap=False)
 
     def _on_entry_taken(self, message: Message, taken: messages.EntryTaken) -> None:
-        """Hears how far a copy is, and tells workers what all copies have now."""
+        """Notes a copy's position, and releases answers that all copies now have."""
         number, server = taken.shard, taken.server
         copies = self._copies.get(number)
         if copies is None or not copies.awaits(server, message.epoch):
@@ -411,20 +410,20 @@ class Replicas:
                 self._ask(number, server, entry)
         self._release(number)
 
-    # -- now and then ------------------------------------------------------------------
+    # -- periodically ------------------------------------------------------------------
 
-    def look_after(self, workers: dict[int, bytes], now: float) -> None:
+    def maintain(self, workers: dict[int, bytes], now: float) -> None:
         """Asks followers that do not answer, and proposes another view if needed.
 
         Args:
-          workers: those that are heard, and where.
-          now: until when all that came was read.
+          workers: the workers that are heard, and their addresses.
+          now: the time up to which all messages were read.
         """
         if self._alone:
             return
         for dialer in self._dialers.values():
-            dialer.receive()  # complaints about what it never should have got
-        self._tell_absent(now)
+            dialer.receive()  # errors about messages that it should not have received
+        self._send_view_to_absent(now)
         voting = {w: p for w, p in self._workers.items() if w in self.view.workers}
         self._workers = {**voting, **workers}
         ready = self._catch_up(now)
@@ -442,7 +441,7 @@ class Replicas:
         )
         if wanted is not None:
             self._agreement.propose(wanted, now)
-            self._hear_itself()
+            self._handle_own()
         if (lost := self._agreement.lost(now)) != self._lost:
             self._lost = lost
             if lost:
@@ -450,7 +449,7 @@ class Replicas:
                 print(text, file=sys.stderr, flush=True)
 
     def _catch_up(self, now: float) -> dict[int, int]:
-        """Sees to the copies; returns the servers that have caught up, by shard."""
+        """Updates the copies; returns the servers that have caught up, by shard."""
         there, view, ready = self._agreement.there(now), self.view, {}
         for number, copies in self._copies.items():
             coming = [
@@ -468,34 +467,34 @@ class Replicas:
         return ready
 
     def _probe(self, number: int, server: int) -> None:
-        """Asks a copy where it is."""
+        """Asks a copy for its position."""
         after = list(self._copies[number].position)
         self._ask(number, server, Message.of(messages.Entry(number, after)))
 
     # -- the view ----------------------------------------------------------------------
 
-    def _tell_absent(self, now: float) -> None:
-        """Tells those who are not heard of the view.
+    def _send_view_to_absent(self, now: float) -> None:
+        """Sends the view to silent servers.
 
-        One that was started again may not know whom to ask.
+        A restarted server may not know which servers to ask.
         """
-        if now - self._told > self._silent_after and self._agreement.inside():
-            self._told = now
+        if now - self._view_sent > self._silent_after and self._agreement.inside():
+            self._view_sent = now
             for server in self._agreement.absent(now):
-                self._say(server, self.view_message())
+                self._send(server, self.view_message())
 
     def _dial(self) -> None:
-        """Speaks with the servers of the view, and with no others any more."""
+        """Connects to the servers of the view, and closes other connections."""
         others = [s for s in self.view.peers if s != self._number]
         for server in [s for s in self._dialers if s not in others]:
             self._dialers.pop(server).close(linger=1.0)
         for server in others:
             self._dialer(server)
         if self._heartbeats is not None:
-            self._heartbeats.speak_to([self.view.addresses[s] for s in others])
+            self._heartbeats.set_addresses([self.view.addresses[s] for s in others])
 
     def _enter(self, view: View) -> None:
-        """Goes on in a view that was decided; does nothing if it is known."""
+        """Enters a decided view; does nothing if it is known."""
         before = self.view
         if view.epoch <= before.epoch:
             return
@@ -522,7 +521,7 @@ class Replicas:
             self._copies[number], self._outbox[number] = copies, outbox
         said = self.view_message()
         for server in self._dialers:
-            self._say(server, said)
+            self._send(server, said)
         self._dial()
         for peer in self._workers.values():
             self._listener.send(peer, said)
@@ -533,7 +532,7 @@ class Replicas:
         self._changed(before)
 
     def view_message(self) -> Message:
-        """Returns what tells others of the view; who knows it ignores it."""
+        """Returns a message with the view; a peer that knows the view ignores it."""
         said = messages.ViewIs(self.view.to_json())
         return Message.of(said, epoch=self.view.epoch)
 
@@ -555,11 +554,11 @@ class Replicas:
     def _to_voter(self, voter: int, message: Message) -> None:
         servers = self._agreement.numbers()
         if voter in servers:
-            self._say(servers[voter], message)
+            self._send(servers[voter], message)
         elif voter in self._workers:
             self._listener.send(self._workers[voter], message)
 
-    def _say(self, server: int, message: Message) -> None:
+    def _send(self, server: int, message: Message) -> None:
         """Sends a message to a server, which may be this one."""
         if server == self._number:
             self._own.append(message)
@@ -567,18 +566,18 @@ class Replicas:
             self._dialer(self._other(server)).send(message)
 
     def _ask(self, number: int, server: int, message: Message) -> None:
-        """Sends a copy of a shard what it is to answer."""
+        """Sends a copy of a shard a message that it must answer."""
         self._copies[number].said(server, time.monotonic())
-        self._say(server, dataclasses.replace(message, epoch=self.view.epoch))
+        self._send(server, dataclasses.replace(message, epoch=self.view.epoch))
 
     def _answer(self, number: int, *, gap: bool) -> None:
         at = list(self._store.shards[number].position)
         taken = messages.EntryTaken(number, self._number, at, gap)
         message = Message.of(taken, epoch=self.view.epoch)
-        self._say(self.view.primary(number), message)
+        self._send(self.view.primary(number), message)
 
     def _is_of_primary(self, message: Message, number: int) -> bool:
-        """Returns whether an entry of a shard is of use here, and of its primary."""
+        """Returns whether an entry of a shard is useful here, and from its primary."""
         if not 0 <= number < len(self.view.holders):
             raise ValueError(f"an entry of shard {number}")
         replaced = message.epoch < self._since[number]

@@ -1,7 +1,7 @@
-"""Tables on servers: what of a table travels, and which server has which row.
+"""Tables on servers: their serialized form, and the server of each row.
 
-A worker has the optimizer and the initializer, a server runs them: as text, for a few
-sizes of blocks. Row i lies on server i mod n, so that a batch of any ids is spread.
+A worker sends the optimizer and the initializer as program text, for a few block sizes;
+a server runs them. Row i is on server i mod n, so that any batch of ids is spread.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fxflow.distributed.parameter_server.tables.store import RowTable
 
 
 class TableModel(NamedTuple):
-    """A table as it travels.
+    """A table in the form in which workers send it.
 
     Attributes:
-      description: what JSON can say of its spec.
-      fields: what a row has: its value, then its optimizer's state.
-      programs: `init/32`, `update/32`, … by block.
+      description: its spec, as JSON.
+      fields: shapes and dtypes of a row: its value, then its optimizer's state.
+      programs: `init/32`, `update/32`, …, by block size.
     """
 
     description: dict[str, Any]
@@ -45,7 +45,7 @@ class TableModel(NamedTuple):
 
 
 def table_model(spec: TableSpec, platform: str = "cpu") -> TableModel:
-    """Makes what travels of a table.
+    """Returns the form of a table that workers send.
 
     Args:
       spec: with its optimizer.
@@ -82,11 +82,11 @@ def table_model(spec: TableSpec, platform: str = "cpu") -> TableModel:
 
 
 def make_table(model: TableModel, place: str) -> RowTable:
-    """Returns an empty table of a server.
+    """Returns an empty table on a server.
 
     Args:
-      model: what travelled.
-      place: for its files, within the folder of the spec.
+      model: the table that a worker sent.
+      place: of its files, within the folder of the spec.
     """
     runners: dict[str, Runner] = {}
 
@@ -112,7 +112,7 @@ def make_table(model: TableModel, place: str) -> RowTable:
 
 
 def parted(ids: Ids, count: int) -> list[npt.NDArray[np.intp]]:
-    """Returns for each server the places of its ids among `ids`.
+    """Returns the positions of each server's ids in `ids`.
 
     Args:
       ids: int64[n].
@@ -127,6 +127,6 @@ def parted(ids: Ids, count: int) -> list[npt.NDArray[np.intp]]:
 
 
 def rows_of(arrays: Mapping[str, Any], name: str) -> tuple[Any, Any] | None:
-    """Returns the ids and gradients that a push brings for a table, if any."""
+    """Returns the ids and gradients of a push for a table, if any."""
     ids = arrays.get(f"rows/{name}/ids")
     return None if ids is None else (ids, arrays[f"rows/{name}/gradients"])

@@ -1,8 +1,8 @@
-"""A table: rows that are made when they are first touched, updated when pushed to.
+"""A table: rows that are created on first access and updated by pushes.
 
-What a call costs depends on how many rows it names, not on how many there are. Rows
-that were not used for long go to disk and come back when they are asked for; that
-changes nothing but the time it takes.
+The cost of a call depends on the number of rows that it names, not on the size of the
+table. Rows that were not used for long go to disk, and are loaded when needed; this
+only takes time.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from fxflow.errors import (
 
 Rows = npt.NDArray[Any]
 
-# Ids that are looked up together where there is a limit to rows in memory.
+# Ids that are looked up together if the rows in memory are limited.
 _PIECE = 65536
 # Rows evicted at a time: at most this many, and this fraction: short pauses, and few.
 _EVICTED, _PART = 4096, 8
 
 
 class TableCounts(NamedTuple):
-    """What a table has and did.
+    """Statistics of a table.
 
     Attributes:
-      rows: that were touched.
-      in_memory: how many of them are in memory.
-      created: rows made.
-      evicted: rows that left memory.
-      loaded: rows that came back from disk.
+      rows: the rows that exist.
+      in_memory: those of them in memory.
+      created: rows created.
+      evicted: rows moved to disk.
+      loaded: rows loaded from disk.
       updated: updates of a row.
       non_finite: gradients of a row with inf or nan that were skipped or applied.
-      rejected: pushes that were refused because of one.
+      rejected: pushes that were refused because of such a gradient.
     """
 
     rows: int = 0
@@ -69,11 +69,11 @@ class TableCounts(NamedTuple):
 
 
 class RowTable:
-    """Rows by id. Several threads may use it; their calls follow one another.
+    """Rows by id. Several threads may use it; their calls are serialized.
 
     Args:
-      spec: what the table is.
-      programs: compiled; None: made of the spec's optimizer and initializer.
+      spec: of the table.
+      programs: compiled; None: made from the spec's optimizer and initializer.
 
     Raises:
       ArgumentError: there are neither programs nor an optimizer.
@@ -98,7 +98,7 @@ class RowTable:
             self._disk = DiskRows(spec.folder, spec.name, programs.fields)
         self._cuts: list[TableCut] = []
         self._changed: list[Ids] | None = None
-        self._both = 0  # rows in memory that are on disk too
+        self._both = 0  # rows that are both in memory and on disk
         self._counts = TableCounts()
 
     def __enter__(self) -> RowTable:
@@ -113,25 +113,25 @@ class RowTable:
 
     @property
     def counts(self) -> TableCounts:
-        """What the table has and did."""
+        """Statistics of the table."""
         with self._lock:
             return self._counts._replace(rows=len(self), in_memory=len(self._memory))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows and their optimizer's state, wherever they are."""
+        """Bytes of all rows and their optimizer's state, in memory and on disk."""
         fields = self.programs.fields
         row = sum(math.prod(f.shape) * f.dtype.itemsize for f in fields)
         return row * len(self)
 
     @property
     def bytes_on_disk(self) -> int:
-        """Bytes that rows take on disk."""
+        """Bytes of the rows on disk."""
         with self._lock:
             return 0 if self._disk is None else self._disk.nbytes
 
     def close(self) -> None:
-        """Closes and removes what is on disk; rows in memory are forgotten."""
+        """Closes and removes the files, and drops the rows in memory."""
         with self._lock:
             for cut in self._cuts:
                 cut.close()
@@ -140,7 +140,7 @@ class RowTable:
                 self._disk.close()
 
     def pull(self, ids: npt.ArrayLike) -> Rows:
-        """Returns rows; those never touched are made.
+        """Returns rows; missing rows are created.
 
         Args:
           ids: integers ≥ 0, `[n]`; any may occur several times.
@@ -166,22 +166,22 @@ class RowTable:
     def push(
         self, ids: npt.ArrayLike, gradients: npt.ArrayLike, scale: float = 1.0
     ) -> None:
-        """Updates rows; those never touched are made first.
+        """Updates rows; missing rows are created first.
 
         Gradients of one id are added up in the order given; the row is updated once.
 
         Args:
           ids: integers ≥ 0, `[n]`.
           gradients: `[n, *shape]`, in the table's dtype or, for shorter ones, float32.
-          scale: what the change of each row is multiplied by.
+          scale: factor of the change of each row.
 
         Raises:
           ArgumentError: the ids are not integers in one axis.
           OutOfRangeError: an id is negative, or 2⁶³ or more.
           ShapeError: there is not one gradient of a row's shape for each id.
           DtypeError: the gradients have another dtype.
-          NonFiniteError: there is inf or nan in them, and the table rejects that; no
-            row is changed.
+          NonFiniteError: they have inf or nan, and the table rejects these; no row is
+            changed.
           OutOfMemoryError: there is no room for the rows.
         """
         ids = self._ids(ids)
@@ -189,14 +189,14 @@ class RowTable:
         finite = np.isfinite(sums).reshape(len(ids), self.spec.width).all(axis=1)
         with self._lock:
             if not finite.all():
-                ids, sums = self._without(ids, sums, finite)
+                ids, sums = self._check_finite(ids, sums, finite)
             self._note_changed(ids)
             for piece in self._pieces(len(ids)):
                 self._update(self._locate(ids[piece]), sums[piece], scale)
             self._count(updated=len(ids))
 
     def check(self, ids: npt.ArrayLike, gradients: npt.ArrayLike) -> None:
-        """Raises what `push` would raise for what is wrong with its arguments.
+        """Raises what `push` would raise for invalid arguments.
 
         Args:
           ids: as for `push`.
@@ -214,7 +214,7 @@ class RowTable:
                 raise self._rejected(ids[bad])
 
     def check_block(self, block: RowBlock) -> None:
-        """Raises what `put` would raise for what is wrong with its argument.
+        """Raises what `put` would raise for an invalid argument.
 
         Args:
           block: as for `put`.
@@ -222,14 +222,14 @@ class RowTable:
         self._check_fields(self._ids(block.ids), [block.rows, *block.state])
 
     def state(self, changed: bool = False) -> TableState:
-        """Returns all rows as they are now, in blocks; the table may go on meanwhile.
+        """Returns all rows as they are now, in blocks; the table may change meanwhile.
 
         Rows that change before their block is read are copied first, once for each
-        reading. A reading ends when all is read, or when it is closed or forgotten.
+        reading. A reading ends when all is read, or when it is closed or collected.
 
         Args:
-          changed: only the rows that changed since `note_changes` began to note them,
-            which it does anew.
+          changed: whether to return only the rows that changed since `note_changes` or
+            the last such call.
 
         Returns:
           An iterator over blocks; each id is in one of them.
@@ -245,7 +245,7 @@ class RowTable:
             return TableState(self, cut)
 
     def note_changes(self) -> None:
-        """Notes from now on which rows change, for `state(changed=True)`."""
+        """Starts to record which rows change, for `state(changed=True)`."""
         with self._lock:
             self._changed = []
 
@@ -270,7 +270,7 @@ class RowTable:
             self.put(block)
 
     def put(self, block: RowBlock) -> None:
-        """Writes rows with their optimizer's state, over those there are.
+        """Writes rows with their optimizer's state, replacing existing ones.
 
         Args:
           block: of `state`.
@@ -343,10 +343,10 @@ class RowTable:
                 f"{[str(f.dtype) for f in fields]}: are they of another optimizer?"
             )
 
-    def _without(
+    def _check_finite(
         self, ids: Ids, sums: Rows, finite: npt.NDArray[np.bool_]
     ) -> tuple[Ids, Rows]:
-        """Does with gradients that are not finite what the spec says."""
+        """Handles gradients that are not finite as the spec says."""
         bad = ids[~finite]
         if self.spec.non_finite == "reject":
             raise self._rejected(bad)
@@ -376,11 +376,11 @@ class RowTable:
             yield slice(start, min(start + most, count))
 
     def _locate(self, ids: Ids, values: Sequence[Rows] | None = None) -> Slots:
-        """Returns slots of rows, which are brought to memory or made.
+        """Returns the slots of rows, which are loaded or created.
 
         Args:
           ids: of the rows; any may occur several times.
-          values: of new rows; None: what the programs make.
+          values: of new rows; None: those of the initializer.
         """
         memory = self._memory
         memory.tick()
@@ -393,12 +393,12 @@ class RowTable:
             )
             given = None if values is None else [v[missing[first]] for v in values]
             self._make_room(len(new))
-            slots[missing] = self._bring(new, given)[inverse]
+            slots[missing] = self._load_or_create(new, given)[inverse]
         memory.touch(slots)
         return slots
 
-    def _bring(self, ids: Ids, values: Sequence[Rows] | None) -> Slots:
-        """Brings distinct rows to memory that are not there."""
+    def _load_or_create(self, ids: Ids, values: Sequence[Rows] | None) -> Slots:
+        """Loads or creates distinct rows that are not in memory."""
         memory, disk = self._memory, self._disk
         here = np.zeros(len(ids), bool)
         loaded: Sequence[Rows] = ()
@@ -416,7 +416,7 @@ class RowTable:
         return slots
 
     def _make(self, ids: Ids) -> Sequence[Rows]:
-        """Returns the first values of rows."""
+        """Returns the initial values of rows."""
         fields = [np.empty((len(ids), *f.shape), f.dtype) for f in self.programs.fields]
         halves = np.stack([ids >> 32, ids & 0xFFFFFFFF], axis=1).astype(np.uint32)
         for start, stop, size in _cuts(len(ids), self.programs.blocks):
@@ -430,7 +430,7 @@ class RowTable:
         """Updates distinct rows."""
         for start, stop, size in _cuts(len(slots), self.programs.blocks):
             own = slots[start:stop]
-            # The rest of the block repeats a row, with no gradient, and is thrown away.
+            # The rest of the block repeats a row without a gradient, and is dropped.
             padded = np.full(size, own[0])
             padded[: len(own)] = own
             block = np.zeros((size, *gradients.shape[1:]), gradients.dtype)
@@ -473,7 +473,7 @@ class RowTable:
         self._count(evicted=len(slots))
 
     def _next(self, cut: TableCut) -> RowBlock | None:
-        """Returns the next block of a cut; None: there is none, or it was closed."""
+        """Returns the next block of a cut; None at the end, or if it was closed."""
         with self._lock:
             return None if cut.closed else cut.next()
 
@@ -499,7 +499,7 @@ class TableState:
         return block
 
     def close(self) -> None:
-        """Ends the reading; the table copies nothing any more."""
+        """Ends the reading; the table then copies no rows for it."""
         self._cut.close()
 
     def __del__(self) -> None:

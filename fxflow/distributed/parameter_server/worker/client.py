@@ -1,9 +1,8 @@
 """The worker's client: runs the protocol on a background thread.
 
-The thread keeps one conversation for each shard: it finds the server, offers the model
-or checks that it is the run's, joins, sends pushes, and sends them again to the next
-server until they are acknowledged. The caller hands over pushes and waits for what it
-reads.
+The thread runs the protocol for each shard: it finds the server, offers the model or
+checks that it is the run's, joins, and sends pushes, again and to the next server if
+needed, until they are acknowledged. The caller hands over pushes and waits for pulls.
 """
 
 from __future__ import annotations
@@ -37,23 +36,21 @@ from fxflow.distributed.parameter_server.worker.tickets import Pulled, Question,
 from fxflow.errors import DistributedError
 
 HostArray = np.ndarray[Any, Any]
-#: How often servers hear of this worker, and how long one is asked again after, in
-#: seconds.
+#: Seconds between heartbeats, and seconds after which a request is repeated.
 _BEAT = 0.5
 _AGAIN = 5.0
-#: Seconds after which a run that has not begun says why.
+#: Seconds after which a waiting worker reports what it waits for.
 _SAYS = 5.0
-#: Seconds for which a worker that leaves waits until its vote is not needed.
+#: Seconds that a leaving worker waits until its vote is no longer needed.
 _GOODBYE = 2.0
 
 
 @dataclasses.dataclass
 class _Shard:
-    """The conversation about one shard.
+    """The state of the protocol for one shard.
 
     Attributes:
-      round: grows with each phase: an answer to an earlier one may come late, from a
-        server that has moved on.
+      round: grows with each phase: an answer to an earlier phase may arrive late.
       acked: the last number that was acknowledged when this phase began.
       parts: of a snapshot's rows that the shard has.
     """
@@ -77,7 +74,7 @@ class _Shard:
 
 
 def _why(message: Message, model: Model | None = None) -> str:
-    """Returns what an error says, and how a run's model differs from one's own."""
+    """Returns an error's text, and how the run's model differs from this worker's."""
     failure: messages.Failure = message.fields
     if model is None or not failure.model:
         return failure.why
@@ -88,22 +85,22 @@ class WorkerClient:
     """A worker's connection to the servers.
 
     Args:
-      view: of the run, as far as is known.
+      view: of the run, as far as it is known.
       keys: of the run; None on the loopback.
       name: of this worker, for messages.
       deadline: seconds after which a wait fails.
-      workers: names of those with whom rounds begin, this one among them; empty: each
-        begins when it comes.
-      joins: whether it trains; else it only asks, and servers count it nowhere: no
-        worker waits for it, it has no vote, and its death is not noticed.
+      workers: names of the workers that begin together, including this one; empty: each
+        begins when it joins.
+      joins: whether it trains; otherwise it only asks: no worker waits for it, it has
+        no vote, and servers ignore its death.
       limits: of a message.
 
     Raises:
       DistributedError: an address is not valid, or needs keys.
 
     Attributes:
-      number: by which servers know this worker; another process has another.
-      tracing: what it did when, while the run is traced.
+      number: identifies this worker's process to the servers.
+      tracing: its spans, while the run is traced.
     """
 
     name: str
@@ -145,7 +142,7 @@ class WorkerClient:
         self._left: Deadline | None = None
         self._requests = 0
         self._error: Exception | None = None
-        #: Methods that the thread calls, with their arguments; None: it is to leave.
+        #: Methods that the thread calls, with their arguments; None: leave the run.
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._handlers: dict[type, Callable[[_Shard, Message, Any], None]] = {
             messages.Welcome: self._on_welcome,
@@ -174,11 +171,11 @@ class WorkerClient:
 
         Args:
           models: one for each shard.
-          values: first values of each one's pieces.
-          beginnings: for each shard what else it begins with.
+          values: the initial values of each model's pieces.
+          beginnings: what else each shard begins with.
 
         Returns:
-          The first pull; the model's values if they were the first.
+          The first pull; it returns these values if the run had none.
         """
         shards = []
         for i, (model, given) in enumerate(zip(models, values, strict=True)):
@@ -187,7 +184,7 @@ class WorkerClient:
             more = NOTHING if beginnings is None else beginnings[i]
             shards.append(_Shard(i, model, first, more))
         ticket = self._ticket(range(len(shards)))
-        self._order(self._do_begin, shards, ticket)
+        self._call(self._do_begin, shards, ticket)
         return ticket
 
     def push(
@@ -196,12 +193,12 @@ class WorkerClient:
         why: str = "",
         rows: Sequence[Mapping[str, HostArray]] | None = None,
     ) -> Ticket:
-        """Pushes a gradient, and pulls what follows.
+        """Pushes a gradient, and pulls the next parameters.
 
         Args:
           parts: for each shard the arrays of its coded part; None: nothing, but the
             step counts.
-          why: there is nothing, for the servers' counts.
+          why: the reason for no gradient, for the servers' counts.
           rows: for each shard ids and gradients of rows of tables, by the names of
             `tables.remote.rows_of`.
 
@@ -209,13 +206,13 @@ class WorkerClient:
           The pull.
         """
         ticket = self._ticket(self._shards)
-        self._order(self._do_push, parts, why, rows, ticket)
+        self._call(self._do_push, parts, why, rows, ticket)
         return ticket
 
     def pull(self) -> Ticket:
-        """Pulls what there is now."""
+        """Pulls the current parameters."""
         ticket = self._ticket(self._shards)
-        self._order(self._do_pull, ticket)
+        self._call(self._do_pull, ticket)
         return ticket
 
     def wait(self, ticket: Ticket, *, says: bool = False) -> list[Pulled]:
@@ -223,7 +220,7 @@ class WorkerClient:
 
         Args:
           ticket: the pull.
-          says: whether to tell people on stderr for whom it waits, when it takes long.
+          says: whether to report on stderr what a long wait is for.
 
         Raises:
           DistributedError: a server did not answer in time, or refused.
@@ -277,15 +274,15 @@ class WorkerClient:
         arrays: Mapping[int, Mapping[str, HostArray]] | None = None,
         models: Sequence[Model] | None = None,
     ) -> dict[int, Message]:
-        """Asks the servers of some shards, all at once, and waits for their answers.
+        """Asks the servers of some shards concurrently, and waits for their answers.
 
         Args:
           asked: questions of one type in `messages`, by shard; `request` is set.
           arrays: of the questions, by shard.
-          models: of this end, for errors about another one.
+          models: of this worker, for errors about a different one.
 
         Raises:
-          DistributedError: one did not answer in time, or refused.
+          DistributedError: a server did not answer in time, or refused.
         """
         questions = {
             shard: self._question(
@@ -321,13 +318,13 @@ class WorkerClient:
         )
         question = Question(request, server, message, queue.SimpleQueue())
         self._questions[request] = question
-        self._order(self._do_ask, question)
+        self._call(self._do_ask, question)
         return question
 
     def _answer(
         self, question: Question, deadline: Deadline, model: Model | None = None
     ) -> Message:
-        """Waits for the answer, asking again the server of the time."""
+        """Waits for the answer, repeating the question to the current server."""
         try:
             while True:
                 try:
@@ -335,7 +332,7 @@ class WorkerClient:
                     break
                 except queue.Empty:
                     deadline.check(self._server(question.server()))
-                    self._order(self._do_ask, question)
+                    self._call(self._do_ask, question)
         finally:
             del self._questions[question.request]
         if isinstance(reply.fields, messages.Failure):
@@ -355,13 +352,13 @@ class WorkerClient:
 
     def close(self) -> None:
         """Leaves the run; waits until what was pushed is acknowledged."""
-        # Not `_order`, which raises what ended the thread.
+        # Not `_call`, which raises what ended the thread.
         deadline = Deadline(self.seconds, "the last acknowledgements")
         self._orders.put((None, deadline))
         self._hub.wake()
         self._thread.join(self.seconds + 1)
 
-    def _order(self, *order: Any) -> None:
+    def _call(self, *order: Any) -> None:
         if self._error is not None:
             raise self._error
         self._orders.put(order)
@@ -403,7 +400,7 @@ class WorkerClient:
                     else:
                         order(*args)
                 for number, dialer in list(self._dialers.items()) if ready else ():
-                    # What came before may have ended it.
+                    # An earlier message may have closed it.
                     for message in [] if dialer.closed else dialer.receive():
                         self._heard[number] = time.monotonic()
                         self._on(number, message)
@@ -431,8 +428,8 @@ class WorkerClient:
     def _may_leave(self, deadline: Deadline) -> bool:
         """Says goodbye once everything is acknowledged; returns whether all is done.
 
-        Who has a vote goes when it is no longer needed: if a server died meanwhile,
-        the others might be too few to go on without both.
+        A worker with a vote leaves when the vote is no longer needed: if a server died
+        meanwhile, the others might be too few without both.
         """
         unacked = any(shard.unacked for shard in self._shards.values())
         if unacked and not deadline.passed:
@@ -456,7 +453,7 @@ class WorkerClient:
             message = dataclasses.replace(message, epoch=self.view.epoch)
         self._dialer(server).send(message)
 
-    def _tell(
+    def _send_to_primary(
         self,
         shard: _Shard,
         fields: Any,
@@ -470,7 +467,7 @@ class WorkerClient:
 
     def _beat(self, now: float) -> None:
         if not self._joins:
-            self._look_around()
+            self._ask_for_view()
             return
         for server in list(self._dialers) if self._left is None else ():
             beat, arrays = self.tracing.heartbeat(server, self.name)
@@ -479,21 +476,21 @@ class WorkerClient:
             if now - shard.asked < _AGAIN:
                 continue
             if shard.phase != "joined":
-                self._say(shard)
+                self._send_phase(shard)
             elif shard.unacked or shard.ticket is not None:
-                # Perhaps it waits for others; perhaps something was lost on the way.
+                # It may wait for others, or a message may be lost.
                 self._enter(shard, "hello")
 
-    def _look_around(self) -> None:
-        """Asks all servers for a newer view, if one that was asked does not answer."""
+    def _ask_for_view(self) -> None:
+        """Asks all servers for a newer view, while a question is unanswered."""
         if self._questions:
             for server in self.view.peers:
                 self._send(server, Message.of(messages.Hello(0)))
 
-    # -- a conversation ----------------------------------------------------------------
+    # -- the protocol for a shard ------------------------------------------------------
 
-    def _say(self, shard: _Shard) -> None:
-        """Says what a shard's phase asks for."""
+    def _send_phase(self, shard: _Shard) -> None:
+        """Sends the message of a shard's phase."""
         shard.asked = time.monotonic()
         number, request, more = shard.number, shard.round, shard.beginning
         if shard.phase == "hello":
@@ -509,29 +506,29 @@ class WorkerClient:
                     keys=more.keys, snapshot=more.snapshot, parts=len(more.rows)
                 )
             arrays = {**arrays, **shard.values, **more.arrays}
-            self._tell(shard, offer, arrays=arrays)
+            self._send_to_primary(shard, offer, arrays=arrays)
         elif shard.phase == "rows":
             table, block = more.rows[shard.parts]
             rows = messages.PushRows(number, table, more.snapshot, request)
             arrays = {str(i): values for i, values in enumerate(block)}
-            self._tell(shard, rows, shard.parts + 1, arrays)
+            self._send_to_primary(shard, rows, shard.parts + 1, arrays)
         elif shard.phase == "join":
             fingerprint = shard.model.fingerprint
             join = messages.Join(number, fingerprint, self.name, request)
-            self._tell(shard, join)
+            self._send_to_primary(shard, join)
 
     def _enter(self, shard: _Shard, phase: str) -> None:
         shard.phase = phase
         shard.round += 1
         shard.acked = self._acked(shard)
-        self._say(shard)
+        self._send_phase(shard)
 
     def _acked(self, shard: _Shard) -> int:
         """Returns the last number that was acknowledged."""
         return (shard.unacked[0].sequence if shard.unacked else self._sequence + 1) - 1
 
     def _on(self, server: int, message: Message) -> None:
-        """Takes one message of a server."""
+        """Handles one message of a server."""
         said = message.fields
         if getattr(said, "request", 0) < 0:
             question = self._questions.get(said.request)
@@ -542,19 +539,18 @@ class WorkerClient:
             view = View.from_json(said.view)
             if view.run and self.view.run not in (0, view.run):
                 raise DistributedError(
-                    f"{self._server(server)} serves another run now: what the one of "
-                    f"{self.name} has trained is lost there. Start again from a "
-                    "checkpoint"
+                    f"{self._server(server)} serves another run now: what the run of "
+                    f"{self.name} has trained is lost there. Restart from a checkpoint"
                 )
             self._enter_view(view)
-            self._tell_view(server, view.epoch)
+            self._send_view(server, view.epoch)
             return
         if isinstance(said, messages.Prepare | messages.PutToVote):
             answer = answer_of(self._voter, self.number, message)
             if answer is not None:
                 self._send(server, answer)
             else:
-                self._tell_view(server, message.epoch)
+                self._send_view(server, message.epoch)
             return
         if isinstance(said, messages.Pong | messages.Welcome):
             self._note_incarnation(server, said.incarnation)
@@ -564,27 +560,27 @@ class WorkerClient:
             self._note_absence(server, said.inside)
         shard = self._shards.get(getattr(said, "shard", -1))
         handle = self._handlers.get(type(said))
-        # What a server says that no longer serves it may be old.
+        # A message of a server that no longer serves the shard may be old.
         if shard and handle and self.view.primary(shard.number) == server:
             handle(shard, message, said)
 
-    def _tell_view(self, server: int, epoch: int) -> None:
-        """Tells a server of the view, if it has an older one.
+    def _send_view(self, server: int, epoch: int) -> None:
+        """Sends a server the view, if it has an older one.
 
-        Who decided on it may have died before it told the other servers.
+        The server that decided it may have died before it told the others.
         """
         if epoch < self.view.epoch and self._joins:
             said = messages.ViewIs(self.view.to_json())
             self._send(server, Message.of(said, self.number))
 
     def _enter_view(self, view: View) -> None:
-        """Goes on with those who serve now."""
+        """Enters a newer view, and continues with its servers."""
         before = self.view
         if view.epoch <= before.epoch:
             return
         self.view = view
         self._voter.enter(view.epoch)
-        self._meet()
+        self._connect()
         for shard in self._shards.values():
             moved = view.primary(shard.number) != before.primary(shard.number)
             if moved or shard.phase != "joined":
@@ -593,7 +589,7 @@ class WorkerClient:
             self._do_ask(question)
 
     def _note_incarnation(self, server: int, incarnation: int) -> None:
-        """Begins again with a server that is another process than before."""
+        """Starts the protocol again with a server that was restarted."""
         before = self._incarnations.get(server)
         self._incarnations[server] = incarnation
         if before in (None, incarnation):
@@ -603,7 +599,7 @@ class WorkerClient:
                 self._enter(shard, "hello")
 
     def _note_absence(self, server: int, inside: Sequence[int]) -> None:
-        """Joins again where a server has taken this worker for lost."""
+        """Joins again at a server that counts this worker as lost."""
         for shard in self._shards.values():
             served = self.view.primary(shard.number) == server
             if served and shard.phase == "joined" and shard.number not in inside:
@@ -620,9 +616,9 @@ class WorkerClient:
             self._enter(shard, "join")
         elif shard.unacked or shard.have.version > 0:
             raise DistributedError(
-                f"{self._server(self.view.primary(shard.number))} came back without "
-                f"shard {shard.number}: what it held is lost. Keep a log of it "
-                "(--folder), and start again from a checkpoint"
+                f"{self._server(self.view.primary(shard.number))} returned without "
+                f"shard {shard.number}: its state is lost. Keep a log of it "
+                "(--folder), and restart from a checkpoint"
             )
         else:
             self._enter(shard, "model")
@@ -641,7 +637,7 @@ class WorkerClient:
             self._enter(shard, "rows")
 
     def _wait_for_rows(self, shard: _Shard, parts: int) -> None:
-        """Asks again soon: another worker brings the rows of the snapshot."""
+        """Asks again soon: another worker sends the rows of the snapshot."""
         self._note_parts(shard, parts)
         shard.phase = "hello"
         shard.asked = time.monotonic() - _AGAIN + _BEAT
@@ -665,7 +661,7 @@ class WorkerClient:
                 f"{self._server(self.view.primary(shard.number))} has lost pushes "
                 f"{last + 1} to {shard.acked} of {self.name}, which were acknowledged"
             )
-        # What was acknowledged since this end asked has counted there, too.
+        # Pushes acknowledged since the request count there, too.
         clock += self._acked(shard) - last
         again = list(shard.unacked)
         shard.unacked.clear()
@@ -681,7 +677,7 @@ class WorkerClient:
     def _on_refuse(
         self, shard: _Shard, message: Message, refusal: messages.Refuse
     ) -> None:
-        """Begins again: the server lacks what this end takes it to have."""
+        """Starts the protocol again: the server lacks what this worker expects."""
         mine = refusal.request == shard.round
         if shard.phase == "joined" or (shard.phase in ("join", "rows") and mine):
             self._enter(shard, "hello")
@@ -724,7 +720,7 @@ class WorkerClient:
         seconds = max(0.0, shard.ticket.deadline.left - 0.5)
         have, request = shard.have.version, shard.request
         pull = messages.Pull(shard.number, shard.clock, have, request, seconds)
-        self._tell(shard, pull)
+        self._send_to_primary(shard, pull)
 
     # -- orders ------------------------------------------------------------------------
 
@@ -732,16 +728,16 @@ class WorkerClient:
         for shard in shards:
             self._shards[shard.number] = shard
             shard.ticket = ticket
-        self._meet()
+        self._connect()
         for shard in shards:
-            self._say(shard)
+            self._send_phase(shard)
 
-    def _meet(self) -> None:
-        """Dials the servers of the view, all of which are to hear of this worker."""
+    def _connect(self) -> None:
+        """Connects to all servers of the view, which must know this worker."""
         for server in set(self._dialers) - set(self.view.peers):
             dialer = self._dialers.pop(server)
-            # One that dials still would reach the server when it is started again, and
-            # take this worker's place there, and its answers.
+            # A dialer that still connects would reach the server after a restart, and
+            # receive this worker's answers.
             dialer.close(linger=1.0 if dialer.connected else 0.0)
         for server in self.view.peers if self._shards else ():
             self._dialer(server)

@@ -1,4 +1,4 @@
-"""Pulls and questions that are under way, and what came of them."""
+"""Pulls and questions in flight, and their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HostArray = np.ndarray[Any, Any]
 
 
 class Pulled(NamedTuple):
-    """What a shard answered to a pull.
+    """A shard's answer to a pull.
 
     Attributes:
       version: of the parameters.
@@ -28,7 +28,7 @@ class Pulled(NamedTuple):
 
 
 class Ticket:
-    """A pull that is under way."""
+    """A pull in flight."""
 
     def __init__(self, shards: Sequence[int], deadline: Deadline) -> None:
         self.deadline = deadline
@@ -38,7 +38,7 @@ class Ticket:
         self._error: Exception | None = None
 
     def give(self, shard: int, pulled: Pulled) -> None:
-        """Takes what a shard answered."""
+        """Sets a shard's answer."""
         self._found[shard] = pulled
         self._missing.discard(shard)
         if not self._missing:
@@ -58,25 +58,25 @@ class Ticket:
         """Waits for at most `seconds`; returns whether there is still no result."""
         return not self._done.wait(min(seconds, self.deadline.left))
 
-    def result(self, who: Any) -> list[Pulled]:
+    def result(self, describe: Any) -> list[Pulled]:
         """Waits for all shards.
 
         Args:
-          who: names the servers that are late, from the shards that miss.
+          describe: returns the late servers' names, from the missing shards.
 
         Raises:
           DistributedError: they did not answer in time, or the run has failed.
         """
         while not self._done.wait(self.deadline.left):
             if self.deadline.passed:  # and was not renewed meanwhile
-                raise self.deadline.error(who(self.missing))
+                raise self.deadline.error(describe(self.missing))
         if self._error is not None:
             raise self._error
         return [self._found[shard] for shard in sorted(self._found)]
 
 
 class Question(NamedTuple):
-    """What one server is asked; harmless to ask twice."""
+    """A question to one server; it may be asked twice."""
 
     request: int
     server: Callable[[], int]

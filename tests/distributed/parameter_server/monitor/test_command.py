@@ -9,7 +9,7 @@ from fxflow.distributed.parameter_server.command import main
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "say where the servers are"),
+        ([], "give the addresses of the servers"),
         (["--servers", "127.0.0.1:1", "--every", "0"], "must be more than 0; got 0"),
         (["--servers", "10.1.2.3:7000"], "needs keys"),
     ],

@@ -18,7 +18,7 @@ def test_others_hear_it_until_it_ends(tmp_path: Path) -> None:
         beats = Heartbeats(None, 0.01, lambda: Message("ping", epoch=7))
         # One after the other: who comes later is spoken to as well.
         for address, listener in zip(addresses, listeners, strict=True):
-            beats.speak_to([address])
+            beats.set_addresses([address])
             heard = []
             while len(heard) < 3:
                 hub.wait(1)

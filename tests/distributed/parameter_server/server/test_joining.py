@@ -144,8 +144,8 @@ def test_all_restart_from_their_logs_where_shards_lie_now(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"copies": 1}, "has 2 shards, one for each of the servers it began with"),
-        ({"copies": 2}, "has 2 shards on 2 servers each and 4 servers: there is no"),
+        ({"copies": 1}, "has 2 shards, one for each of its first servers"),
+        ({"copies": 2}, "has 2 shards on 2 servers each and 4 servers: no shard"),
     ],
     ids=["fixed", "full"],
 )
@@ -162,9 +162,9 @@ def test_there_is_nothing_for_one_more(
 def test_a_refused_server_gets_the_reason(tmp_path: Path) -> None:
     with running(tmp_path, 1, copies=1, shards=2) as run:
         here = run.address(0)
-        with pytest.raises(DistributedError, match="the run to begin did not come"):
+        with pytest.raises(DistributedError, match="the run to begin did not arrive"):
             enlist([here], "ipc:///nowhere", deadline=0.5)
-        with pytest.raises(DistributedError, match="is there and answers"):
+        with pytest.raises(DistributedError, match="is running and answers"):
             enlist([here], here, deadline=0.5)
         with pytest.raises(DistributedError, match="goes beyond this machine"):
             enlist([here], "10.1.2.3:7000", deadline=5.0)
@@ -180,7 +180,7 @@ def test_servers_of_two_runs_are_refused(tmp_path: Path) -> None:
         worker(two),
     ):
         both = [one.address(0), two.address(0)]
-        with pytest.raises(DistributedError, match="are of two runs"):
+        with pytest.raises(DistributedError, match="belong to two runs"):
             enlist(both, f"ipc://{tmp_path}/joins", deadline=0.5)
         # The folder of another run is not used for shards of this one.
         folder = tmp_path / "copied"
@@ -188,7 +188,7 @@ def test_servers_of_two_runs_are_refused(tmp_path: Path) -> None:
         _, view = enlist([two.address(0)], f"ipc://{tmp_path}/joins", deadline=5.0)
         with Hub() as hub:
             listener = hub.listen(f"ipc://{tmp_path}/joins")
-            with pytest.raises(DistributedError, match="is of another run than"):
+            with pytest.raises(DistributedError, match="another run than"):
                 ShardServer(hub, listener, 1, view, folder=folder)
             (folder / "view.json").unlink()
             with pytest.raises(DistributedError, match="has shards of another run"):

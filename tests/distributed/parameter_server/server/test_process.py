@@ -128,12 +128,12 @@ def test_reads_end_and_name_the_late_worker(monkeypatch: pytest.MonkeyPatch) -> 
     wire.kinds()
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
-    server._look_after(time.monotonic())
+    server._check_waiting(time.monotonic())
     peer, error = wire.told("error")
     assert peer == b"1"
     assert "waits for w2, heard 3." in error.fields.why
     monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
-    server._look_after(time.monotonic())  # both have been silent too long
+    server._check_waiting(time.monotonic())  # both have been silent too long
     assert len(server.shards[0].group) == 0
 
 
@@ -144,7 +144,7 @@ def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wire.kinds() == []
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
-    server._look_after(time.monotonic())
+    server._check_waiting(time.monotonic())
     peer, error = wire.told("error")
     assert (peer, error.fields.why) == (b"1", "waits for w3, which has not joined yet")
     wire.kinds()
@@ -226,7 +226,7 @@ def test_a_failing_update_is_reported_and_ends_the_server(
     stub.receive = lambda: [came.pop()] if came else []
     stub.close = lambda **_: None
     monkeypatch.setattr(Runner, "__call__", greedy)
-    why = "server 0 ends, for it cannot apply push 1 of w1: 'w': MemoryError: 1 TB"
+    why = "server 0 ends: it cannot apply push 1 of w1: 'w': MemoryError: 1 TB"
     with pytest.raises(DistributedError, match=why):
         server.serve()
     told = dict(wire.sent)

@@ -118,7 +118,7 @@ def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
         assert silent.view.holders == ((0, 1), (1, 0))
         # It goes on, believing that it serves shard 0.
         heartbeats = type(heartbeats)(None, 0.1, silent._replicas._heartbeat)
-        heartbeats.speak_to([run.view.addresses[1]])
+        heartbeats.set_addresses([run.view.addresses[1]])
         silent._replicas._heartbeats = heartbeats
         go_on.set()
         run.wait(((0, 1), (1, 0)))
@@ -191,13 +191,13 @@ def test_a_first_view_that_only_a_worker_has_heard_of(tmp_path: Path) -> None:
     """Who decided on it told a worker, and died."""
     with running(tmp_path, 2) as run:
         decides = run.servers[0]._replicas
-        say = decides._say
+        say = decides._send
 
         def silent(server: int, message: Any) -> None:
             if message.kind != "view":
                 say(server, message)
 
-        decides._say = silent  # type: ignore[method-assign]
+        decides._send = silent  # type: ignore[method-assign]
         client = WorkerClient(run.view, deadline=15.0)
         ticket = client.begin(models_of(run.view), [[ZEROS]] * 2)
         while client.view.epoch == 1:
@@ -226,7 +226,7 @@ def test_all_were_started_again_and_a_worker_goes_on(tmp_path: Path) -> None:
             run.stop(number)
         for number in (1, 0):
             run.start(number)
-        with pytest.raises(DistributedError, match="what it held is lost"):
+        with pytest.raises(DistributedError, match="its state is lost"):
             client.wait(push(client))
 
 
@@ -261,7 +261,7 @@ def test_a_server_that_cannot_apply_an_entry_gives_its_place_to_a_copy(
             assert totals(client, push(client)) == [2.0, 2.0]
             serve.join(10)
         (why,) = ended
-        assert "server 0 ends, for it cannot apply push 2 of worker: the log" in why
+        assert "server 0 ends: it cannot apply push 2 of worker: the log" in why
         run.wait(((1,), (1,)))
         run.servers.pop(0), run.threads.pop(0)
 

@@ -104,7 +104,7 @@ def test_a_server_that_restarts_empty_is_an_error() -> None:
     worker.wait(worker.push([[ONES]]))
     address = running.stop()
     again = Running(address.removeprefix("tcp://"))
-    with pytest.raises(DistributedError, match=r"server 0 .*came back without shard 0"):
+    with pytest.raises(DistributedError, match=r"server 0 .*returned without shard 0"):
         worker.wait(worker.push([[ONES]]))
     again.stop()
     worker.close()
@@ -206,7 +206,7 @@ def test_answers_of_an_earlier_round_are_not_believed() -> None:
     for n in (1, 2):
         assert total(worker, worker.push([[ONES]])) == n
     worker._enter(shard, "hello")
-    # Would be "came back without" and "has lost pushes 1 to 2".
+    # Would be "returned without" and "has lost pushes 1 to 2".
     worker._on_welcome(shard, Message.of(empty), empty)
     worker._on_joined(shard, Message.of(stale), stale)
     assert total(worker, worker.push([[ONES]])) == 3
@@ -265,7 +265,9 @@ def test_a_worker_that_waits_long_names_the_server(
     monkeypatch.setattr(clients, "_SAYS", 0.3)
     worker = client(first_view(["127.0.0.1:1"]), name="worker 7", deadline=1.0)
     ticket = worker.begin(model(), [[ZEROS]])
-    late = r"from server 0 at 127.0.0.1:1 \(no process answers there yet\) did not come"
+    late = (
+        r"from server 0 at 127.0.0.1:1 \(no process answers there yet\) did not arrive"
+    )
     with pytest.raises(DistributedError, match=late):
         worker.wait(ticket, says=True)
     said = capfd.readouterr().err
