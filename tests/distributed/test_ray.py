@@ -157,7 +157,7 @@ def test_what_is_waited_for_is_said_at_once(
     assert never.waited == 300.0
     said = capsys.readouterr().err
     assert "waiting up to 300 s for Ray to place ps 0, ps 1: each takes CPU=1" in said
-    assert "free in all are CPU=1" in said
+    assert "free in total: CPU=1" in said
 
 
 def test_more_than_the_cluster_has(capsys: pytest.CaptureFixture[str]) -> None:
