@@ -342,7 +342,9 @@ class Selector:
           ServeError: no model had an answer in time, or it would be a stream of them.
         """
         check_single(self.config.name, self.signature)
-        asked, record = await self._begun(inputs, rows, priority, timeout, origin)
+        asked, record = await self._start_prediction(
+            inputs, rows, priority, timeout, origin
+        )
         if not self._policy.asks_all:
             (answer,) = [answer async for answer in self._ask_one(asked, record)]
             return answer
@@ -376,13 +378,15 @@ class Selector:
           ServeError: no model had a result in time, or the one that is chosen failed
             after its first.
         """
-        asked, record = await self._begun(inputs, rows, priority, timeout, origin)
+        asked, record = await self._start_prediction(
+            inputs, rows, priority, timeout, origin
+        )
         results = self._ask_one(asked, record)
         async with aclosing(results):
             async for answer in results:
                 yield answer
 
-    async def _begun(
+    async def _start_prediction(
         self,
         inputs: Mapping[str, Array],
         rows: int,
@@ -626,7 +630,7 @@ class Selector:
             if last is not None:
                 record = self._journal.find(last, time.time())
             elif self._policy.asks_all and label is not None:
-                record = await self._asked_again(inputs, rows, key, context or "")
+                record = await self._predict_again(inputs, rows, key, context or "")
             else:
                 raise ServeError(
                     "no prediction for these inputs (in this context) is known that "
@@ -708,10 +712,10 @@ class Selector:
             )
         return found if chosen < 0 else {chosen: found[chosen]}
 
-    async def _asked_again(
+    async def _predict_again(
         self, inputs: Mapping[str, Array], rows: int, key: bytes, context: str
     ) -> PredictionRecord:
-        """What all models say now; answers that are in their caches cost nothing."""
+        """Asks all models again; cached answers cost nothing."""
         awake, signature = self._awake(), self.signature
         answers = await asyncio.gather(
             *(s.submit(inputs, rows, priority=_LAST) for s in awake.values()),
