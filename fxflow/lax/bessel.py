@@ -132,18 +132,19 @@ def _hankel_coefficients(order: int, count: int) -> list[float]:
 _GAP = [a - b for a, b in zip(*(_hankel_coefficients(n, 28) for n in (0, 1)))][1:]
 
 
-def _gap(first: Any, second: Any, x: Any) -> Any:
-    """Returns exp(-|x|) (I₀(x) - I₁(|x|)), by a series where the two nearly cancel.
+def _gap(x: Any) -> tuple[Any, Any]:
+    """Returns where I₀ and I₁ nearly cancel, and exp(-|x|) (I₀(x) - I₁(|x|)) there.
 
     Args:
-      first: exp(-|x|) I₀(x).
-      second: exp(-|x|) I₁(|x|).
       x: float array.
+
+    Returns:
+      A boolean array, and the difference by its series, which holds where that is true.
     """
     dtype = typeof(x).dtype
     if dtypes.bits(dtype) < 32:
-        wide = (convert(v, dtypes.float32) for v in (first, second, x))
-        return convert(_gap(*wide), dtype)
+        far, wide = _gap(convert(x, dtypes.float32))
+        return far, convert(wide, dtype)
     # How far out the first terms are exact, and how many.
     bound, count = (25, 28) if dtypes.bits(dtype) == 64 else (11, 20)
     start = arith.constant(bound, dtype)
@@ -152,8 +153,14 @@ def _gap(first: Any, second: Any, x: Any) -> Any:
     series = full_like(x, 0)
     for c in reversed(_GAP[:count]):
         series = mul(add(series, arith.constant(c, dtype)), part)
-    root = sqrt(scaled(0.5 / math.pi, part))
-    return select(far, mul(root, series), sub(first, second))
+    return far, mul(sqrt(scaled(0.5 / math.pi, part)), series)
+
+
+def _slope_of_i0e(out: Any, x: Any) -> Any:
+    far, gap = _gap(x)
+    # Near 0 not sign(x) times a difference, whose own slope at 0 would be lost.
+    near = sub(bessel_i1e(x), mul(sign(x), out))
+    return select(far, mul(neg(sign(x)), gap), near)
 
 
 @register
@@ -162,7 +169,7 @@ class BesselI0e(Special):
 
     name = "bessel_i0e"
     numpy = host.elementwise(host.bessel_i0e)
-    partials = (lambda out, x: mul(neg(sign(x)), _gap(out, abs_(bessel_i1e(x)), x)),)
+    partials = (_slope_of_i0e,)
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Two series, and a selection."""
@@ -182,8 +189,9 @@ def _slope_of_i1e(out: Any, x: Any) -> Any:
         series = add(mul(series, quarter), arith.constant(c, dtype))
     decay = exp(neg(mul(inside, sign(inside))))
     size = mul(out, sign(x))
-    far = sub(_gap(bessel_i0e(x), size, x), div(out, outside))
-    return select(near, sub(mul(decay, series), size), far)
+    cancel, gap = _gap(x)
+    gap = select(cancel, gap, sub(bessel_i0e(x), size))
+    return select(near, sub(mul(decay, series), size), sub(gap, div(out, outside)))
 
 
 @register

@@ -140,7 +140,7 @@ def test_loops_are_refused(tmp_path: Path) -> None:
 
 def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     lowered = fxflow.jit(fnp.sin).lower(fnp.ones(3))
-    with pytest.raises(errors.ArgumentError, match="no name in C"):
+    with pytest.raises(errors.ArgumentError, match="not a name in C"):
         export.c_library(lowered, tmp_path, name="my-net")
     with pytest.raises(errors.ArgumentError, match="use iree for 'vulkan'"):
         export.c_library(lowered, tmp_path, target="vulkan")

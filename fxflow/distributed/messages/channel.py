@@ -224,7 +224,9 @@ class AsyncChannel(asyncio.Protocol):
         Raises:
           MessageError: JSON cannot hold the message, or it is too large.
         """
-        self._transport.writelines(pack(message))
+        parts = pack(message)
+        if not self._transport.is_closing():
+            self._transport.writelines(parts)
 
     def close(self) -> None:
         """Ends the connection."""
