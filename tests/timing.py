@@ -1,4 +1,4 @@
-"""Processor seconds by folder, with a budget for each: a table after every long run.
+"""Processor seconds by folder, with a budget each: a table after every long run.
 
 Seconds of a busy or slow machine are not those of a quiet one, so the table marks a
 folder that is over its budget and fails nothing.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -46,8 +46,10 @@ BUDGETS: dict[str, float] = {
 }
 #: Runs that are shorter than this print no table.
 SHORT = 60.0
+#: How many of the files that take most are listed below it.
+FILES = 15
 
-_seconds: dict[str, float] = defaultdict(float)
+_seconds: dict[str, float] = defaultdict(float)  # by file
 
 
 def _processor_seconds() -> float:
@@ -73,25 +75,41 @@ class Timing:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         spent = getattr(report, "processor_seconds", 0.0)
-        _seconds[folder_of(report.nodeid)] += spent
+        _seconds[report.nodeid.partition("::")[0]] += spent
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         if sum(_seconds.values()) >= SHORT:
             terminalreporter.section("processor seconds by folder")
-            terminalreporter.write_line(table(_seconds))
+            terminalreporter.write_line(table(by_folder(_seconds)))
+            terminalreporter.section("processor seconds of files")
+            most = sorted(_seconds, key=lambda file: -_seconds[file])[:FILES]
+            for file in most:
+                terminalreporter.write_line(f"{_seconds[file]:8.1f}  {file}")
 
 
-def folder_of(nodeid: str) -> str:
-    """Returns the part of a test's path that has a budget: "fxflow", "tests/lax"."""
-    parts = nodeid.partition("::")[0].split("/")
+def by_folder(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Returns the seconds of folders.
+
+    Args:
+      seconds: of files.
+    """
+    found: dict[str, float] = defaultdict(float)
+    for file, spent in seconds.items():
+        found[folder_of(file)] += spent
+    return found
+
+
+def folder_of(file: str) -> str:
+    """Returns the part of a file's path that has a budget: "fxflow", "tests/lax"."""
+    parts = file.split("/")
     if parts[0] != "tests":
         return parts[0]
     return "/".join(parts[:2]) if len(parts) > 2 else "tests"
 
 
-def table(seconds: dict[str, float]) -> str:
+def table(seconds: Mapping[str, float]) -> str:
     """Returns the lines, most seconds first.
 
     Args:
