@@ -48,8 +48,8 @@ done
 #   run_suite [ARGUMENT...]
 #
 # A file stays on one worker, so that its tests share what they compile; the files go in
-# order, since the long ones (tests/distributed, tests/programs) are not those with most
-# tests. There is a worker more than cores: tests of several processes mostly wait.
+# the order of tests/conftest.py, which spreads those with processes, since these mostly
+# wait. For the same reason there is a worker more than cores.
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
 run_suite() {

@@ -43,15 +43,37 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Marks the tests that start processes; leaves out soaks that are not asked for."""
+    """Marks the tests that start processes; leaves out soaks that are not asked for.
+
+    Files with processes, which mostly wait, are spread evenly among the others, which
+    mostly compute.
+    """
     for item in items:
         names = vars(item.module) if isinstance(item, pytest.Function) else {}
         if starts_processes(item.nodeid, names):
             item.add_marker("processes")
+    items[:] = spread(items)
     if "soak" not in config.option.markexpr:
         soaks = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=soaks)
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+def spread(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Returns the tests file by file, those of files with processes spread evenly."""
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    kinds: tuple[list[list[pytest.Item]], ...] = ([], [])
+    for tests in files.values():
+        kinds[any(test.get_closest_marker("processes") for test in tests)].append(tests)
+    placed = [
+        ((number + 0.5) / len(kind), tests)
+        for kind in kinds
+        for number, tests in enumerate(kind)
+    ]
+    placed.sort(key=lambda pair: pair[0])
+    return [test for _, tests in placed for test in tests]
 
 
 def pytest_report_header() -> str:
