@@ -70,7 +70,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         category,
         frame.f_code.co_filename,
         frame.f_lineno,
-        frame.f_globals.get("__name__"),
+        frame.f_globals.get("__name__", "<string>"),  # None is silently ignored
         frame.f_globals.setdefault("__warningregistry__", {}),
     )
 

@@ -325,7 +325,8 @@ def _polygamma(m: Any, x: Any) -> Any:
     )
     plain = bitwise_or(plain, bitwise_not(gt(x, one)))
     # Where one factor is beyond the range: roots of both, or else their logarithms.
-    far = select(plain, full_like(x, 2), x)
+    endless = eq(x, arith.constant(math.inf, dtype))
+    far = select(bitwise_or(plain, endless), full_like(x, 2), x)
     half = arith.constant(0.5, dtype)
     power = mul(half, add(order, one))
     log_root = mul(half, log_factorial)
@@ -334,6 +335,7 @@ def _polygamma(m: Any, x: Any) -> Any:
     root = select(known, root, exp(sub(log_root, mul(power, log(far)))))
     scaled = _positive_zeta(add(order, one), far, far)
     size = select(plain, direct, mul(mul(root, scaled), root))
+    size = select(endless, full_like(x, 0), size)
     value = mul(neg(_alternating(order)), size)
     return select(first, digamma(x), select(proper, value, full_like(x, math.nan)))
 

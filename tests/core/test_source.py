@@ -264,3 +264,8 @@ def test_warnings_name_the_users_line(tmp_path):
     assert {w.filename for w in caught} == {__file__}
     # Python shows a text once for each line.
     assert len(caught) == 4
+
+
+def test_code_without_a_module_is_warned_too() -> None:
+    with pytest.warns(UserWarning, match="here"):
+        exec("source.warn('here')", {"source": source})
