@@ -29,7 +29,7 @@ find_python() {
 
 step() { printf '\n== %s\n' "$*"; }
 
-echo "About 25 minutes on 2 cores: lint and types 1, other Pythons 7, the suite the rest."
+echo "About half an hour on 2 cores: lint and types 1 minute, other Pythons 8, the suite the rest."
 step "lint"
 "$python" -m ruff check .
 "$python" -m ruff format --check .
@@ -72,5 +72,5 @@ done
 python=$suite
 
 # Last, so that pytest's closing line closes the output.
-step "suite on Python $main (15 minutes)"
+step "suite on Python $main (20 minutes)"
 run_suite
