@@ -50,8 +50,6 @@ SHORT = 60.0
 #: How many of the files that take most are listed below it.
 FILES = 15
 
-_seconds: dict[str, float] = defaultdict(float)  # by file
-
 
 def _processor_seconds() -> float:
     """Returns what this process and its finished children have used."""
@@ -63,11 +61,10 @@ class Timing:
 
     def __init__(self) -> None:
         self._last = _processor_seconds()
+        self._seconds: dict[str, float] = defaultdict(float)  # by file
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self,
-    ) -> Iterator[None]:
+    def pytest_runtest_makereport(self) -> Iterator[None]:
         report = yield
         now = _processor_seconds()
         # An attribute of basic type travels with the report from a worker of xdist.
@@ -76,18 +73,19 @@ class Timing:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         spent = getattr(report, "processor_seconds", 0.0)
-        _seconds[report.nodeid.partition("::")[0]] += spent
+        self._seconds[report.nodeid.partition("::")[0]] += spent
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        if sum(_seconds.values()) >= SHORT:
+        seconds = self._seconds
+        if sum(seconds.values()) >= SHORT:
             terminalreporter.section("processor seconds by folder")
-            terminalreporter.write_line(table(by_folder(_seconds)))
+            terminalreporter.write_line(table(by_folder(seconds)))
             terminalreporter.section("processor seconds of files")
-            most = sorted(_seconds, key=lambda file: -_seconds[file])[:FILES]
+            most = sorted(seconds, key=lambda file: -seconds[file])[:FILES]
             for file in most:
-                terminalreporter.write_line(f"{_seconds[file]:8.1f}  {file}")
+                terminalreporter.write_line(f"{seconds[file]:8.1f}  {file}")
 
 
 def by_folder(seconds: Mapping[str, float]) -> dict[str, float]:

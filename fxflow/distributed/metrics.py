@@ -16,7 +16,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 #: Version 0.0.4 of the text format; every Prometheus reads it.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -183,7 +183,7 @@ class Registry:
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
-        self._families: list[Family[Measured] | Family[Observations]] = []
+        self._families: list[Family[Any]] = []
 
     def counter(self, name: str, help: str, *labels: str) -> Family[Measured]:
         """Adds a counter.
@@ -196,7 +196,7 @@ class Registry:
         Returns:
           The family of its series.
         """
-        return self._numbers(f"{name}_total", "counter", help, labels)
+        return self._add(f"{name}_total", "counter", help, labels, Measured)
 
     def gauge(self, name: str, help: str, *labels: str) -> Family[Measured]:
         """Adds a gauge.
@@ -209,7 +209,7 @@ class Registry:
         Returns:
           The family of its series.
         """
-        return self._numbers(name, "gauge", help, labels)
+        return self._add(name, "gauge", help, labels, Measured)
 
     def histogram(
         self, name: str, help: str, *labels: str, bounds: Sequence[float]
@@ -225,20 +225,22 @@ class Registry:
         Returns:
           The family of its series.
         """
-        name = f"{self._namespace}_{name}"
-        family = Family(name, "histogram", help, labels, lambda: Observations(bounds))
-        self._families.append(family)
-        return family
+        return self._add(name, "histogram", help, labels, lambda: Observations(bounds))
 
     def exposition(self) -> str:
         """Returns all metrics in the text format, of the type `CONTENT_TYPE`."""
         lines = itertools.chain.from_iterable(f.lines() for f in self._families)
         return "\n".join(lines) + "\n"
 
-    def _numbers(
-        self, name: str, kind: str, help: str, labels: tuple[str, ...]
-    ) -> Family[Measured]:
-        family = Family(f"{self._namespace}_{name}", kind, help, labels, Measured)
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        help: str,
+        labels: tuple[str, ...],
+        make: Callable[[], SeriesT],
+    ) -> Family[SeriesT]:
+        family = Family(f"{self._namespace}_{name}", kind, help, labels, make)
         self._families.append(family)
         return family
 
