@@ -1,1 +1,1 @@
-"""A server process: what it holds, and how that outlives it."""
+"""A server process: its shards, their logs, and their replication."""

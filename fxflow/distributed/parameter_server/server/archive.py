@@ -1,26 +1,25 @@
 """A shard on disk: a snapshot, and the log of the entries after it.
 
-The log of a run would grow for as long as the run lasts, and take as long to read. So
-from time to time the shard is written as a snapshot, and the log before it is removed.
-Files have generations:
+A single log would grow, and take longer to read, for as long as the run lasts.
+Therefore snapshots replace the log from time to time. Files have generations:
 
 - ``shard-0003.000007.log``: the entries since generation 7 began;
-- ``shard-0003.000007.state``: the shard at that moment, without rows of its tables;
-- ``shard-0003.000007.rows``: rows of its tables; the state names the rows files that
-  belong to the snapshot.
+- ``shard-0003.000007.state``: the shard at that moment, without the rows of its tables;
+- ``shard-0003.000007.rows``: rows of its tables; the state lists the generations of
+  rows that belong to the snapshot.
 
-All are written in the record format of `log`, with its checksums: rows of tables are
-streamed, so that neither memory nor a header must hold all of them.
+All have the record format of `log`, with checksums. Rows are streamed, so neither
+memory nor a header has to hold all of them.
 
-A generation begins with its log, which gets all entries from then on. A thread writes
-its snapshot, from arrays that never change and a cut of the tables. The snapshot is
-valid once it has its name; only then are older files removed. So whenever the process
-dies there is a snapshot (or none, at first) with all logs since.
+A generation begins with its log, which gets all later entries. A thread writes its
+snapshot, from immutable arrays and a cut of the tables, and removes older files after
+it has renamed the snapshot to its final name. So whenever the process dies, the newest
+snapshot (if any) and all later logs exist.
 
 Tables may be much larger than what changes in them. A snapshot therefore has only the
-rows that changed since the previous one, and names the older files; when rows of
-several generations take more than twice the space of the last full set, all are written
-again. So each row is written as often as its updates pay for.
+rows that changed since the previous one, and refers to the older files. When these
+changes take more space than the last full set of rows, all rows are written again. So
+the bytes written stay proportional to the bytes of the updates.
 """
 
 from __future__ import annotations
@@ -39,29 +38,29 @@ from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 from fxflow.distributed.parameter_server.tables.store import TableState
 from fxflow.errors import DistributedError
 
-#: The least bytes of a log before a snapshot replaces it: they take a second to read.
+#: Minimum bytes of a log before a snapshot replaces it: they take a second to read.
 SNAPSHOT_BYTES = 64 << 20
-#: Entries of a log before a snapshot replaces it: they take seconds to apply again.
+#: Entries of a log before a snapshot replaces it: they take seconds to replay.
 SNAPSHOT_ENTRIES = 50_000
 
 
-class _Given(Exception):
+class _Cancelled(Exception):
     """A snapshot was cancelled."""
 
 
 class Archive:
-    """The files of one shard. One process may use them at a time.
+    """The files of one shard, for one process at a time.
 
-    They take the space of a snapshot and of a log of `snapshot_bytes` (or of the
-    snapshot's size, if that is larger); while a snapshot is written, twice that. A log
-    that grows faster than a snapshot is written waits for it.
+    They take the space of a snapshot and a log of `snapshot_bytes` (or of the
+    snapshot's size, if that is larger), and twice that while a snapshot is written. If
+    the log also becomes full meanwhile, entries wait for the snapshot.
 
     Args:
-      folder: of the files; created if it does not exist.
-      number: of the shard.
-      limits: of a record.
-      snapshot_bytes: of a log before a snapshot replaces it.
-      snapshot_entries: the same, in entries.
+      folder: the folder of the files; created if it does not exist.
+      number: the shard's number.
+      limits: the limits of a record.
+      snapshot_bytes: bytes of a log before a snapshot replaces it.
+      snapshot_entries: entries of a log before a snapshot replaces it.
     """
 
     def __init__(
@@ -77,28 +76,30 @@ class Archive:
         self._folder, self._limits = folder, limits
         self._stem = f"shard-{number:04}"
         self._bytes, self._entries = snapshot_bytes, snapshot_entries
-        for left in folder.glob(f"{self._stem}.*.new"):
-            left.unlink()
-        #: The generation of the snapshot, and of the log that is written.
+        for unfinished in folder.glob(f"{self._stem}.*.new"):
+            unfinished.unlink()
+        #: The generations of the snapshot and of the current log.
         self._first = self._last = max(self._generations("state"), default=0)
         #: The generations of the snapshot's rows; the first has all rows.
         self._runs: list[int] = []
+        #: Bytes of the snapshot's state.
         self._written = 0
         self._log: logs.EntryLog | None = None
+        #: Entries in the current log.
         self._since = 0
         self._thread: threading.Thread | None = None
-        self._given_up = False
+        self._cancelled = False
 
     # -- reading -----------------------------------------------------------------------
 
     def snapshot(self) -> Message | None:
-        """Returns the snapshot's state; None without a snapshot.
+        """Returns the snapshot's state; None if there is no snapshot.
 
         Raises:
-          DistributedError: it is damaged.
+          DistributedError: the snapshot is damaged.
         """
         path = self._path(self._first, "state")
-        message = next(self._whole(path), None)
+        message = next(self._messages(path), None)
         if path.exists():
             if message is None:
                 raise self._damaged(path)
@@ -118,7 +119,7 @@ class Archive:
         for generation in self._runs:
             path, count = self._path(generation, "rows"), 0
             end = None
-            for message in self._whole(path):
+            for message in self._messages(path):
                 if message.kind != "rows":
                     end = message.fields.records
                     break
@@ -132,35 +133,35 @@ class Archive:
         """Applies the entries after the snapshot, and continues the last log.
 
         Args:
-          shard: in the state of the snapshot.
+          shard: the shard in the state of the snapshot.
         """
-        there = [g for g in self._generations("log") if g >= self._first]
-        begun = False
-        for generation in sorted(there):
+        generations = [g for g in self._generations("log") if g >= self._first]
+        has_head = False
+        for generation in sorted(generations):
             path = self._path(generation, "log")
             entries = logs.read(path, limits=self._limits)
             head = next(entries, None)
             if head is not None and head.fields.at != list(shard.position):
-                # The machine lost power: the log before it ended early.
-                for lost in (g for g in there if g >= generation):
-                    self._path(lost, "log").unlink()
+                # A power cut: the previous log lacks its last entries.
+                for unusable in (g for g in generations if g >= generation):
+                    self._path(unusable, "log").unlink()
                 break
-            self._last, self._since, begun = generation, 0, head is not None
+            self._last, self._since, has_head = generation, 0, head is not None
             for entry in entries:
                 shard.apply(entry)
                 self._since += 1
         self._log = logs.EntryLog(self._path(self._last, "log"))
-        if not begun:
+        if not has_head:
             self._begin_log(self._log, shard.position)
 
-    def _whole(self, path: Path) -> Iterator[Message]:
+    def _messages(self, path: Path) -> Iterator[Message]:
         return logs.read(path, limits=self._limits, repair=False)
 
     def _damaged(self, path: Path) -> DistributedError:
         return DistributedError(
             f"the snapshot {path} is damaged, so the entries after it are useless: "
-            f"restore a copy of the folder, or remove {self._stem}.* for a shard that "
-            "other servers hold too, or to begin the run anew"
+            f"restore a copy of the folder; or remove {self._stem}.* if other servers "
+            "hold the shard too, or to restart the run from the beginning"
         )
 
     # -- writing -----------------------------------------------------------------------
@@ -174,7 +175,7 @@ class Archive:
         if self._log is None:
             raise DistributedError(
                 f"the log of {self._stem} in {self._folder} could not be written to: "
-                "the server acknowledges nothing that it might lose"
+                "the server acknowledges no entry that it might lose"
             )
         self._log.append(entry, limits=self._limits)
         self._since += 1
@@ -208,21 +209,21 @@ class Archive:
         """Begins a generation; a thread writes its snapshot.
 
         Args:
-          position: of the shard.
-          state: of the shard, without rows.
-          rows: of its tables: those that changed since the last snapshot, or all.
-          whole: whether `rows` has all of them.
+          position: the shard's position.
+          state: the shard's state without rows.
+          rows: the rows of its tables: all, or those changed since the last snapshot.
+          whole: whether `rows` has all rows.
         """
         assert self._log is not None
         generation = self._last + 1
         try:
-            # After a power cut, no later entry may exist without the earlier ones.
+            # After a power cut, no entry may exist without those before it.
             self._log.sync()
             log = logs.EntryLog(self._path(generation, "log"))
             self._begin_log(log, position)
         except (OSError, DistributedError) as error:
             self._path(generation, "log").unlink(missing_ok=True)
-            self._give_up(error)
+            self._report_failure(error)
             return
         self._log.close()
         self._log, self._last, self._since = log, generation, 0
@@ -238,15 +239,15 @@ class Archive:
     def replace(
         self, position: Position, state: Message, rows: Mapping[str, TableState]
     ) -> None:
-        """Replaces the shard by that of another copy.
+        """Replaces all files by the state of another copy.
 
         Args:
-          position: of the shard.
-          state: of the shard, without rows.
+          position: the position of that copy.
+          state: its state without rows.
           rows: all rows of its tables.
 
         Raises:
-          DistributedError: the disk is full, or cannot be written to.
+          DistributedError: the disk is full, or the folder cannot be written to.
         """
         self.close()
         self._last += 1
@@ -262,12 +263,12 @@ class Archive:
         self._since = 0
 
     def close(self) -> None:
-        """Closes the files; cancels a snapshot that is being written."""
-        self._given_up = True
+        """Closes the files, and cancels a snapshot that is being written."""
+        self._cancelled = True
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self._given_up = False
+        self._cancelled = False
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -293,18 +294,21 @@ class Archive:
         """Writes a snapshot, in the thread."""
         try:
             self._finish(generation, state, rows, runs)
-        except _Given:
+        except _Cancelled:
             pass
         except (OSError, DistributedError) as error:
-            self._give_up(error)
+            self._report_failure(error)
 
-    def _give_up(self, error: Exception) -> None:
-        """Continues the log; which rows had changed is no longer known."""
+    def _report_failure(self, error: Exception) -> None:
+        """Reports a snapshot that could not be written; the log continues.
+
+        The next snapshot writes all rows: the record of changed rows is lost.
+        """
         self._runs = []
-        # So that it is not tried again for each entry.
+        # Otherwise each entry would try again.
         self._since, self._written = 0, 2 * max(self._written, self._bytes)
         print(
-            f"fxflow: a snapshot of {self._stem} was not written, its log goes on: "
+            f"fxflow: a snapshot of {self._stem} was not written, its log continues: "
             f"{error}",
             file=sys.stderr,
             flush=True,
@@ -321,9 +325,9 @@ class Archive:
             self._write_rows(self._path(generation, "rows"), rows)
             runs = [*runs, generation]
         path = self._path(generation, "state")
-        new = path.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        file = logs.EntryLog(new)
+        temporary = path.with_suffix(".new")
+        temporary.unlink(missing_ok=True)
+        file = logs.EntryLog(temporary)
         try:
             fields = state.fields._replace(runs=runs)
             message = Message.of(fields, arrays=state.arrays)
@@ -332,8 +336,8 @@ class Archive:
             size = file.size
         finally:
             file.close()
-        self._require_wanted()
-        new.replace(path)
+        self._check_cancelled()
+        temporary.replace(path)
         files.sync(self._folder)
         self._first, self._runs, self._written = generation, runs, size
         self._remove_before(generation)
@@ -349,16 +353,16 @@ class Archive:
                     message = Message.of(messages.Rows(table=name), arrays=arrays)
                     file.append(message, limits=self._limits)
                     count += 1
-                    self._require_wanted()
+                    self._check_cancelled()
             end = Message.of(messages.State(records=count))
             file.append(end, limits=self._limits)
             file.sync()
         finally:
             file.close()
 
-    def _require_wanted(self) -> None:
-        if self._given_up:
-            raise _Given
+    def _check_cancelled(self) -> None:
+        if self._cancelled:
+            raise _Cancelled
 
     # -- files -------------------------------------------------------------------------
 

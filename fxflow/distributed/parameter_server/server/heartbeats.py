@@ -1,4 +1,4 @@
-"""Heartbeats from a separate thread: a server that compiles is not dead."""
+"""Heartbeats, sent from a separate thread so that they continue during long work."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Heartbeats:
     """Sends heartbeats to other servers periodically.
 
     Args:
-      keys: of the run.
+      keys: the run's keys.
       every: seconds between two heartbeats.
-      message: returns the heartbeat; called in the thread.
+      message: returns the next heartbeat; called in the thread.
     """
 
     def __init__(
@@ -24,9 +24,9 @@ class Heartbeats:
     ) -> None:
         self._addresses: list[str] = []
         self._keys, self._every, self._message = keys, every, message
-        self._end = threading.Event()
+        self._stop = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, name="fxflow-parameter-server-beats", daemon=True
+            target=self._run, name="fxflow-parameter-server-heartbeats", daemon=True
         )
         self._thread.start()
 
@@ -36,13 +36,13 @@ class Heartbeats:
 
     def close(self) -> None:
         """Ends the thread."""
-        self._end.set()
+        self._stop.set()
         self._thread.join(10)
 
     def _run(self) -> None:
         dialers: dict[str, Dialer] = {}
         with Hub(self._keys) as hub:
-            while not self._end.is_set():
+            while not self._stop.is_set():
                 addresses, message = self._addresses, self._message()
                 for address in dialers.keys() - {*addresses}:
                     dialers.pop(address).close()

@@ -1,4 +1,4 @@
-"""How a server that joins a run gets a number and the view."""
+"""Joining a running parameter server: a new server gets its number and the view."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fxflow.distributed.parameter_server.server.store import kept_view
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 
-#: How often servers are asked, in seconds.
-_ASK = 0.2
+#: Seconds between two requests to a server.
+_RETRY = 0.2
 
 
 def enlist(
@@ -27,46 +27,46 @@ def enlist(
     folder: Path | None = None,
     deadline: float = 60.0,
 ) -> tuple[int, View]:
-    """Asks the servers of a run to admit a new server, until they have agreed on it.
+    """Requests admission to a run, and waits until its servers have agreed on it.
 
-    A server that was in the run before, and has kept the view, asks no other: all of
-    them may have left.
+    A server that was in the run before and has stored the view sends no request: all
+    other servers may have left.
 
     Args:
       servers: addresses of some running servers, in any order.
-      address: at which workers and servers will reach the new server.
-      keys: of the run; None on the loopback.
-      folder: of the new server.
-      deadline: seconds after which it gives up.
+      address: where workers and servers will reach the new server.
+      keys: the run's keys; None on the loopback interface.
+      folder: the new server's folder.
+      deadline: seconds after which the request fails.
 
     Returns:
-      The new server's number, and the view that has it.
+      The new server's number, and the view that includes it.
 
     Raises:
-      DistributedError: there is no shard for it, the servers belong to two runs, no
-        server answers in time, or those that answer do not agree on it.
+      DistributedError: no shard is left for the server, the servers belong to two runs,
+        no server answers in time, or those that answer do not agree in time.
     """
     kept = kept_view(folder)
     if kept is not None and address in kept.addresses:
         return kept.addresses.index(address), kept
-    time_limit, asked = Deadline(deadline, "a place in the run"), 0.0
+    time_limit, sent = Deadline(deadline, "a place in the run"), 0.0
     with Hub(keys) as hub:
         request = _JoinRequest(hub, address, servers)
         while True:
-            if time.monotonic() - asked >= _ASK:
-                asked = time.monotonic()
+            if time.monotonic() - sent >= _RETRY:
+                sent = time.monotonic()
                 request.send()
-            hub.wait(_ASK)
+            hub.wait(_RETRY)
             found = request.receive()
             if found is not None:
                 return found
-            time_limit.check(request.late)
+            time_limit.check(request.awaited)
 
 
 class _JoinRequest:
-    """A request to the given servers, and to those that their views name.
+    """A request to the given servers, and to all servers in their views.
 
-    The servers that decide may not be among the given ones.
+    The given servers may not include those that decide.
     """
 
     def __init__(self, hub: Hub, address: str, servers: Sequence[str]) -> None:
@@ -76,23 +76,23 @@ class _JoinRequest:
         self._why = ""
 
     def send(self) -> None:
-        """Asks all of them."""
+        """Sends the request to all of them."""
         for dialer in self._dialers.values():
             dialer.send(Message.of(messages.Enlist(self._address)))
 
     def receive(self) -> tuple[int, View] | None:
-        """Returns the number and the view, once a server has answered with them."""
+        """Returns the number and the view once a server has sent them; else None."""
         for dialer in list(self._dialers.values()):
             for message in dialer.receive():
-                said = message.fields
-                if isinstance(said, messages.Failure):
-                    why = said.why
+                fields = message.fields
+                if isinstance(fields, messages.Failure):
+                    why = fields.why
                     raise DistributedError(f"the server at {dialer.address}: {why}")
-                if isinstance(said, messages.Enlisted):
-                    view = View.from_json(said.view)
-                    self._note(dialer, view, said.why)
-                    if said.number >= 0:
-                        return said.number, view
+                if isinstance(fields, messages.Enlisted):
+                    view = View.from_json(fields.view)
+                    self._note(dialer, view, fields.why)
+                    if fields.number >= 0:
+                        return fields.number, view
         return None
 
     def _note(self, dialer: Dialer, view: View, why: str) -> None:
@@ -101,7 +101,8 @@ class _JoinRequest:
             if known.run != view.run:
                 raise DistributedError(
                     f"the given servers belong to two runs: {dialer.address} is in "
-                    f"another than {', '.join(known.addresses)}. Give those of one"
+                    f"another run than {', '.join(known.addresses)}. Give the servers "
+                    "of one run"
                 )
             if known.epoch > view.epoch:
                 return
@@ -112,7 +113,7 @@ class _JoinRequest:
                 self._dialers[other] = self._hub.dial(other)
 
     @property
-    def late(self) -> str:
-        """What the request waits for."""
+    def awaited(self) -> str:
+        """The servers, or the event, that the request waits for."""
         silent = (f"{a} ({d.problem})" for a, d in self._dialers.items() if d.problem)
         return self._why or ", ".join(silent) or ", ".join(self._dialers)

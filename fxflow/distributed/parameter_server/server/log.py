@@ -1,9 +1,9 @@
-"""A log on disk of the entries that a server acknowledged.
+"""A write-ahead log: the entries that a server acknowledges, on disk.
 
-A file is a sequence of records: length, checksum, the frames of one message. A record
-that a killed process left incomplete is at the end, and truncated when the file is
-read. Records are written before they are acknowledged, so they survive the process;
-after `sync` they also survive a power cut.
+A file is a sequence of records, each with a checksum, a length and the frames of one
+message. A process that is killed may leave an incomplete last record, which the next
+read truncates. Records are written before entries are acknowledged, so they survive the
+process; after `sync` they also survive a power cut.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fxflow.distributed.messages.codec import (
 from fxflow.errors import DistributedError, MessageError
 
 _RECORD = struct.Struct("!4sIQ")
-_MARK = b"fxpl"
+_MAGIC = b"fxpl"
 _FRAME = struct.Struct("!Q")
 
 
@@ -32,10 +32,10 @@ class EntryLog:
     """Appends messages to a file.
 
     Args:
-      path: of the file; existing records stay.
+      path: the file's path; existing records stay.
 
     Attributes:
-      size: of the file, in bytes.
+      size: the file's size in bytes.
     """
 
     size: int
@@ -53,30 +53,30 @@ class EntryLog:
           DistributedError: the disk is full, or the file cannot be written to.
         """
         frames = encode(message, limits=limits)
-        check = 0
+        checksum = 0
         pieces: list[bytes | memoryview] = []
         for frame in frames:
             size = _FRAME.pack(len(frame))
             pieces += [size, frame]
-            check = zlib.crc32(frame, zlib.crc32(size, check))
+            checksum = zlib.crc32(frame, zlib.crc32(size, checksum))
         total = sum(map(len, pieces))
-        pieces.insert(0, _RECORD.pack(_MARK, check, total))
+        pieces.insert(0, _RECORD.pack(_MAGIC, checksum, total))
         try:
             for piece in pieces:
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(self._file.fileno(), view) :]
         except OSError as error:
-            # An incomplete record would hide all that follow it.
+            # An incomplete record would hide all records after it.
             self._file.truncate(self.size)
             raise DistributedError(
                 f"the log {self.path} cannot be written to: {error.strerror}; the "
-                "server acknowledges nothing that it might lose"
+                "server acknowledges no entry that it might lose"
             ) from error
         self.size += sum(map(len, pieces))
 
     def sync(self) -> None:
-        """Waits until everything written is on the disk."""
+        """Waits until all records are on the disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -88,12 +88,12 @@ def read(path: Path, *, limits: Limits, repair: bool = True) -> Iterator[Message
     """Yields the messages of a log, up to an incomplete record.
 
     Args:
-      path: of the file; without one, nothing is yielded.
-      limits: of one message.
-      repair: whether to truncate an incomplete record, so that more may be appended.
+      path: the file's path; a missing file has no messages.
+      limits: the limits of one message.
+      repair: whether to truncate an incomplete record, so that more can be appended.
 
     Raises:
-      DistributedError: another version of fxflow has written it.
+      DistributedError: another version of fxflow wrote the file.
     """
     if not path.exists():
         return
@@ -107,7 +107,7 @@ def read(path: Path, *, limits: Limits, repair: bool = True) -> Iterator[Message
                 if error.reason == "version":
                     raise DistributedError(
                         f"{path} was written by another version of fxflow: {error}. "
-                        "Continue with that one, or start with an empty folder"
+                        "Use that version, or start with an empty folder"
                     ) from None
                 message = None
             if message is None:
@@ -121,18 +121,18 @@ def _record(file: BinaryIO) -> list[memoryview] | None:
     head = file.read(_RECORD.size)
     if len(head) < _RECORD.size:
         return None
-    mark, check, total = _RECORD.unpack(head)
-    left = os.fstat(file.fileno()).st_size - file.tell()
-    if mark != _MARK or total > left:
+    magic, checksum, total = _RECORD.unpack(head)
+    remaining = os.fstat(file.fileno()).st_size - file.tell()
+    if magic != _MAGIC or total > remaining:
         return None
     body = memoryview(bytearray(total))
-    if file.readinto(body) != total or zlib.crc32(body) != check:  # type: ignore[attr-defined]
+    if file.readinto(body) != total or zlib.crc32(body) != checksum:  # type: ignore[attr-defined]
         return None
     frames = []
-    at = 0
-    while at < total:
-        (size,) = _FRAME.unpack(body[at : at + _FRAME.size])
-        at += _FRAME.size
-        frames.append(body[at : at + size])
-        at += size
+    offset = 0
+    while offset < total:
+        (size,) = _FRAME.unpack(body[offset : offset + _FRAME.size])
+        offset += _FRAME.size
+        frames.append(body[offset : offset + size])
+        offset += size
     return frames

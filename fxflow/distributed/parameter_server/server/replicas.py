@@ -138,13 +138,13 @@ class Replicas:
     def serves(self, shard: int) -> bool:
         """Returns whether this process serves a shard."""
         mine = self.view.primary(shard) == self._number
-        return mine and (self._alone or self._agreement.inside())
+        return mine and (self._alone or self._agreement.in_view())
 
     @property
     def absent(self) -> list[int]:
         """The servers that this one waits for before it serves anything again."""
         agreement = self._agreement
-        if self._alone or (agreement.inside() and not agreement.stalled()):
+        if self._alone or (agreement.in_view() and not agreement.stalled()):
             return []
         return self._agreement.absent(time.monotonic())
 
@@ -173,8 +173,8 @@ class Replicas:
             )
         if address in self.view.addresses:
             number = self.view.addresses.index(address)
-            if number == self._number or number in self._agreement.there(_now()):
-                return -1, f"server {number} at {address}, which is running and answers"
+            if number == self._number or number in self._agreement.live(_now()):
+                return -1, f"server {number}, which already runs at {address}"
             return number, ""
         if room(self.view) < 1:
             raise DistributedError(
@@ -183,8 +183,9 @@ class Replicas:
                 f"left for {address}. Restart the run with more --shards"
             )
         self._joining[address] = _now()
-        why = "a majority of servers and workers"
-        return -1, why if self._agreement.inside() else "the run to begin"
+        if self._agreement.in_view():
+            return -1, "a majority of servers and workers"
+        return -1, "servers whose run has not begun"
 
     def leave(self) -> None:
         """Begins to hand over the shards held here."""
@@ -199,13 +200,13 @@ class Replicas:
             # The first view may give it shards before it learns of the view.
             return not self._agreement.has_promised()
         # Servers that have entered the view without this one send it no heartbeats.
-        heard = self._agreement.there(_now()).keys() - {self._number}
+        heard = self._agreement.live(_now()).keys() - {self._number}
         return self._number not in self.view.peers and not heard
 
     @property
     def has_successors(self) -> bool:
         """Whether there is another server that stays, or may return."""
-        return not self._alone and self._agreement.stays()
+        return not self._alone and self._agreement.has_successors()
 
     def enter(self, number: int, entry: Message) -> str:
         """Makes an entry: sends it to the followers, logs it, and applies it.
@@ -221,12 +222,12 @@ class Replicas:
         """
         entry = self._sent(number, entry)
         if self._alone:
-            return self._store.enter(number, entry)
+            return self._store.append(number, entry)
         return self._entered(number, entry)
 
     def _entered(self, number: int, entry: Message) -> str:
         try:
-            return self._store.enter(number, entry)
+            return self._store.append(number, entry)
         except EntryError:
             raise
         except DistributedError as error:
@@ -348,7 +349,7 @@ class Replicas:
         view = View.from_json(said.view)
         if self.view.run in (0, view.run):
             self._enter(view)
-        elif not message.worker and not self._agreement.inside():
+        elif not message.worker and not self._agreement.in_view():
             raise OtherRunError(
                 f"the servers at {', '.join(self.view.addresses)} are of another run "
                 "than this one's folder: give it an empty one, or start the servers of "
@@ -363,7 +364,7 @@ class Replicas:
             self._send(asked.proposer, answer)
 
     def _on_accepted(self, message: Message, accepted: messages.Accepted) -> None:
-        view = self._agreement.on_vote_ok(message, accepted)
+        view = self._agreement.on_accepted(message, accepted)
         if view is not None:
             self._enter(view)
 
@@ -450,7 +451,7 @@ class Replicas:
 
     def _catch_up(self, now: float) -> dict[int, int]:
         """Updates the copies; returns the servers that have caught up, by shard."""
-        there, view, ready = self._agreement.there(now), self.view, {}
+        there, view, ready = self._agreement.live(now), self.view, {}
         for number, copies in self._copies.items():
             coming = [
                 server
@@ -478,7 +479,7 @@ class Replicas:
 
         A restarted server may not know which servers to ask.
         """
-        if now - self._view_sent > self._silent_after and self._agreement.inside():
+        if now - self._view_sent > self._silent_after and self._agreement.in_view():
             self._view_sent = now
             for server in self._agreement.absent(now):
                 self._send(server, self.view_message())
@@ -552,7 +553,7 @@ class Replicas:
         return Message.of(alive, epoch=self.view.epoch)
 
     def _to_voter(self, voter: int, message: Message) -> None:
-        servers = self._agreement.numbers()
+        servers = self._agreement.by_incarnation()
         if voter in servers:
             self._send(servers[voter], message)
         elif voter in self._workers:

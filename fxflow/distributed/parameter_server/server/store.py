@@ -22,22 +22,22 @@ from fxflow.distributed.parameter_server.tables.store import TableState
 from fxflow.distributed.parameter_server.views import View
 from fxflow.errors import DistributedError
 
-#: The last view that a server was in.
+#: The file of the last view that a server entered.
 _VIEW = "view.json"
 
 
 class Store:
-    """Shards by number.
+    """A server's shards, by number.
 
     Args:
-      server: number of the server, for names of files of tables.
-      folder: for the logs; None keeps none.
-      limits: of a record.
-      snapshot_bytes: of a log before a snapshot takes its place; see `Archive`.
-      snapshot_entries: the same, in entries.
+      server: the server's number, for the names of tables' files.
+      folder: the folder of logs and snapshots; None writes none.
+      limits: the limits of a record.
+      snapshot_bytes: see `Archive`.
+      snapshot_entries: see `Archive`.
 
     Attributes:
-      shards: those that lie here.
+      shards: the shards that this server holds.
     """
 
     def __init__(
@@ -54,27 +54,27 @@ class Store:
         self._snapshot_entries = snapshot_entries
         self.shards: dict[int, Shard] = {}
         self._archives: dict[int, Archive] = {}
-        self._turns: dict[int, int] = {}
-        self._claimed: IO[str] | None = None
+        self._slots: dict[int, int] = {}
+        self._lock: IO[str] | None = None
 
     def open(self, number: int) -> Shard:
-        """Returns a shard as its snapshot and log say; an empty one if it has none.
+        """Returns a shard, restored from its snapshot and log if it has them.
 
         Raises:
-          DistributedError: the snapshot is damaged, or the log cannot be applied again.
+          DistributedError: the snapshot is damaged, or the log cannot be replayed.
         """
         if number not in self.shards:
             try:
-                self.shards[number] = self._opened(number)
+                self.shards[number] = self._restored(number)
             except BaseException:
                 self.close()
                 raise
         return self.shards[number]
 
-    def _opened(self, number: int) -> Shard:
+    def _restored(self, number: int) -> Shard:
         shard = Shard(self._place(number))
         if self._folder is not None:
-            self._claim(self._folder)
+            self._lock_folder(self._folder)
             archive = Archive(
                 self._folder,
                 number,
@@ -93,45 +93,45 @@ class Store:
                 archive.replay(shard)
             except EntryError as error:
                 raise DistributedError(
-                    f"shard {number} cannot be made again of its log in "
-                    f"{self._folder}: {error}. The log has all that was acknowledged: "
-                    "start again with more memory or disk"
+                    f"shard {number} cannot be restored from its log in "
+                    f"{self._folder}: {error}. The log has every acknowledged entry: "
+                    "restart the server with more memory or disk"
                 ) from error
             self._archives[number] = archive
         return shard
 
-    def _claim(self, folder: Path) -> None:
-        """Keeps other processes out of the folder for as long as this one lives.
+    def _lock_folder(self, folder: Path) -> None:
+        """Locks the folder for the lifetime of this process.
 
         Raises:
-          DistributedError: another one is there.
+          DistributedError: another process has locked it.
         """
-        if self._claimed is not None:
+        if self._lock is not None:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        claimed = (folder / "lock").open("w")
+        lock = (folder / "lock").open("w")
         try:
-            fcntl.flock(claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            claimed.close()
+            lock.close()
             raise DistributedError(
-                f"{folder} is the folder of another server that runs: give each one "
-                "of its own"
+                f"{folder} is the folder of another running server: give each server "
+                "its own folder"
             ) from None
-        self._claimed = claimed
+        self._lock = lock
 
     def kept(self) -> View | None:
-        """Returns the last view that was kept; None: none was.
+        """Returns the last stored view; None if there is none.
 
         Raises:
-          DistributedError: it is damaged, or another server has the folder.
+          DistributedError: its file is damaged, or another server uses the folder.
         """
         if self._folder is not None:
-            self._claim(self._folder)
+            self._lock_folder(self._folder)
         return kept_view(self._folder)
 
     def keep(self, view: View) -> None:
-        """Writes down the view that is entered: who comes again begins with it.
+        """Stores a view that is entered: a restarted server begins with it.
 
         Raises:
           DistributedError: it cannot be written to the disk.
@@ -139,10 +139,10 @@ class Store:
         if self._folder is None:
             return
         path = self._folder / _VIEW
-        new = path.with_suffix(".new")
+        temporary = path.with_suffix(".new")
         try:
-            new.write_text(json.dumps(view.to_json()), encoding="utf-8")
-            new.replace(path)
+            temporary.write_text(json.dumps(view.to_json()), encoding="utf-8")
+            temporary.replace(path)
         except OSError as error:
             raise DistributedError(
                 f"{path} cannot be written: {error.strerror}"
@@ -154,7 +154,7 @@ class Store:
         return self._folder is None or not any(self._folder.glob("shard-*"))
 
     def drop(self, number: int) -> None:
-        """Forgets a shard, and removes its files: others have it."""
+        """Drops a shard that other servers hold, and removes its files."""
         archive = self._archives.pop(number, None)
         if archive is not None:
             archive.remove()  # first: it may be reading the tables
@@ -162,15 +162,15 @@ class Store:
         if shard is not None:
             shard.close()
 
-    def enter(self, number: int, entry: Message) -> str:
-        """Writes down and applies an entry that is due.
+    def append(self, number: int, entry: Message) -> str:
+        """Logs and applies an entry that is due.
 
         Returns:
           Why a push was not used; empty if it was, or will be.
 
         Raises:
-          EntryError: it cannot be applied; the shard is of no use any more.
-          DistributedError: it cannot be written down; nothing has changed.
+          EntryError: the entry cannot be applied; the shard is no longer usable.
+          DistributedError: the entry cannot be logged; nothing has changed.
         """
         archive = self._archives.get(number)
         if archive is None:
@@ -182,29 +182,29 @@ class Store:
         return dropped
 
     def _write_snapshot(self, number: int, archive: Archive) -> None:
-        """Begins to write a snapshot, behind."""
+        """Begins to write a snapshot in the background."""
         shard, whole = self.shards[number], archive.wants_all_rows
         rows = _rows(shard, whole)
         archive.begin(shard.position, self._state(number, False), rows, whole=whole)
 
     def state(self, number: int) -> Message:
-        """Returns all of a shard as a message, for `load` elsewhere."""
+        """Returns a shard's whole state as a message, for another server's `load`."""
         return self._state(number, True)
 
     def _state(self, number: int, with_rows: bool) -> Message:
         shard = self.shards[number]
         fields, arrays = shard.state(with_rows=with_rows)
-        # As an array: it may be longer than the text of a message.
-        said = np.frombuffer(json.dumps(fields).encode(), np.uint8)
+        # As an array: the JSON may exceed the limit of a message's header.
+        text = np.frombuffer(json.dumps(fields).encode(), np.uint8)
         state = messages.State(number, list(shard.position))
-        return Message.of(state, arrays={**arrays, "fields": said})
+        return Message.of(state, arrays={**arrays, "fields": text})
 
     def load(self, number: int, message: Message) -> None:
-        """Puts the state of another copy in the place of a shard, and of its files.
+        """Replaces a shard, and its files, by the state of another copy.
 
         Raises:
-          ValueError: it is not a state.
-          DistributedError: it cannot be written to the disk.
+          ValueError: the message is not a state.
+          DistributedError: the state cannot be written to the disk.
         """
         loaded = self._loaded(number, message)
         archive = self._archives.get(number)
@@ -218,34 +218,34 @@ class Store:
             archive.replace(loaded.position, self._state(number, False), rows)
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Closes all files and tables."""
         for archive in self._archives.values():
             archive.close()
         for shard in self.shards.values():
             shard.close()
-        if self._claimed is not None:
-            self._claimed.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def _loaded(self, number: int, message: Message) -> Shard:
         arrays = dict(message.arrays)
-        said = arrays.pop("fields", None)
-        if said is None:
+        text = arrays.pop("fields", None)
+        if text is None:
             raise ValueError("not the state of a shard")
-        fields = json.loads(said.tobytes())
-        # The shard that it replaces has its tables still, elsewhere.
-        self._turns[number] = 1 - self._turns.get(number, 0)
+        fields = json.loads(text.tobytes())
+        # The replaced shard still has its tables open, under the other name.
+        self._slots[number] = 1 - self._slots.get(number, 0)
         return Shard.of_state(fields, arrays, self._place(number))
 
     def _place(self, number: int) -> str:
-        turn = "ab"[self._turns.get(number, 0)]
-        return f"server-{self._server:04}-shard-{number:04}-{turn}"
+        slot = "ab"[self._slots.get(number, 0)]
+        return f"server-{self._server:04}-shard-{number:04}-{slot}"
 
 
 def kept_view(folder: Path | None) -> View | None:
-    """Returns the last view that a server kept in its folder; None: none was.
+    """Returns the last view that a server stored in its folder; None if there is none.
 
     Raises:
-      DistributedError: it is damaged.
+      DistributedError: its file is damaged.
     """
     path = None if folder is None else folder / _VIEW
     if path is None or not path.exists():
@@ -254,17 +254,17 @@ def kept_view(folder: Path | None) -> View | None:
         return View.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise DistributedError(
-            f"{path} cannot be read: {error}. Put a copy of the folder in its place, "
-            "or give the server an empty one if others have its shards"
+            f"{path} cannot be read: {error}. Restore a copy of the folder, or give "
+            "the server an empty folder if others have its shards"
         ) from error
 
 
 def _rows(shard: Shard, whole: bool) -> dict[str, TableState]:
-    """Returns the rows of a shard's tables as they are, to be read behind.
+    """Returns the current rows of a shard's tables, to be read in the background.
 
     Args:
-      shard: whose tables.
-      whole: whether all of them, or those that changed since the last time.
+      shard: the shard.
+      whole: whether to return all rows, or those that changed since the last call.
     """
     found = {}
     for name, table in shard.tables.items():

@@ -1,4 +1,4 @@
-"""Servers of a run and their workers, in threads of one process."""
+"""Runs the servers and workers of a run in threads of one process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _runs = itertools.count()
 
 
 class Run:
-    """Servers of one run; each can be killed and started again."""
+    """The servers of one run; each can be killed and restarted."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class Run:
         addresses = list(map(self.address, range(servers)))
         self.view = first_view(addresses, copies, shards)
         self.folder = folder if logs else None
-        # Longer than the default: on a busy machine threads are late, and a server that
-        # is taken for lost by mistake would be one death more than the tests count.
+        # Longer than the default: threads are slow on a busy machine, and the tests
+        # count deaths, so no live server may count as lost.
         self.silent_after, self.gone_after = silent_after, gone_after
         self.servers: dict[int, ShardServer] = {}
         self.threads: dict[int, threading.Thread] = {}
@@ -85,7 +85,7 @@ class Run:
         return number
 
     def leave(self, number: int) -> ShardServer:
-        """Waits until others have what a server holds, and it has ended."""
+        """Waits until others hold a server's shards and it has ended."""
         server, thread = self.servers[number], self.threads[number]
         server.leave(20.0)
         thread.join(25)
@@ -93,7 +93,7 @@ class Run:
         return server
 
     def stop(self, number: int) -> None:
-        """Ends a server as a kill does: it sends nothing more."""
+        """Ends a server without a message, as a kill would."""
         self.servers.pop(number).stop()
         self.threads.pop(number).join()
 
@@ -112,11 +112,11 @@ class Run:
         return view
 
     def until_placed(self, *members: int) -> View:
-        """Waits until all shards lie where they are to lie, on these servers."""
+        """Waits until all shards are in their planned places, on these servers."""
         return self.until(lambda v: v.members == members and v.holders == v.places)
 
     def sums(self, shard: int) -> list[float]:
-        """The first parameter in each copy, once all copies are equally far."""
+        """Returns the first parameter in each copy, once all positions are equal."""
         end = time.monotonic() + 20
         while True:
             view = self.now()
@@ -128,7 +128,7 @@ class Run:
             time.sleep(0.01)
 
     def described(self) -> str:
-        """What each server knows: for errors."""
+        """Returns the state of each server, for errors."""
         lines = []
         for number, server in self.servers.items():
             replicas = server._replicas
@@ -163,16 +163,16 @@ def worker(run: Run, consistency: Any = None, **options: Any) -> Iterator[Worker
 
 
 def models_of(view: View, consistency: Any = None) -> list[Model]:
-    # Adds up what is pushed.
+    # The parameters are the sum of the pushes.
     rule = consistency or asynchronous(rate="fixed")
     model = make_model(["w"], [ZEROS], optim.sgd(-1.0), rule)
     return [model] * len(view.holders)
 
 
 def kill(client: WorkerClient) -> None:
-    """Ends a worker's client as a kill does: it sends nothing more."""
+    """Ends a worker's client without a message, as a kill would."""
     client._fail(RuntimeError("killed"))
-    client._orders.put(("die",))  # an unknown order, at which its thread ends
+    client._orders.put(("die",))  # an unknown order ends its thread
     client._hub.wake()
 
 
@@ -185,7 +185,7 @@ def totals(client: WorkerClient, ticket: Any) -> list[float]:
 
 
 class Work(threading.Thread):
-    """A worker that pushes ones, and may die in the middle."""
+    """A worker that pushes ones, and may die before it is done."""
 
     def __init__(
         self,

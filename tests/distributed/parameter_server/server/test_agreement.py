@@ -50,12 +50,12 @@ class Ends:
             elif message.kind == "promise":
                 self.servers[to].on_promise(message, message.fields)
             else:
-                view = self.servers[to].on_vote_ok(message, message.fields)
+                view = self.servers[to].on_accepted(message, message.fields)
                 if view is not None:
                     self.views[to] = view
 
 
-def test_they_meet_when_all_are_there_and_a_worker() -> None:
+def test_the_run_begins_when_all_servers_and_a_worker_are_live() -> None:
     ends = Ends(FIRST)
     zero = ends.servers[10]
     ends.hear(1.0, 1)
@@ -75,7 +75,7 @@ def test_they_meet_when_all_are_there_and_a_worker() -> None:
     assert ends.views == {10: wanted}
 
 
-def test_a_silent_server_leaves_and_a_restarted_one_is_another() -> None:
+def test_a_silent_server_leaves_and_a_restarted_one_is_another_voter() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     assert ends.servers[10].wanted(1.2, {WORKER}, {}, {}) is None
@@ -84,14 +84,14 @@ def test_a_silent_server_leaves_and_a_restarted_one_is_another() -> None:
     assert wanted is not None
     assert wanted.servers == (10, 11, 0)
     assert wanted.holders == ((0, 1), (1,), (0,))
-    # Only the first that is heard proposes.
+    # Only the lowest-numbered live server proposes.
     assert ends.servers[11].wanted(2.0, {WORKER}, {}, {}) is None
     ends.servers[10].hear(2, Heard(77, {}, 2.0))
     again = ends.servers[10].wanted(2.0, {WORKER}, {}, {})
     assert again == wanted._replace(servers=(10, 11, 77))
 
 
-def test_the_next_one_proposes_if_the_first_is_silent() -> None:
+def test_the_next_server_proposes_if_the_first_is_silent() -> None:
     ends = Ends(MET)
     ends.hear(2.0, 1, 2)
     one = ends.servers[11]
@@ -102,7 +102,7 @@ def test_the_next_one_proposes_if_the_first_is_silent() -> None:
     assert ends.views == {11: wanted}
 
 
-def test_workers_join_and_leave() -> None:
+def test_a_worker_that_joins_becomes_a_voter() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     wanted = ends.servers[10].wanted(1.0, {WORKER, 98}, {}, {})
@@ -122,24 +122,24 @@ def test_an_empty_restarted_server_does_not_serve_shards_of_another() -> None:
     ends = Ends(view)
     zero = ends.servers[10]
     zero.hear(1, Heard(71, {0: Position(0, 0), 1: Position(2, 7)}, 1.0))
-    assert zero.wanted(0.4, {WORKER}, {}, {}) is None  # it is young
-    # Server 2 is silent, and may come back. 1 has shard 1 from its log, and not 0.
+    assert zero.wanted(0.4, {WORKER}, {}, {}) is None  # it is too new
+    # Server 2 is silent, and may return. Server 1 has shard 1 in its log, not 0.
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None
     assert wanted.servers == (10, 11, 0)
     assert wanted.holders == ((1, 2), (1,), (0,))
-    # It comes back as another, too, and empty: then no server has shard 0.
+    # Server 2 restarts too, and empty: then no server has shard 0.
     zero.hear(2, Heard(72, {}, 1.0))
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None and wanted.servers == (10, 71, 72)
-    # It comes back as it was.
+    # Server 2 returns as the process that it was.
     zero.hear(2, Heard(12, {}, 1.0))
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None
     assert (wanted.servers, wanted.holders[0]) == ((10, 71, 12), (2,))
 
 
-def test_an_attempt_of_unknown_end_is_followed_by_another() -> None:
+def test_a_proposal_of_unknown_outcome_is_followed_by_another() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     zero = ends.servers[10]
@@ -149,7 +149,7 @@ def test_an_attempt_of_unknown_end_is_followed_by_another() -> None:
     ends.sent.clear()
     same = zero.wanted(1.0, {WORKER}, {}, {})
     assert same == MET._replace(epoch=3)
-    assert not zero.propose(same, 1.0)  # the first one has its time
+    assert not zero.propose(same, 1.0)  # the first attempt has time left
     assert zero.propose(same, 2.0)
     ends.carry()
     zero.enter(ends.views[10])
@@ -157,14 +157,14 @@ def test_an_attempt_of_unknown_end_is_followed_by_another() -> None:
     assert zero.wanted(3.0, {WORKER}, {}, {}) is None
 
 
-def test_a_process_that_the_view_does_not_know_proposes_nothing() -> None:
+def test_a_process_outside_the_view_proposes_nothing() -> None:
     ends = Ends(MET._replace(servers=(55, 11, 12)))
     ends.hear(1.0, 0, 1, 2)
-    assert not ends.servers[10].inside()
+    assert not ends.servers[10].in_view()
     assert ends.servers[10].wanted(1.0, {}, {}, {0: 1}) is None
 
 
-# -- a majority of the voters dies at one moment ---------------------------------------
+# -- a majority of the voters dies at the same moment ----------------------------------
 
 #: Server 2 and all workers are killed: two voters of six are left.
 BUSY = MET._replace(run=5, workers=(96, 97, 98))
@@ -172,7 +172,7 @@ NEW = (201, 202)
 
 
 def stalled(ends: Ends, *, kept: bool, number: int = 10) -> View | None:
-    """What a server wants once server 2 has restarted, and other workers."""
+    """Returns the view that a server wants after server 2 and workers restarted."""
     wanted = None
     for now in (1.0, 1.5, 2.0, 2.5, 6.0):
         ends.hear(now, 0, 1)
@@ -181,7 +181,7 @@ def stalled(ends: Ends, *, kept: bool, number: int = 10) -> View | None:
             server.hear(2, again)
         wanted = ends.servers[number].wanted(now, NEW, {0: Position(2, 4)}, {})
         if now < 2.0:  # the workers may be heard again
-            assert not ends.servers[number]._meets
+            assert not ends.servers[number]._bootstraps
     return wanted
 
 
@@ -193,13 +193,13 @@ def with_the_new(ends: Ends) -> None:
     del ends.servers[12]
 
 
-def test_servers_with_their_logs_meet_anew() -> None:
+def test_servers_with_their_logs_bootstrap_the_run_again() -> None:
     ends = Ends(BUSY)
     wanted = stalled(ends, kept=True)
     assert wanted is not None
     assert (wanted.epoch, wanted.run) == (3, 5)
     assert (wanted.servers, wanted.workers) == ((10, 11, 72), NEW)
-    # Who is farthest with a shard serves it: server 2 with its log, not always.
+    # The most advanced holder serves a shard: not always server 2 with its log.
     assert wanted.holders == ((0,), (2,), (2,))
     assert ends.servers[10].lost(6.0) == ""
     # Server 1 is not the first: it proposes nothing.
@@ -210,7 +210,7 @@ def test_servers_with_their_logs_meet_anew() -> None:
     assert ends.views == {10: wanted}
 
 
-def test_all_servers_must_agree_on_it() -> None:
+def test_a_bootstrap_needs_the_votes_of_all_servers() -> None:
     ends = Ends(BUSY)
     wanted = stalled(ends, kept=True)
     assert wanted is not None and ends.servers[10].propose(wanted, 6.0)
@@ -219,36 +219,36 @@ def test_all_servers_must_agree_on_it() -> None:
     assert ends.views == {}
 
 
-def test_without_its_log_a_server_makes_the_run_lost() -> None:
+def test_the_run_is_lost_if_a_server_restarts_without_its_log() -> None:
     ends = Ends(BUSY)
     zero = ends.servers[10]
     wanted = stalled(ends, kept=False)
-    assert not zero._meets
-    # It asks for votes that no server will give.
+    assert not zero._bootstraps
+    # No server accepts its proposal.
     assert wanted is None or zero.propose(wanted, 6.0)
     ends.carry(lost=12)
     assert ends.views == {}
     why = zero.lost(6.0)
-    assert "a majority" in why and "came again (2) keep no log" in why
+    assert "a majority" in why and "servers that restarted (2) have no log" in why
     assert zero.stalled()
-    # Workers that were only silent make a majority again.
+    # Workers that were only silent restore the majority.
     ends.hear(6.1, 0, 1)
     zero.wanted(6.1, (96, 97), {}, {})
     assert zero.lost(6.1) == "" and not zero.stalled()
 
 
-def test_a_server_that_is_not_back_is_waited_for() -> None:
+def test_a_bootstrap_waits_for_a_server_that_has_not_returned() -> None:
     ends = Ends(BUSY)
     zero = ends.servers[10]
     for now in (1.0, 3.0, 9.0):
         ends.hear(now, 1)
         zero.wanted(now, NEW, {}, {})
-    assert not zero._meets and zero.lost(9.0) == ""
+    assert not zero._bootstraps and zero.lost(9.0) == ""
     assert zero.stalled() and zero.absent(9.0) == [2]
 
 
-def test_late_votes_decide_nothing_beside_the_meeting() -> None:
-    """What a survivor had proposed before is taken over, and not decided twice."""
+def test_late_votes_decide_nothing_after_a_bootstrap_began() -> None:
+    """The bootstrap adopts a survivor's earlier proposal: one view is decided."""
     ends = Ends(BUSY)
     one = ends.servers[11]
     ends.hear(1.0, 1, 2)  # server 0 seems silent to the others
@@ -265,25 +265,25 @@ def test_late_votes_decide_nothing_beside_the_meeting() -> None:
     (vote,) = {id(m): m for to, m in ends.sent if to == 98}.values()
     late = [answer_of(voter, n, vote) for n, voter in dead.items()]
     one.answer(vote)
-    ends.sent.clear()  # and they die, with server 2
+    ends.sent.clear()  # the voters die, and server 2 with them
 
     wanted = stalled(ends, kept=True)
     with_the_new(ends)
     zero = ends.servers[10]
-    zero._turn = vote.fields.turn  # of two ballots of a turn its own is the lesser
+    zero._turn = vote.fields.turn  # of equal turns, its ballot is the lesser
     assert wanted is not None and zero.propose(wanted, 6.0)
     while ends.sent and ends.sent[0][1].kind == "prepare":
         to, message = ends.sent.pop(0)
         answer = ends.servers[to].answer(message)
         assert answer is not None
         ends.sent.append((10, answer))
-    decided = [one.on_vote_ok(m, m.fields) for m in late if m is not None]
+    decided = [one.on_accepted(m, m.fields) for m in late if m is not None]
     assert decided == [None] * 3
     ends.carry()
     assert ends.views == {10: before}  # which one server may have entered
 
 
-def test_nonsense() -> None:
+def test_malformed_views_and_votes_are_refused() -> None:
     for view in ({}, {"epoch": "x"}):
         with pytest.raises(ValueError, match=r"not a view|invalid literal"):
             vote = Message.of(messages.PutToVote(1, 0, view), epoch=1)
@@ -292,17 +292,17 @@ def test_nonsense() -> None:
         accepted_of(messages.Promised(1, 0, 1, {"turn": 1}))
 
 
-def test_a_new_server_takes_no_other_for_silent() -> None:
+def test_a_new_server_does_not_judge_others_silent_at_once() -> None:
     ends = Ends(MET)
     one = ends.servers[11]
-    # It is in the view before it hears the others.
+    # It enters the view before it hears the others.
     one.hear(2, Heard(12, {}, 1.0))
     assert one.wanted(1.0, {WORKER}, {}, {}) is None
     assert one.wanted(1.4, {WORKER}, {}, {}) is None
     one.hear(2, Heard(12, {}, 1.6))
     wanted = one.wanted(1.6, {WORKER}, {}, {})
     assert wanted is not None and wanted.servers == (0, 11, 12)
-    # Who has heard all of them goes by their silence alone.
+    # A server that has heard all others judges by their silence alone.
     two = ends.servers[12]
     two.hear(0, Heard(10, {}, 1.0))
     two.hear(1, Heard(11, {}, 1.0))
@@ -319,7 +319,7 @@ def test_a_joining_server_is_in_the_next_view() -> None:
     assert (wanted.addresses[3], wanted.servers[3]) == ("d:1", 0)
     assert wanted.members == (0, 1, 2, 3) and wanted.holders == MET.holders
     coming = [shard for shard, planned in enumerate(wanted.places) if 3 in planned]
-    # Once it answers it is a member; then the primaries of its shards take it in.
+    # Once it answers, the view has it; then the primaries of its shards add it.
     for server in ends.servers.values():
         server.enter(wanted)
     zero.hear(3, Heard(13, {}, 1.0))
@@ -344,29 +344,29 @@ def test_larger_shards_count_for_more() -> None:
     assert found is not None and found.places == ((0,), (2,), (0,), (1,))
 
 
-def test_a_leaving_server_ceases_to_be_a_member_and_then_a_voter() -> None:
+def test_a_leaving_server_stops_being_a_member_and_then_a_voter() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     zero, one = ends.servers[10], ends.servers[11]
     one.leaving = True
-    assert one.stays()
+    assert one.has_successors()
     zero.hear(1, Heard(11, {}, 1.0, leaving=True))
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None and wanted.members == (0, 2)
     assert wanted.servers == (10, 11, 12)
     away = wanted._replace(holders=wanted.places)
     zero.enter(away)
-    # What it said before comes late, and changes nothing.
+    # Its earlier heartbeat arrives late, and changes nothing.
     zero.hear(1, Heard(11, {}, 1.0))
     wanted = zero.wanted(1.0, {WORKER}, {}, {})
     assert wanted is not None and wanted.servers == (10, 0, 12)
     # All of them leave: no server remains to wait for.
     for n in (0, 2):
         one.hear(n, Heard(10 + n, {}, 1.0, leaving=True))
-    assert not one.stays()
+    assert not one.has_successors()
 
 
-def test_a_server_that_stays_silent_is_given_up() -> None:
+def test_a_server_that_stays_silent_loses_its_shards() -> None:
     ends = Ends(MET)
     ends.hear(1.0, 0, 1, 2)
     zero = ends.servers[10]
@@ -378,11 +378,11 @@ def test_a_server_that_stays_silent_is_given_up() -> None:
         assert wanted.members == ((0, 1, 2) if now < 63 else (0, 2))
 
 
-def test_all_were_started_again_and_meet_once_more() -> None:
+def test_servers_that_all_restarted_bootstrap_the_run_again() -> None:
     view = MET._replace(run=5, epoch=7)
     zero = ViewAgreement(0, 20, view, 0.5, lambda *_: None)
     zero.hear(1, Heard(21, {1: Position(6, 4)}, 1.0))
-    # 2 was not heard yet, or is as it was: it may know more.
+    # Server 2 is not heard yet, or did not restart: it may know more.
     assert zero.wanted(1.0, {WORKER}, {}, {}) is None
     zero.hear(2, Heard(12, {}, 1.0))
     assert zero.wanted(1.0, {WORKER}, {}, {}) is None

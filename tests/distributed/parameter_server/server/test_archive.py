@@ -1,4 +1,4 @@
-"""Snapshots take the place of logs, and no death in between loses anything."""
+"""Snapshots replace logs, and a process killed at any point loses nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Killed(BaseException):
 
 
 class Disk:
-    """Writes in which the process may be killed, at any byte."""
+    """Replaces functions that write, so that the process dies at any byte."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rng, self.left, self.dead = random.Random(0), -1, False
@@ -50,7 +50,7 @@ class Disk:
             monkeypatch.setattr(owner, name, self._step(getattr(owner, name)))
 
     def lives(self, rng: random.Random, writes: int) -> None:
-        """Begins a process that is killed in a write to come; −1: in none."""
+        """Begins a process that is killed in write number `writes`; −1: never."""
         self.rng, self.left, self.dead = rng, writes, False
         while self._files:
             self._files.pop().close()
@@ -95,7 +95,7 @@ def opened(folder: Path, size: int = 4000) -> Store:
 
 
 def begun(folder: Path, size: int = 4000, rows: Path | None = None) -> Store:
-    """A store whose shard adds up what is pushed, in `w` and in rows of a table."""
+    """Returns a store whose shard sums pushes, in `w` and in rows of a table."""
     store = opened(folder, size)
     place = {} if rows is None else {"folder": str(rows), "rows_in_memory": 8}
     table = TableSpec("t", 2, optim.sgd(-1.0), initializers.zeros, **place)
@@ -104,8 +104,8 @@ def begun(folder: Path, size: int = 4000, rows: Path | None = None) -> Store:
     )
     fields, arrays = model.to_message()
     offer = messages.Offer(0, fields, [])
-    store.enter(0, Message.of(offer, 1, 0, 1, {**arrays, "param/w": W}))
-    store.enter(0, Message.of(messages.Join(0, ""), 1, 0, 1))
+    store.append(0, Message.of(offer, 1, 0, 1, {**arrays, "param/w": W}))
+    store.append(0, Message.of(messages.Join(0, ""), 1, 0, 1))
     return store
 
 
@@ -117,7 +117,7 @@ def push(store: Store, number: int) -> None:
         "rows/t/gradients": np.ones((2, 2), np.float32),
     }
     fields = messages.Gradient(0, number - 1, number - 1)
-    assert store.enter(0, Message.of(fields, 1, number, 1, arrays)) == ""
+    assert store.append(0, Message.of(fields, 1, number, 1, arrays)) == ""
 
 
 def rows_after(count: int) -> np.ndarray[Any, Any]:
@@ -160,7 +160,7 @@ def test_files_do_not_grow_with_the_run(tmp_path: Path, on_disk: bool) -> None:
         settle(store)
         most = max(most, taken(folder))
     state = max(path.stat().st_size for path in folder.glob("*.state"))
-    # Two of a snapshot, its rows and a log, where one log would have 300 records.
+    # Twice a snapshot, its rows and a log; a single log would have 300 records.
     bound = 2 * (state + max(4000, state) + record) + 4 * 4000
     assert most < bound < 300 * record / 2
     store.close()
@@ -189,7 +189,7 @@ def test_a_snapshot_has_only_the_rows_that_changed(tmp_path: Path) -> None:
     again.close()
 
 
-def test_pushes_go_on_while_a_snapshot_is_written(
+def test_pushes_continue_while_a_snapshot_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = threading.Event()
@@ -249,11 +249,11 @@ def test_a_process_killed_at_any_byte_loses_nothing(
         finally:
             disk.dead, disk.left = True, 0
             if store is not None:
-                store.close()  # of the dead: its descriptors
+                store.close()  # the dead process's file descriptors
         disk.lives(rng, -1)
         again = opened(tmp_path, size)
         found = again.shards[0].ledger.last(1)
-        # What was not acknowledged may be there or not.
+        # A push that was not acknowledged may exist or not.
         assert count <= found <= entered
         check(again, found)
         count = found
@@ -261,7 +261,7 @@ def test_a_process_killed_at_any_byte_loses_nothing(
     disk.lives(rng, -1)
 
 
-def test_a_log_without_those_before_it_is_not_read(tmp_path: Path) -> None:
+def test_a_log_whose_predecessor_is_incomplete_is_ignored(tmp_path: Path) -> None:
     store = begun(tmp_path, size=1 << 30)
     push(store, 1)
     archive = store._archives[0]
@@ -294,7 +294,7 @@ def test_a_damaged_snapshot_is_named(tmp_path: Path, kind: str) -> None:
         opened(tmp_path)
 
 
-def test_a_snapshot_that_cannot_be_written_is_left_out(
+def test_a_snapshot_that_cannot_be_written_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store = begun(tmp_path)
@@ -308,7 +308,7 @@ def test_a_snapshot_that_cannot_be_written_is_left_out(
             push(store, number)
         settle(store)
     said = capfd.readouterr().err
-    assert "was not written, its log goes on" in said and said.count("fxflow") < 5
+    assert "was not written, its log continues" in said and said.count("fxflow") < 5
     for number in range(41, 101):
         push(store, number)
         settle(store)

@@ -1,4 +1,4 @@
-"""Servers that join a run, and leave it, while a worker trains."""
+"""Servers that join and leave a run while a worker trains."""
 
 import functools
 import re
@@ -25,7 +25,7 @@ from tests.distributed.parameter_server.server.harness import (
 
 pytest.importorskip("zmq")
 
-# Who is taken for lost by mistake comes back, and no test here counts deaths.
+# A server that counts as lost by mistake returns, and no test here counts deaths.
 running = functools.partial(harness.running, silent_after=0.5)
 
 
@@ -44,15 +44,15 @@ def test_a_server_joins_and_leaves_again(tmp_path: Path, copies: int) -> None:
         served = Counter(held[0] for held in view.holders)
         assert set(served.values()) == {6 // (copies + 1)}
         assert totals(client, push(client)) == [n + 1] * 6
-        # Who gave a shard away has forgotten it.
+        # A server that gave a shard away has dropped it.
         for number, server in run.servers.items():
             assert sorted(server.shards) == view.held_by(number)
-        # The one that was there first leaves; what it held goes to the others.
+        # The first server leaves; the others get its shards.
         assert not run.leave(0).gave_up
         view = run.until_placed(*range(1, copies + 1))
         assert totals(client, push(client)) == [n + 2] * 6
         assert [run.sums(shard) for shard in range(6)] == [[n + 2] * copies] * 6
-        # A worker that knows the servers of the beginning alone finds the others.
+        # A worker that knows only the initial servers finds the others.
         if copies == 2:
             with worker(run) as late:
                 assert totals(late, push(late)) == [n + 3] * 6
@@ -82,15 +82,15 @@ def test_a_server_leaves_before_it_has_the_first_view(
         assert [run.sums(shard) for shard in range(4)] == [[PUSHES]] * 4
 
 
-def test_a_server_that_does_not_restart_is_given_up(
+def test_a_server_that_does_not_restart_loses_its_shards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lingering: list[Hub] = []
     close = Dialer.close
 
     def noted(dialer: Dialer, linger: float = 0.0) -> None:
-        # It would dial on, under the worker's name, and get the answers of the server
-        # that is started again.
+        # It would keep dialing under the worker's name, and receive the answers of the
+        # restarted server.
         if linger and not dialer.connected and not dialer.closed:
             lingering.append(dialer._hub)
         close(dialer, linger)
@@ -106,7 +106,7 @@ def test_a_server_that_does_not_restart_is_given_up(
         assert {frozenset(held) for held in view.holders} == {frozenset((0, 2))}
         assert totals(client, push(client)) == [2] * 4
         assert client._hub not in lingering
-        # It comes back after all, empty.
+        # It returns after all, empty.
         run.start(1)
         view = run.until_placed(0, 1, 2)
         assert (
@@ -116,8 +116,8 @@ def test_a_server_that_does_not_restart_is_given_up(
         assert [run.sums(shard) for shard in range(4)] == [[3, 3]] * 4
 
 
-def test_all_restart_from_their_logs_where_shards_lie_now(tmp_path: Path) -> None:
-    """While a worker goes on that knows the last view."""
+def test_all_servers_restart_from_their_logs_after_shards_moved(tmp_path: Path) -> None:
+    """A worker that knows the last view continues meanwhile."""
     with (
         running(tmp_path, 1, copies=1, shards=4, logs=True) as run,
         worker(run) as client,
@@ -128,13 +128,13 @@ def test_all_restart_from_their_logs_where_shards_lie_now(tmp_path: Path) -> Non
         client.wait(push(client))
         for number in (0, 1):
             run.stop(number)
-        # The first one alone serves nothing: it knows that there was another.
+        # The first server alone serves nothing: it knows that there is another.
         run.start(0)
         assert run.servers[0]._replicas.absent == [1]
         run.start(1)
         assert totals(client, push(client)) == [3] * 4
         assert run.now().holders == view.holders
-        # Who joined is the only one that is left, and is started again.
+        # The server that joined is the only one left, and is restarted.
         run.leave(0)
         run.stop(1)
         run.start(1)
@@ -149,7 +149,7 @@ def test_all_restart_from_their_logs_where_shards_lie_now(tmp_path: Path) -> Non
     ],
     ids=["fixed", "full"],
 )
-def test_there_is_nothing_for_one_more(
+def test_a_server_is_refused_if_no_shard_is_left_for_it(
     tmp_path: Path, options: dict[str, int], why: str
 ) -> None:
     with running(tmp_path, 2, **options) as run, worker(run):
@@ -162,9 +162,11 @@ def test_there_is_nothing_for_one_more(
 def test_a_refused_server_gets_the_reason(tmp_path: Path) -> None:
     with running(tmp_path, 1, copies=1, shards=2) as run:
         here = run.address(0)
-        with pytest.raises(DistributedError, match="the run to begin did not arrive"):
+        with pytest.raises(
+            DistributedError, match="whose run has not begun did not arrive"
+        ):
             enlist([here], "ipc:///nowhere", deadline=0.5)
-        with pytest.raises(DistributedError, match="is running and answers"):
+        with pytest.raises(DistributedError, match="which already runs at"):
             enlist([here], here, deadline=0.5)
         with pytest.raises(DistributedError, match="goes beyond this machine"):
             enlist([here], "10.1.2.3:7000", deadline=5.0)
@@ -195,7 +197,7 @@ def test_servers_of_two_runs_are_refused(tmp_path: Path) -> None:
                 ShardServer(hub, listener, 1, view, folder=folder)
 
 
-def test_a_server_of_the_beginning_with_a_folder_of_another_run(tmp_path: Path) -> None:
+def test_an_initial_server_with_a_folder_of_another_run_ends(tmp_path: Path) -> None:
     with (
         running(tmp_path / "one", 2, logs=True) as one,
         running(tmp_path / "two", 2, logs=True) as two,

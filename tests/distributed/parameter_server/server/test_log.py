@@ -28,7 +28,7 @@ def numbers(path: Path) -> list[int]:
     return found
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_written_records_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a" / "log"
     assert list(read(path, limits=LIMITS)) == []
     for _ in range(2):
@@ -57,7 +57,7 @@ def test_the_log_of_another_version_is_left_alone(
 
 
 @pytest.mark.parametrize("cut", [1, 5, 100, 2_799_990])
-def test_what_was_half_written_is_cut_off(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_record_is_truncated(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "log"
     log = EntryLog(path)
     for entry in entries(2):
@@ -74,7 +74,7 @@ def test_what_was_half_written_is_cut_off(tmp_path: Path, cut: int) -> None:
     assert numbers(path) == [0, 1]
 
 
-def test_a_flipped_byte_ends_it(tmp_path: Path) -> None:
+def test_reading_stops_at_a_damaged_record(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = EntryLog(path)
     for entry in entries(3):
@@ -86,7 +86,7 @@ def test_a_flipped_byte_ends_it(tmp_path: Path) -> None:
     assert numbers(path) == [0]
 
 
-def test_what_is_only_looked_at_is_not_cut_off(tmp_path: Path) -> None:
+def test_reading_without_repair_truncates_nothing(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = EntryLog(path)
     log.append(entries(1)[0], limits=LIMITS)

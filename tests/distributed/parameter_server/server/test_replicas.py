@@ -176,7 +176,7 @@ def test_a_majority_that_is_lost_is_said_to_be(
         late = pytest.raises(DistributedError, match="What the run has trained is lost")
         with late, worker(run, deadline=12.0):
             pass
-    assert "came again (1) keep no log (--folder" in capfd.readouterr().err
+    assert "servers that restarted (1) have no log (--folder" in capfd.readouterr().err
 
 
 def test_servers_wait_for_each_other_and_say_for_whom(tmp_path: Path) -> None:

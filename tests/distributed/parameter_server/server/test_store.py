@@ -23,8 +23,8 @@ def filled(folder: Path | None, server: int = 0) -> Store:
     model = make_model(["w"], [W], optim.sgd(-1.0), asynchronous(rate="fixed"))
     fields, arrays = model.to_message()
     given = {**arrays, "param/w": W}
-    store.enter(3, Message.of(messages.Offer(3, fields, []), 1, 0, 5, given))
-    store.enter(3, Message.of(messages.Join(3, ""), 1, 0, 5))
+    store.append(3, Message.of(messages.Offer(3, fields, []), 1, 0, 5, given))
+    store.append(3, Message.of(messages.Join(3, ""), 1, 0, 5))
     push(store, 1)
     return store
 
@@ -32,14 +32,14 @@ def filled(folder: Path | None, server: int = 0) -> Store:
 def push(store: Store, number: int) -> None:
     fields = messages.Gradient(3, number - 1, number - 1)
     arrays = {"0": np.ones(2, np.float32)}
-    assert store.enter(3, Message.of(fields, 1, number, 6, arrays)) == ""
+    assert store.append(3, Message.of(fields, 1, number, 6, arrays)) == ""
 
 
 def value(store: Store) -> float:
     return float(np.asarray(store.shards[3].params[0])[0])
 
 
-def test_a_log_is_read_again(tmp_path: Path) -> None:
+def test_a_shard_is_restored_from_its_log(tmp_path: Path) -> None:
     store = filled(tmp_path)
     store.close()
     again = Store(0, tmp_path, LIMITS)
@@ -49,7 +49,7 @@ def test_a_log_is_read_again(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_state_takes_the_place_of_shard_and_log(tmp_path: Path) -> None:
+def test_load_replaces_a_shard_and_its_log(tmp_path: Path) -> None:
     source = filled(None)
     push(source, 2)
     other = filled(tmp_path, server=1)
@@ -66,7 +66,7 @@ def test_a_state_takes_the_place_of_shard_and_log(tmp_path: Path) -> None:
     source.close()
 
 
-def test_nonsense_is_refused_as_a_state() -> None:
+def test_a_malformed_state_is_refused() -> None:
     store = filled(None)
     for arrays in ({}, {"fields": np.frombuffer(b"{}", np.uint8)}):
         with pytest.raises(ValueError, match="state of a shard"):
@@ -75,7 +75,7 @@ def test_nonsense_is_refused_as_a_state() -> None:
     store.close()
 
 
-def test_a_log_that_is_full_changes_nothing(
+def test_an_entry_that_cannot_be_logged_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = filled(tmp_path)
@@ -96,14 +96,14 @@ def test_a_log_that_is_full_changes_nothing(
     again.close()
 
 
-def test_a_log_that_cannot_be_applied_again_is_named(
+def test_a_log_that_cannot_be_replayed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(tmp_path).close()
     monkeypatch.setattr(Runner, "__call__", greedy)
     again = Store(0, tmp_path, LIMITS)
     with pytest.raises(
-        DistributedError, match=r"shard 3 .* of its log in .*: 'w': MemoryError: 1 TB"
+        DistributedError, match=r"shard 3 .* from its log in .*: 'w': MemoryError: 1 TB"
     ):
         again.open(3)
     again.close()
@@ -111,7 +111,9 @@ def test_a_log_that_cannot_be_applied_again_is_named(
 
 def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
     first, second = filled(tmp_path), Store(1, tmp_path, LIMITS)
-    with pytest.raises(DistributedError, match="is the folder of another server"):
+    with pytest.raises(
+        DistributedError, match="is the folder of another running server"
+    ):
         second.open(3)
     second.close()
     first.close()
@@ -124,7 +126,7 @@ def greedy(*_: object) -> None:
     raise MemoryError("1 TB")
 
 
-def test_a_shard_that_others_have_is_forgotten_with_its_files(tmp_path: Path) -> None:
+def test_a_dropped_shard_leaves_no_files(tmp_path: Path) -> None:
     store = filled(tmp_path)
     assert not store.is_empty
     store.drop(3)
@@ -134,7 +136,7 @@ def test_a_shard_that_others_have_is_forgotten_with_its_files(tmp_path: Path) ->
     store.close()
 
 
-def test_the_last_view_is_kept(tmp_path: Path) -> None:
+def test_the_last_view_is_stored(tmp_path: Path) -> None:
     view = first_view(["a:1", "b:1"], 2)._replace(epoch=4, servers=(1, 2), run=9)
     store = Store(0, tmp_path, LIMITS)
     assert store.kept() is None
