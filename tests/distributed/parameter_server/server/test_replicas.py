@@ -253,7 +253,7 @@ def test_a_server_that_cannot_apply_an_entry_gives_its_place_to_a_copy(
         def full(number: int, entry: Any) -> str:
             raise DistributedError("the log cannot be written to: No space left")
 
-        broken._store.enter = full  # type: ignore[method-assign]
+        broken._store.append = full  # type: ignore[method-assign]
         ended: list[str] = []
         serve = run.threads[0]
         with pytest.MonkeyPatch.context() as patch:
