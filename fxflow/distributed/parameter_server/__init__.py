@@ -1,8 +1,9 @@
 """The parameter server: servers hold the parameters, workers push gradients.
 
-`parameter_server(loss, optimizer, consistency=...)` makes a worker's end. Workers run
-at their own pace within the consistency (`bsp`, `ssp`, `asynchronous`, ...), and
-servers and workers may die and return during a run.
+`parameter_server(loss, optimizer, consistency=...)` returns a worker's
+`ParameterServer`. Workers run at their own pace within the bounds of the consistency
+(`bsp`, `ssp`, `asynchronous`, ...). Servers and workers may die and return during a
+run.
 """
 
 from fxflow.distributed.parameter_server import monitor

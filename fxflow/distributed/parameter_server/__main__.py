@@ -1,4 +1,4 @@
-"""``python -m fxflow.distributed.parameter_server``: one server; see `command`."""
+"""``python -m fxflow.distributed.parameter_server`` runs one server: see `command`."""
 
 import sys
 

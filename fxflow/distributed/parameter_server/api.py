@@ -1,4 +1,4 @@
-"""`parameter_server`: the function that makes a worker's end of a parameter server."""
+"""`parameter_server`: the function that makes a worker's `ParameterServer`."""
 
 from __future__ import annotations
 
@@ -33,47 +33,48 @@ def parameter_server(
     tables: Sequence[TableSpec] = (),
     row_staleness: int = 0,
 ) -> ParameterServer:
-    """Makes a worker's end of a parameter server.
+    """Returns a `ParameterServer`: a worker's interface to the servers.
 
-    Servers are processes that hold the parameters and make the optimizer's updates.
-    Workers join and leave, and each pushes gradients of its own batches at its own
-    pace; the consistency bounds how far apart they may run. An optimizer sees what one
-    server holds: if it treats each tensor or element by itself, it gives what it gives
-    on one device. (For devices that step together, see `sharded_optimizer`.)
+    Servers are processes that hold the parameters and apply the optimizer's updates.
+    Workers join and leave; each pushes gradients of its own batches at its own pace,
+    and the consistency bounds how far apart workers may run. The optimizer of a server
+    sees only what that server holds: if it treats each tensor or element separately,
+    the result is the same as on one device. (For devices that step together, see
+    `sharded_optimizer`.)
 
     Args:
       loss_fn: `loss_fn(params, batch, *shared) -> loss`, or `(loss, aux)`, of this
         worker's batch.
-      optimizer: `init(params)` and `update(gradients, state, params)`, as those of
-        `fxflow.optim`.
-      consistency: how far workers may run apart: `bsp()`, `ssp(staleness)`,
+      optimizer: an object with `init(params)` and `update(gradients, state, params)`,
+        such as those of `fxflow.optim`.
+      consistency: how far apart workers may run: `bsp()`, `ssp(staleness)`,
         `asynchronous()`, `backup(workers, spares)`, `softsync(n)`, `local_sgd(steps)`,
         `elastic_averaging(steps, alpha)`.
-      exchange: how gradients are sent: "f32" (in the dtype of the parameters if that is
-        wider), or coded: "bf16", "f16", "int8", "one_bit" or a `Code` of
-        `distributed.compression`, or selected by a `Filter` of
-        `parameter_server.filters`: the largest entries, or by groups of names. What a
+      exchange: how workers send gradients: "f32" (or the dtype of the parameters, if
+        that is wider); a code: "bf16", "f16", "int8", "one_bit" or a `Code` of
+        `distributed.compression`; or a `Filter` of `parameter_server.filters`, which
+        selects the largest entries, or codes groups of parameters differently. What a
         code loses or a filter leaves out is added to the next gradient.
-      pull: how parameters are sent to the workers, and so what `params` returns there:
-        "f32" (as they are), "bf16" or "f16". Servers keep and update them as they are.
+      pull: how servers send parameters, and so the precision of `params` on workers:
+        "f32" (unchanged), "bf16" or "f16". Servers keep the parameters' own dtypes.
       has_aux: whether `loss_fn` returns `(loss, aux)`.
       cluster: where the servers are: a `Cluster`, a dictionary or JSON file
-        ``{"ps": ["host:port", ...], "worker": [...]}``; None: what `fxflow launch` or
-        ``TF_CONFIG`` says, and without these a server within this process.
-      non_finite: what becomes of a gradient with inf or nan: "reject" raises, "skip"
-        leaves it out and counts it, "apply" pushes it.
+        ``{"ps": ["host:port", ...], "worker": [...]}``; None: the cluster of `fxflow
+        launch` or ``TF_CONFIG`` if one is set, else one server within this process.
+      non_finite: what to do with a gradient that has inf or nan: "reject" raises an
+        error, "skip" drops and counts it, "apply" pushes it.
       deadline: seconds after which a wait for a server fails.
-      tables: sparse tables, whose rows are made when they are first touched. Then
-        `loss_fn(params, rows, batch, *shared)` gets the rows that `step(ids=)` names,
-        by table.
+      tables: sparse tables, whose rows are created on first use. With tables, the loss
+        is `loss_fn(params, rows, batch, *shared)`: `rows` has the rows that
+        `step(ids=)` names, by table.
       row_staleness: number of steps for which a worker may reuse a row that it pulled.
 
     Returns:
-      A `ParameterServer`: `init`, `step`, `params` and more, functions of a state that
-      is the caller's.
+      A `ParameterServer`, whose methods (`init`, `step`, `params`, ...) are functions
+      of a state that the caller keeps.
 
     Raises:
-      ArgumentError: an option is not among those above; the cluster cannot be read.
+      ArgumentError: an option is not among those above, or the cluster cannot be read.
 
     Reference: Li et al. 2014, "Scaling distributed machine learning with the parameter
     server".

@@ -1,15 +1,15 @@
-"""Which servers whole shards are to lie on, and how that changes with the servers.
+"""Assigns whole shards to servers, again whenever servers join or leave.
 
-`placement` cuts tensors and divides them among shards, once, before a run begins. Here
-shards are assigned to servers, again whenever servers join or leave, with as few moves
-as balance takes. Only the sizes of shards are read.
+`placement` cuts tensors and divides them among shards once, before a run begins.
+`assign` then moves only as many shards as balance requires. It needs no more than their
+sizes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-#: A move that balances less than this fraction of a fair share is not made.
+#: Skip moves that improve the balance by less than this fraction of a fair share.
 _SLACK = 0.01
 
 Places = tuple[tuple[int, ...], ...]
@@ -21,22 +21,23 @@ def assign(
     copies: int = 1,
     weights: Sequence[float] | None = None,
 ) -> Places:
-    """Assigns shards to servers: evenly, and if possible to those that hold them.
+    """Assigns shards to servers evenly, preferably to servers that hold them already.
 
-    Shards of servers that left go to the server with the least load, the largest first.
-    Then shards move from servers with more load to those with less, while that balances
-    them. Finally, the first server of each shard (which serves it) is chosen likewise.
+    Shards of servers that left go, largest first, to the server with the least load.
+    Then shards move from more to less loaded servers while that improves the balance.
+    Finally, the first server of each shard, which serves it, is chosen so that the load
+    of serving is balanced, too.
 
     Args:
-      places: for each shard its servers so far, the one that serves it first.
-      members: numbers of the present servers.
-      copies: number of servers for each shard; all of them if there are fewer.
-      weights: of each shard, such as its bytes; None: all equal. A weight of 0 is
-        unknown, and counts as the mean.
+      places: the present servers of each shard, first the one that serves it.
+      members: numbers of the servers to assign shards to.
+      copies: number of servers that hold each shard; at most all of them.
+      weights: weight of each shard, such as its bytes; None: all equal. A weight of 0
+        is unknown, and counts as the mean of the others.
 
     Returns:
-      For each shard its servers, the one that serves it first. With the same members
-      again, nothing changes.
+      The servers of each shard, first the one that serves it. Assigning the result
+      again to the same members does not change it.
 
     Example:
       >>> assign([(0,), (1,), (0,), (1,), (0,), (1,)], [0, 1, 2])
@@ -44,12 +45,12 @@ def assign(
     """
     loads = _Loads(places, sorted(members), copies, weights)
     loads.fill()
-    loads.level()
-    return loads.served()
+    loads.balance()
+    return loads.with_primaries()
 
 
 class _Loads:
-    """Shards as they are assigned to servers, and the load of each server."""
+    """An assignment under construction, and the load of each server."""
 
     def __init__(
         self,
@@ -70,10 +71,10 @@ class _Loads:
             for server in held:
                 self._load[server] += self._weights[shard]
         total = sum(self._weights) / max(1, len(members))
-        self._worth = _SLACK * total
+        self._least_gain = _SLACK * total
 
     def fill(self) -> None:
-        """Gives each shard its number of servers."""
+        """Adds servers to the shards that have too few."""
         order = sorted(
             range(len(self._held)), key=lambda shard: (-self._weights[shard], shard)
         )
@@ -85,8 +86,8 @@ class _Loads:
                 held.append(least)
                 self._load[least] += self._weights[shard]
 
-    def level(self) -> None:
-        """Moves shards to servers with less load, while it is worth it."""
+    def balance(self) -> None:
+        """Moves shards to less loaded servers while that improves the balance."""
         while (move := self._best_move()) is not None:
             shard, source, target = move
             held = self._held[shard]
@@ -95,27 +96,28 @@ class _Loads:
             self._load[target] += self._weights[shard]
 
     def _best_move(self) -> tuple[int, int, int] | None:
-        """Returns shard, source and target of the move that balances two servers best.
+        """Returns shard, source and target of the next move; None: no move pays off.
 
-        These are the two furthest apart that have a shard that may move.
+        The move is the best one between the two servers whose loads differ most among
+        those between which a move pays off.
         """
         by_load = sorted(self._members, key=lambda s: (self._load[s], s))
         pairs = [(a, b) for a in reversed(by_load) for b in by_load]
         pairs.sort(key=lambda pair: self._load[pair[1]] - self._load[pair[0]])
         for source, target in pairs:
             apart = self._load[source] - self._load[target]
-            # After w has moved, the difference is |apart − 2w|.
+            # After a shard of weight w has moved, the loads differ by |apart − 2w|.
             found = [
                 (abs(apart - 2 * self._weights[shard]), shard)
                 for shard, held in enumerate(self._held)
                 if source in held and target not in held
             ]
-            if found and apart - min(found)[0] > 2 * self._worth:
+            if found and apart - min(found)[0] > 2 * self._least_gain:
                 return min(found)[1], source, target
         return None
 
-    def served(self) -> Places:
-        """Returns the servers of each shard, the one that serves it first."""
+    def with_primaries(self) -> Places:
+        """Balances the load of serving; returns each shard's servers, primary first."""
         load = dict.fromkeys(self._members, 0.0)
         for held, weight in zip(self._held, self._weights, strict=True):
             load[held[0]] += weight
@@ -124,7 +126,7 @@ class _Loads:
             changed = False
             for held, weight in zip(self._held, self._weights, strict=True):
                 least = min(held, key=lambda s: (load[s], s))
-                if load[held[0]] - load[least] - weight > self._worth:
+                if load[held[0]] - load[least] - weight > self._least_gain:
                     load[held[0]] -= weight
                     load[least] += weight
                     held.remove(least)

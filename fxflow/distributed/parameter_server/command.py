@@ -1,17 +1,16 @@
-"""``fxflow parameter-server``: one server of an asynchronous run.
+"""``fxflow parameter-server`` runs one server of a parameter server.
 
     fxflow parameter-server --number 0 --servers 10.0.0.1:7000,10.0.0.2:7000
     fxflow parameter-server --join 10.0.0.3:7000 --servers 10.0.0.1:7000,10.0.0.2:7000
     fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
 
-It needs no script and no data: the first worker sends the model. `fxflow launch --ps`
-starts servers and workers together; elsewhere a cluster manager starts this command on
-each server's machine. ``FXFLOW_PS_KEYS`` or ``FXFLOW_PS_KEYS_FILE`` hold the run's
-keys, which addresses beyond this machine need. This writes them:
+A server needs no script and no data: the first worker sends the model. `fxflow launch
+--ps` starts servers and workers together; elsewhere a cluster manager starts this
+command on each server's machine. Addresses beyond this machine require the run's keys,
+in ``FXFLOW_PS_KEYS`` or in the file that ``FXFLOW_PS_KEYS_FILE`` names. This command
+writes them to two files, `server` for servers and `client` for all other processes:
 
     fxflow parameter-server --make-keys FOLDER
-
-as two files, `server` for servers and `client` for all other processes.
 
 With more shards than servers (`--shards`), or with copies, servers may join and leave:
 a new server starts with `--join` and its own address, and a server that receives
@@ -19,8 +18,8 @@ SIGTERM exits when others have taken over its shards.
 
 The exit status is 0 after SIGTERM or Ctrl-C, 1 when the server cannot start (listen,
 read its log, join), 2 for a wrong command line, 3 when it cannot continue (no memory
-for an update, a full disk), 4 after SIGTERM if other servers had not taken over all of
-its shards in time: a copy takes its place, or a restart.
+for an update, a full disk), 4 after SIGTERM if other servers did not take over all of
+its shards in time: then a copy serves them, or a restart of this server.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ def _log(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fxflow parameter-server",
-        description="Run one server of an asynchronous parameter server. (`fxflow "
-        "parameter-server watch` shows what running servers are doing.)",
+        description="Run one server of a parameter server. (`fxflow parameter-server "
+        "watch` shows what running servers are doing.)",
         epilog="Exit status: 0 after SIGTERM or Ctrl-C, 1 when it cannot start, 2 for "
-        "a wrong command line, 3 when it cannot continue, 4 when others had not taken "
+        "a wrong command line, 3 when it cannot continue, 4 when others did not take "
         "over its shards in time. FXFLOW_PS_KEYS_FILE names the file of the run's "
         "keys.",
     )
@@ -120,16 +119,16 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=60.0,
         metavar="S",
-        help="seconds after which others take over the shards of a lost server for "
-        "good, if they have copies (default 60)",
+        help="seconds after which other servers permanently take over the shards of a "
+        "lost server, if they have copies (default 60)",
     )
     add(
         "--leave-within",
         type=float,
         default=20.0,
         metavar="S",
-        help="seconds that others have after SIGTERM to take over this server's shards "
-        "(default 20; 0: it exits at once, and may be restarted)",
+        help="seconds after SIGTERM in which others take over this server's shards "
+        "(default 20; 0: exit at once, for a restart)",
     )
     add(
         "--lost-after",
@@ -148,14 +147,14 @@ def _parser() -> argparse.ArgumentParser:
         "--metrics-host",
         default="127.0.0.1",
         metavar="HOST",
-        help="address of this machine at which to serve them, without authentication",
+        help="serve metrics at this address of the machine, without authentication",
     )
     add(
         "--make-keys",
         type=Path,
         metavar="FOLDER",
-        help="only write the keys of a new run there: 'server' for its servers, "
-        "'client' for all other processes",
+        help="write the keys of a new run to this folder ('server' for its servers, "
+        "'client' for all other processes) and exit",
     )
     return parser
 
@@ -230,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     count = len(server.view.addresses)
     _log(f"server {number} of {count} listens at {listener.address}")
-    # Objects that exist now live on: exclude them from garbage collections.
+    # Objects that exist now stay alive: exclude them from garbage collection.
     gc.freeze()
     try:
         with metrics or contextlib.nullcontext():
@@ -240,8 +239,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 3
     if server.gave_up:
         _log(
-            f"server {number} ends after {within:g} s (--leave-within), before others "
-            "have taken over all of its shards"
+            f"server {number} ends after {within:g} s (--leave-within), before other "
+            "servers have taken over all of its shards"
         )
         return 4
     _log(f"server {number} ends")

@@ -13,7 +13,7 @@ class Deadline:
     Args:
       seconds: from now.
       what: the awaited event: ``"an answer to pull"``.
-      peer: the process that is waited for; may be given later.
+      peer: the awaited process; may be set later.
 
     Example:
       >>> Deadline(60, "an answer to pull", "server 1").passed
@@ -34,16 +34,16 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until then, at least 0."""
+        """Seconds until the deadline, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
     @property
     def passed(self) -> bool:
-        """Whether it is too late."""
+        """Whether the deadline has passed."""
         return time.monotonic() >= self._end
 
     def renew(self) -> None:
-        """Begins anew: the peer is making progress."""
+        """Restarts the wait, because the peer is making progress."""
         self._end = time.monotonic() + self.seconds
 
     def error(
@@ -63,10 +63,10 @@ class Deadline:
         )
 
     def check(self, late: str = "", processes: tuple[int, ...] = ()) -> None:
-        """Raises the error if the time has passed.
+        """Raises the error if the deadline has passed.
 
         Raises:
-          DistributedError: it has.
+          DistributedError: it has passed.
         """
         if self.passed:
             raise self.error(late, processes)

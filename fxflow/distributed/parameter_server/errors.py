@@ -1,4 +1,4 @@
-"""Errors that servers and workers of a parameter server tell apart."""
+"""Errors that servers and workers of a parameter server handle differently."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class OtherModelError(DistributedError):
 
 
 class LostCutError(DistributedError):
-    """A cut was given up: another one may be made."""
+    """A server abandoned a cut: the worker may request another."""
 
 
 class EntryError(DistributedError):
-    """An entry cannot be applied here, so this copy of the shard is of no use any more.
+    """An entry cannot be applied here, so this copy of the shard is unusable.
 
-    A faulty entry is rejected before it becomes one (`Shard.turn`). What is left is a
-    failure of this process, such as full memory or a full disk: other copies may have
-    applied the entry, and this one would differ from them.
+    Faulty pushes are rejected before they become entries (`Shard.turn`). The cause is
+    therefore a failure of this process, such as full memory or a full disk: other
+    copies may have applied the entry, and this one would differ from them.
 
     Args:
       entry: the entry.

@@ -1,7 +1,7 @@
-"""The numbers of applied pushes: each push is applied exactly once.
+"""The number of each worker's last push: each push is applied exactly once.
 
-A worker numbers its pushes 1, 2, 3, … A server applies number n only after n - 1. A
-repeated push changes nothing; one that is too early is requested later.
+A worker numbers its pushes 1, 2, 3, … A server applies number n only after n - 1. It
+ignores a repeated push, and requests one that came too early again later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Turn(enum.Enum):
 class Ledger:
     """The last number of each worker.
 
-    A worker's numbers outlive its absence: one that was considered lost and returns
+    Absent workers keep their numbers: one that was considered lost and returns
     continues from its last number.
     """
 

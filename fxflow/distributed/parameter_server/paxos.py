@@ -1,13 +1,13 @@
-"""Agreement on the next view: a vote by Paxos, without input or output.
+"""Agreement on the next view: a vote by Paxos, without I/O.
 
-The voters of a view decide once which view is next: a proposer first asks for promises
-under a ballot of its own, and adopts a view that a voter has accepted already. So a
-proposer that dies halfway leaves nothing that another could contradict, and two
-proposers at once, or lost, late and duplicated messages, give one next view or none
-yet. A vote counts for one epoch only; the voters of the next one begin anew.
+The voters of a view decide once which view is next. A proposer first requests promises
+for its ballot, and adopts the view that a voter has already accepted, if any. Another
+proposer can therefore never contradict one that died halfway, and concurrent
+proposers, or lost, late and duplicated messages, lead to one next view or to none yet.
+A vote counts for one epoch only; the voters of the next one start afresh.
 
-A restarted process has forgotten its promises: it is another voter (another number),
-and votes when a view has taken it in.
+A restarted process has forgotten its promises: it is a new voter, with a new number,
+and votes as soon as a view includes it.
 
 Reference: Lamport 1998, "The part-time parliament"; Lamport, Malkhi, Zhou 2009,
 "Vertical Paxos and primary-backup replication".
@@ -24,11 +24,11 @@ from fxflow.distributed.parameter_server.views import View, without
 
 
 class Ballot(NamedTuple):
-    """An attempt to decide; of two, the greater one counts.
+    """An attempt to decide; a greater ballot supersedes a lesser one.
 
     Attributes:
-      turn: grows with each attempt.
-      proposer: the server whose attempt it is.
+      turn: increases with each attempt.
+      proposer: the server that makes the attempt.
     """
 
     turn: int
@@ -36,18 +36,18 @@ class Ballot(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """What a voter has accepted."""
+    """A view that a voter accepts, and the ballot that proposes it."""
 
     ballot: Ballot
     view: View
 
 
 class Promise(NamedTuple):
-    """A voter's promise to accept nothing of a lesser ballot.
+    """A voter's promise to accept nothing from a lesser ballot.
 
     Attributes:
-      ballot: that it is given to.
-      accepted: what the voter has accepted before; None: nothing.
+      ballot: the ballot that requested the promise.
+      accepted: the last vote that the voter accepted; None: none.
     """
 
     ballot: Ballot
@@ -55,10 +55,10 @@ class Promise(NamedTuple):
 
 
 class Voter:
-    """What one process has promised and accepted about the view that follows its own.
+    """What one process has promised and accepted about the next view.
 
     Args:
-      epoch: of its view.
+      epoch: epoch of the process's view.
     """
 
     epoch: int
@@ -70,23 +70,23 @@ class Voter:
 
     @property
     def promised(self) -> Ballot:
-        """The greatest ballot that it has promised itself to."""
+        """The greatest ballot that this voter has promised or accepted."""
         return self._promised
 
     @property
     def has_promised(self) -> bool:
-        """Whether the view that follows may be decided with it."""
+        """Whether this voter may have taken part in deciding the next view."""
         return self._promised.proposer >= 0
 
     def promise(self, epoch: int, ballot: Ballot) -> Promise | None:
-        """Returns a promise; None if another view is its own, or a greater ballot's."""
+        """Returns a promise; None in another epoch, or after a greater ballot."""
         if epoch != self.epoch or ballot < self._promised:
             return None
         self._promised = ballot
         return Promise(ballot, self._accepted)
 
     def accept(self, epoch: int, vote: Vote) -> bool:
-        """Returns whether it votes for a view; not if it promised a greater ballot."""
+        """Accepts a vote unless a greater ballot was promised; returns whether."""
         if epoch != self.epoch or vote.ballot < self._promised:
             return False
         self._promised = vote.ballot
@@ -94,22 +94,22 @@ class Voter:
         return True
 
     def enter(self, epoch: int) -> None:
-        """Begins anew with a view that was decided; an older one changes nothing."""
+        """Starts afresh with a decided view; an older view changes nothing."""
         if epoch > self.epoch:
             self.epoch = epoch
             self._promised, self._accepted = Ballot(0, -1), None
 
 
 class Proposal:
-    """One attempt of a server to have a view decided.
+    """One attempt of a server to get a view decided.
 
     Args:
-      wanted: the view.
-      ballot: of this attempt; a server never uses one twice.
-      view: the voters', which is left.
-      voters: those of the view that is left.
-      unanimous: whether all of them must agree. So it is where processes meet that the
-        view does not know: one that is restarted meanwhile has forgotten its promises.
+      wanted: the proposed view.
+      ballot: ballot of this attempt; a server never reuses one.
+      view: the present view, which the proposed one follows.
+      voters: voters of the present view.
+      unanimous: whether all of them must agree. This is necessary while the view does
+        not know the processes: one that restarts meanwhile forgets its promises.
     """
 
     ballot: Ballot
@@ -134,19 +134,19 @@ class Proposal:
         self._vote: Vote | None = None
 
     def note_promise(self, voter: int, promise: Promise) -> Vote | None:
-        """Returns what is put to the vote, once: when a majority has promised."""
+        """Returns the vote to request, once, when a quorum has promised; else None."""
         if voter in self.voters and promise.ballot == self.ballot:
             self._promises[voter] = promise
         if self._vote is not None or not self._is_quorum(self._promises):
             return None
         before = [p.accepted for p in self._promises.values() if p.accepted is not None]
-        # It may have been decided already: nothing else may be.
+        # A view that a voter has accepted may be decided already: propose it again.
         view = max(before, key=lambda vote: vote.ballot).view if before else None
         self._vote = Vote(self.ballot, view or self._wanted)
         return self._vote
 
     def note_accepted(self, voter: int, ballot: Ballot) -> View | None:
-        """Returns the view that is decided; None while no majority has accepted."""
+        """Returns the decided view; None until a quorum has accepted."""
         if self._vote is None or ballot != self.ballot or voter not in self.voters:
             return None
         self._accepted.add(voter)
@@ -159,27 +159,27 @@ class Proposal:
 
 
 def is_quorum(some: Collection[int], voters: Sequence[int]) -> bool:
-    """Returns whether any other quorum has a voter in common with this one.
+    """Returns whether some voters are a quorum: any two quorums have a common voter.
 
     Args:
-      some: of the voters.
-      voters: all of them.
+      some: some of the voters.
+      voters: all voters.
     """
     if 2 * len(some) == len(voters):
-        # One of two halves has the first voter.
+        # Exactly one of two halves has the first voter.
         return voters[0] in some
     return 2 * len(some) > len(voters)
 
 
 def successor(view: View, silent: Collection[int]) -> View | None:
-    """Returns the view without servers that are silent; None if it would be the same.
+    """Returns the view without silent servers; None if it would be the same.
 
-    What only silent servers hold stays with them: it waits until one comes back.
+    A shard that only silent servers hold stays with them until one returns.
     """
     after = view
     for server in sorted(silent):
         after = without(after, server)
-    # Each of a shard's holders has all of it: whichever comes back first will do.
+    # Each holder has the whole shard: the first one to return can serve it.
     holders = tuple(
         held if set(held) <= set(silent) else new
         for held, new in zip(view.holders, after.holders, strict=True)
@@ -195,7 +195,7 @@ def successor(view: View, silent: Collection[int]) -> View | None:
 def ballot_of(
     said: messages.Prepare | messages.Promised | messages.PutToVote | messages.Accepted,
 ) -> Ballot:
-    """Returns the ballot that a message is about."""
+    """Returns the ballot of a message."""
     return Ballot(said.turn, said.proposer)
 
 
@@ -203,9 +203,9 @@ def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
     """Returns a voter's answer to `Prepare` or `PutToVote`; None if it may not answer.
 
     Args:
-      voter: of a server or a worker.
-      number: of the voter, in the view.
-      message: of a proposer.
+      voter: the voter of a server or a worker.
+      number: number of the voter in the view.
+      message: message from a proposer.
 
     Raises:
       ValueError: the message has no view.
@@ -230,10 +230,10 @@ def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
 
 
 def accepted_of(promised: messages.Promised) -> Vote | None:
-    """Returns the vote that a voter accepted before its promise; None: there was none.
+    """Returns the vote that a voter accepted before its promise; None: none.
 
     Raises:
-      ValueError: it is not a vote.
+      ValueError: the message has something else.
     """
     said = promised.accepted
     if said is None:

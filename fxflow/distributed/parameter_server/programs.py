@@ -1,9 +1,9 @@
 """Programs that one process writes and another runs: StableHLO text, no Python.
 
-A server knows nothing of its user's model. What it does with a gradient (decode it,
-take a step of the optimizer) comes from a worker as text, which the server compiles for
-its own device. Text that calls anything but XLA's own libraries is refused, so that a
-program can neither reach Python nor memory that is not its arguments'.
+A server has no code of the user's model. A worker sends it what to do with a gradient
+(decode it, take a step of the optimizer) as text, which the server compiles for its own
+device. It refuses text that calls anything but XLA's own libraries, so a program can
+reach neither Python nor memory outside its arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.errors import DistributedError
 from fxflow.transforms.jit import jit
 
-#: Custom calls into libraries that come with XLA, and XLA's own marks.
+#: Custom calls to libraries that ship with XLA, and XLA's own annotations.
 _LIBRARIES = re.compile(
     r"(lapack|cusolver|cublas|cu|hip|hipsolver)_\w+|Sharding|ApproxTopK|"
     r"annotate_device_placement|mhlo\.\w+"
@@ -36,13 +36,13 @@ _CALLS = re.compile(r'custom_call_target="([^"]*)"')
 
 
 class ProgramText(NamedTuple):
-    """A program, ready to travel.
+    """A program in a form that can be sent.
 
     Attributes:
-      name: for messages.
+      name: name for error messages.
       text: the StableHLO module.
-      constants: what the function had captured and is too large for the text; the
-        first arguments.
+      constants: captured arrays that are too large for the text; they are the first
+        arguments.
       inputs: types of the other arguments.
       outputs: types of the results.
       donated: number of leading inputs that the program may overwrite with its
@@ -58,7 +58,7 @@ class ProgramText(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What two programs share if and only if they are the same."""
+        """SHA-256 of the program, by which two programs are compared."""
         state = hashlib.sha256(self.text.encode())
         for leaf in self.constants:
             state.update(leaf.key.encode() + np.ascontiguousarray(leaf.data).tobytes())
@@ -75,21 +75,21 @@ def write(
     """Writes a function as a program.
 
     Args:
-      function: pure, of pytrees of arrays.
-      *args: pytrees of arrays or of their types, as it will be called with.
-      name: for messages.
-      platform: of the server: "cpu", "gpu" or "tpu".
+      function: pure function of pytrees of arrays.
+      *args: pytrees of arrays or of types, like the arguments of later calls.
+      name: name for error messages.
+      platform: platform of the server: "cpu", "gpu" or "tpu".
       donated: number of leading args that the program may overwrite.
 
     Returns:
-      The program, of flat arguments and results, and the structure of the results.
+      The program, with flat arguments and results, and the structure of the results.
 
     Raises:
-      DistributedError: it calls Python, or a library that is not XLA's.
+      DistributedError: the function calls Python, or a library that is not XLA's.
     """
     given = tree.map(lambda x: struct_of(x) if isinstance(x, Aval) else x, args)
-    given_up = tuple(range(donated))
-    traced = jit(function, keep_unused=True, donate_argnums=given_up).trace(*given)
+    argnums = tuple(range(donated))
+    traced = jit(function, keep_unused=True, donate_argnums=argnums).trace(*given)
     lowered = traced.lower(platforms=(platform,))
     constants = [to_host(c) for c in lowered.constants]
     found = ProgramText(
@@ -108,21 +108,21 @@ def require_harmless(program: ProgramText) -> None:
     """Checks that a program calls nothing but XLA's libraries.
 
     Raises:
-      DistributedError: it does.
+      DistributedError: it calls something else.
     """
-    # As XLA writes it: there is one way to write a call, not MLIR's many.
+    # HLO text has one syntax for a call, where MLIR has many.
     hlo = hlo_computation(program.text).as_hlo_text()
     for target in _CALLS.findall(hlo):
         if not _LIBRARIES.fullmatch(target):
             raise DistributedError(
                 f"the program {program.name!r} calls {target!r}: a parameter server "
-                "runs what XLA and its libraries do, not callbacks or kernels of "
-                "one's own; take them out of the optimizer"
+                "runs only XLA and its libraries, not callbacks or custom kernels; "
+                "remove them from the optimizer"
             )
 
 
 def type_text(aval: Aval) -> list[Any]:
-    """Returns a type as JSON has it."""
+    """Returns a type as JSON: the name of its dtype, and its shape."""
     return [aval.dtype.name, list(aval.shape)]
 
 
@@ -130,7 +130,7 @@ def type_of_text(text: Any) -> Aval:
     """Returns the type that `type_text` wrote.
 
     Raises:
-      ValueError: it is not that.
+      ValueError: it is something else.
     """
     name, shape = text
     if not all(type(n) is int and n >= 0 for n in shape):
@@ -139,18 +139,19 @@ def type_of_text(text: Any) -> Aval:
 
 
 def adopted(value: Any) -> Array:
-    """Returns an array; the memory of a NumPy array that is read-only is its own now.
+    """Returns an array, which takes over the memory of a read-only NumPy array.
 
-    Such are the arrays of messages that came. 100 MB would otherwise be copied twice:
-    by `as_array`, which cannot know that no code writes to them, and onto the device.
+    The arrays of received messages are read-only. 100 MB would otherwise be copied
+    twice: by `as_array`, which cannot know that no code writes to them, and onto the
+    device.
 
     Args:
       value: array-like; if read-only, no code may write to its memory any more.
 
     Example:
-      >>> came = np.arange(3, dtype=np.float32)
-      >>> came.flags.writeable = False
-      >>> np.shares_memory(np.asarray(adopted(came)), came)
+      >>> received = np.arange(3, dtype=np.float32)
+      >>> received.flags.writeable = False
+      >>> np.shares_memory(np.asarray(adopted(received)), received)
       True
     """
     if isinstance(value, np.ndarray) and not value.flags.writeable:
@@ -160,14 +161,14 @@ def adopted(value: Any) -> Array:
 
 
 class Runner:
-    """A program, compiled for the first device of this process.
+    """A program compiled for the first device of this process.
 
     Args:
-      program: as `write` gave it.
+      program: a program that `write` returned.
 
     Raises:
-      CompileError: XLA refuses it.
-      DistributedError: it calls what it may not.
+      CompileError: XLA cannot compile it.
+      DistributedError: it calls anything but XLA's libraries.
     """
 
     def __init__(self, program: ProgramText) -> None:
@@ -185,16 +186,16 @@ class Runner:
         """Runs the program.
 
         Args:
-          arrays: of the types it was written for; those that are read-only are
-            `adopted`, donated arguments are deleted.
+          arrays: arrays of the program's input types; read-only ones are `adopted`,
+            donated ones are deleted.
         """
         own = list(map(adopted, arrays))
-        given = own[: self.program.donated]
-        for array in given:
-            # The runtime takes no memory that NumPy can see.
+        donated = own[: self.program.donated]
+        for array in donated:
+            # The runtime rejects donated memory that NumPy can see.
             if hasattr(array, "_host"):
                 release(array)
         outs = self._run([*self._constants, *own])
-        for array in given:
+        for array in donated:
             forget(array)
         return outs

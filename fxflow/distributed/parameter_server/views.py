@@ -1,10 +1,10 @@
-"""Which servers hold which shards: a view, and the views that follow from it.
+"""Views: which servers hold which shards, and how that changes.
 
-A *shard* is a part of all parameters that always lies on one server as a whole. A view
-names, under an epoch, the servers that hold each shard in full; the first of them is
-its primary. It also has the planned servers of each shard: one that does not hold it
-yet is sent it, and then replaces a server that is not planned. Only functions of views
-are here; agreement on the next one is in `paxos`.
+A *shard* is a part of the parameters that always lies on one server as a whole. A
+*view* has an epoch, and names the servers that hold each shard in full; the first of
+them is its primary. It also names the planned servers of each shard: a planned server
+that does not hold the shard yet receives it, and then replaces a server that is not
+planned. This module has only functions of views; `paxos` agrees on the next one.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from fxflow.distributed.parameter_server.assignment import assign
 
 
 class View(NamedTuple):
-    """Which servers hold which shard, and who decides on the next view.
+    """Which servers hold which shard, and which processes vote on the next view.
 
     Attributes:
-      epoch: grows with each view.
-      addresses: of all servers that ever were, by number.
-      copies: how many servers each shard is to lie on, if there are as many.
+      epoch: increases with each view.
+      addresses: addresses of all present and past servers, by number.
+      copies: number of servers that are to hold each shard, if there are enough.
       holders: for each shard, the servers that have it in full; the first serves it.
-      places: for each shard, the servers that it is to lie on, in the same order.
-      members: the numbers of the servers among which shards are shared out. Empty where
-        that is fixed: each shard lies on one server, and stays there.
-      servers: the incarnation of each server; 0: it is not there. Empty in the first
-        view, in which they have not met.
-      workers: the numbers of those that vote.
-      run: a number that no other run has; 0: it has not begun.
+      places: for each shard, its planned servers, in the same order.
+      members: numbers of the servers among which shards are divided. Empty if the
+        assignment is fixed: each shard stays on one server.
+      servers: incarnation of each server; 0: it is absent. Empty in the first view,
+        before the servers have met.
+      workers: numbers of the workers that vote.
+      run: a number that is unique to the run; 0: it has not begun.
     """
 
     epoch: int
@@ -44,7 +44,7 @@ class View(NamedTuple):
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """Who decides on the next view: incarnations and numbers, servers first."""
+        """The voters: incarnations of servers, then numbers of workers."""
         return *filter(None, self.servers), *self.workers
 
     def primary(self, shard: int) -> int:
@@ -65,18 +65,18 @@ class View(NamedTuple):
         return [s for s, held in enumerate(self.holders) if server in held]
 
     def incarnation(self, server: int) -> int:
-        """Returns the process that is a server in this view; 0: none."""
+        """Returns the incarnation of a server in this view; 0: it is absent."""
         return self.servers[server] if server < len(self.servers) else 0
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """The servers that hear each other: who is or may be part of the run."""
-        there = (server for server, which in enumerate(self.servers) if which)
+        """The servers that exchange heartbeats: all that may be part of the run."""
+        present = (s for s, incarnation in enumerate(self.servers) if incarnation)
         holding = (server for held in self.holders for server in held)
-        return tuple(sorted({*self.members, *there, *holding}))
+        return tuple(sorted({*self.members, *present, *holding}))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as a dictionary of JSON."""
+        """Returns the view as a JSON object."""
         return {
             "epoch": self.epoch,
             "addresses": list(self.addresses),
@@ -94,7 +94,7 @@ class View(NamedTuple):
         """Returns what `to_json` was called on.
 
         Raises:
-          ValueError: it is not that.
+          ValueError: the data is not a view.
         """
         try:
             return View(
@@ -113,12 +113,12 @@ class View(NamedTuple):
 
 
 def first_view(addresses: Sequence[str], copies: int = 1, shards: int = 0) -> View:
-    """Returns the view that a run begins with: everybody is there, nothing is yet.
+    """Returns the view that a run begins with.
 
     Args:
-      addresses: of the servers, by number.
-      copies: how many servers each shard lies on; at most as many as there are.
-      shards: how many there are: 0 is one for each server. With more, or with copies,
+      addresses: addresses of the servers, by number.
+      copies: number of servers that hold each shard; at most all of them.
+      shards: number of shards; 0: one for each server. With more, or with copies,
         servers may join and leave.
     """
     count = len(addresses)
@@ -132,11 +132,11 @@ def first_view(addresses: Sequence[str], copies: int = 1, shards: int = 0) -> Vi
 
 
 def resumed(view: View, kept: View) -> View:
-    """Returns the view that a server begins with that has kept one on its disk.
+    """Returns the view from which a restarted server continues.
 
     Args:
-      view: as the command line says.
-      kept: the last one that the server was in.
+      view: the view that the command line describes.
+      kept: the server's last view, from its disk.
 
     Raises:
       ValueError: they are views of two runs.
@@ -144,7 +144,7 @@ def resumed(view: View, kept: View) -> View:
     given, known = len(view.addresses), len(kept.addresses)
     if len(view.holders) != len(kept.holders):
         raise ValueError(
-            f"it is of a run with {len(kept.holders)} shards, and not "
+            f"it belongs to a run with {len(kept.holders)} shards, not "
             f"{len(view.holders)}"
         )
     addresses = view.addresses
@@ -152,8 +152,9 @@ def resumed(view: View, kept: View) -> View:
         addresses = kept.addresses
     if len(addresses) != known:
         raise ValueError(
-            f"it is of a run with {known} servers, {', '.join(kept.addresses)}: name "
-            f"all of them, or as many; got {', '.join(view.addresses)}"
+            f"it belongs to a run with {known} servers, {', '.join(kept.addresses)}: "
+            f"name all of them, or as many new addresses; got "
+            f"{', '.join(view.addresses)}"
         )
     members = kept.members or view.members
     places = kept.places
@@ -167,7 +168,7 @@ def resumed(view: View, kept: View) -> View:
 def without(view: View, server: int) -> View:
     """Returns the view after the loss of a server.
 
-    A shard that only it had stays its own: it waits for it to come back.
+    A shard that only this server held stays with it until it returns.
     """
     holders = tuple(
         tuple(s for s in held if s != server) or held for held in view.holders
@@ -185,9 +186,9 @@ def with_holder(view: View, shard: int, server: int) -> View:
 
 
 def settled(view: View) -> View:
-    """Returns the view after those have left shards in whose place others hold them.
+    """Returns the view without holders that planned servers have replaced.
 
-    Shards without a present holder stay as they are: a holder that returns serves.
+    Shards without a present holder do not change: a holder that returns serves them.
     """
     changed = {
         shard: _settled(held, places)
@@ -198,10 +199,11 @@ def settled(view: View) -> View:
 
 
 def _settled(held: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the holders of a shard: as they are to be, once all of them have it."""
+    """Returns the holders of a shard: the planned ones, once all of them hold it."""
     if set(places) <= set(held):
         return places
-    # The planned server serves as soon as it can; none leaves before the last arrived.
+    # The planned primary serves as soon as it holds the shard. The other holders stay
+    # until all planned servers hold it.
     return tuple(sorted(held, key=lambda server: server != places[0]))
 
 
@@ -215,26 +217,26 @@ def _with_holders(view: View, changed: Mapping[int, tuple[int, ...]]) -> View:
 def replanned(
     view: View,
     *,
-    there: Collection[int],
+    live: Collection[int],
     leaving: Collection[int] = (),
     lost: Collection[int] = (),
     joining: Sequence[str] = (),
     weights: Mapping[int, float] | None = None,
 ) -> View:
-    """Returns the view for other members, with new planned servers of shards.
+    """Returns the view for changed members, with new planned servers for shards.
 
-    Servers that join or return get shards; those of servers that leave or are lost go
-    to others. A server that may have the only copy of a shard is never given up, and
-    the last server never leaves. A server that has left and holds no shard is no longer
-    in the view.
+    Servers that join or return get shards; shards of servers that leave or are lost go
+    to others. A server that may have the only copy of a shard remains a member, and so
+    does the last server. A server that has left and holds no shard is removed from the
+    view.
 
     Args:
-      view: as it is, without those who died.
-      there: the servers that are heard.
-      leaving: those of them that want to leave.
-      lost: servers that were not heard for too long.
-      joining: addresses of servers that want to join.
-      weights: bytes of each shard, as far as they are known.
+      view: the current view, without dead servers.
+      live: servers whose heartbeats arrive.
+      leaving: those of them that are to leave.
+      lost: servers whose heartbeats have been missing for too long.
+      joining: addresses of servers that are to join.
+      weights: bytes of each shard, where known.
     """
     if not view.members:
         return view
@@ -243,32 +245,32 @@ def replanned(
     new = new[: max(0, room(view))]
     count = len(view.addresses)
     addresses = (*view.addresses, *new)
-    came = {*range(count, len(addresses)), *there} - {*leaving}
-    waits = {
+    joined = {*range(count, len(addresses)), *live} - {*leaving}
+    awaited = {
         s for held in view.holders if not any(map(view.incarnation, held)) for s in held
     }
-    members = {*view.members} | came
-    for out in ({*lost} - {*there} - waits, {*leaving}):
-        # A server must be present that takes over.
-        if (members - out) & {*there}:
+    members = {*view.members} | joined
+    for out in ({*lost} - {*live} - awaited, {*leaving}):
+        # One of the other members must be alive to take over.
+        if (members - out) & {*live}:
             members -= out
     planned, places = tuple(sorted(members)), view.places
     if planned != view.members:
         sizes = [(weights or {}).get(shard, 0.0) for shard in range(len(view.holders))]
         places = assign(places, planned, view.copies, sizes)
     holding = {server for held in view.holders for server in held}
-    gone = {*leaving} - members - holding
-    which = tuple(
-        0 if s in gone else view.incarnation(s) for s in range(len(addresses))
+    removed = {*leaving} - members - holding
+    servers = tuple(
+        0 if s in removed else view.incarnation(s) for s in range(len(addresses))
     )
     return view._replace(
         addresses=addresses,
         members=planned,
         places=places,
-        servers=which,
+        servers=servers,
     )
 
 
 def room(view: View) -> int:
-    """Returns how many more servers there is something for to hold."""
+    """Returns how many more servers could hold a shard."""
     return len(view.holders) * view.copies - len(view.members)

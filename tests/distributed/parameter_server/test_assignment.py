@@ -1,4 +1,4 @@
-"""Whole shards on servers that come and go."""
+"""Assigns whole shards to servers that join and leave."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ def begun(shards: int, servers: int, copies: int) -> Places:
 
 
 def moved(before: Places, after: Places) -> list[tuple[int, int]]:
-    """Shard and server of each that is sent somewhere."""
+    """Returns shard and target of each move."""
     pairs = enumerate(zip(before, after, strict=True))
     return [(shard, s) for shard, (old, new) in pairs for s in new if s not in old]
 
@@ -40,22 +40,22 @@ def test_each_shard_lies_on_distinct_servers_evenly(
         counts.update(server for planned in places for server in planned)
         assert max(counts.values()) - min(counts.values()) <= 1
         assert assign(places, alive, copies) == places
-        # No server that stays is sent more than it lacks for a fair share.
+        # A server that stays receives no more than it lacks for a fair share.
         held = Counter(server for planned in before for server in planned)
         fair = -(-shards * min(copies, len(alive)) // len(alive))
-        for server, came in Counter(s for _, s in moved(before, places)).items():
-            assert came <= max(0, fair - held[server]) + 1
+        for server, received in Counter(s for _, s in moved(before, places)).items():
+            assert received <= max(0, fair - held[server]) + 1
 
 
 @settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(1, 5))
-def test_only_the_joining_server_is_sent_shards(shards: int, servers: int) -> None:
+def test_only_the_joining_server_receives_shards(shards: int, servers: int) -> None:
     before = begun(shards, servers, 1)
     after = assign(before, range(servers + 1))
     moves = moved(before, after)
     assert {server for _, server in moves} <= {servers}
     assert len(moves) == shards // (servers + 1)
-    # When it leaves again, the others take what it had, and nothing else.
+    # When it leaves again, only its shards move.
     again = assign(after, range(servers))
     assert {shard for shard, _ in moved(after, again)} == {shard for shard, _ in moves}
 
@@ -79,10 +79,10 @@ def test_bytes_are_even_as_far_as_one_shard_allows(
     assert assign(places, then, copies, weights) == places
 
 
-def test_the_largest_moves_first_and_serving_is_shared_out() -> None:
+def test_the_largest_shard_moves_first_and_serving_is_balanced() -> None:
     assert assign([(0,)] * 4, [0, 1], 1, [8, 1, 1, 6]) == ((1,), (0,), (0,), (0,))
-    # Both have all; each serves a half.
+    # Both servers hold all shards; each serves half of them.
     served = [planned[0] for planned in assign([(0,)] * 4, [0, 1], 2)]
     assert sorted(served) == [0, 0, 1, 1]
-    # What lies nowhere yet is placed as well.
+    # Shards without a server are assigned, too.
     assert assign([(), (5,)], [3]) == ((3,), (3,))

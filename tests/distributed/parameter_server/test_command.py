@@ -51,7 +51,7 @@ def test_an_address_beyond_this_machine_needs_keys(
     assert "needs keys that keep strangers out" in capsys.readouterr().err
 
 
-def test_the_task_of_the_environment(
+def test_the_environment_names_the_task(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FXFLOW_PS_SERVERS", "127.0.0.1:1,nonsense")
@@ -60,7 +60,9 @@ def test_the_task_of_the_environment(
     assert "nonsense" in capsys.readouterr().err
 
 
-def test_keys_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_make_keys_writes_the_keys_of_servers_and_clients(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["--make-keys", str(tmp_path / "keys")]) == 0
     server, client = (Keys.load(tmp_path / "keys" / n) for n in ("server", "client"))
     assert server.server_secret and server.for_clients() == client
@@ -89,7 +91,7 @@ def test_one_process_joins_and_another_leaves(tmp_path: Path) -> None:
     ]
     client = WorkerClient(view, deadline=60.0)
     try:
-        # The second one waits until the run has begun.
+        # The second server waits until the run has begun.
         models = models_of(view)
         client.wait(client.begin(models, [[ZEROS]] * 2))
         totals_so_far = 0
@@ -101,7 +103,7 @@ def test_one_process_joins_and_another_leaves(tmp_path: Path) -> None:
         assert totals(client, push(client)) == [totals_so_far + 1] * 2
         assert client.view.members == (1,)
         client.close()
-        # It is the last one: no server takes its shards.
+        # It is the last server, so none takes over its shards.
         processes[1].send_signal(signal.SIGTERM)
         said = processes[1].communicate(timeout=30)[1]
         assert processes[1].returncode == 0

@@ -1,4 +1,4 @@
-"""Errors name the entry and the worker they are about."""
+"""Errors name the entry and the worker that they concern."""
 
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.parameter_server import messages

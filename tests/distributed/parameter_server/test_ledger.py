@@ -3,7 +3,7 @@ import pytest
 from fxflow.distributed.parameter_server.ledger import Ledger, Turn
 
 
-def test_numbers_are_taken_once_and_in_order() -> None:
+def test_each_number_is_accepted_once_and_in_order() -> None:
     ledger = Ledger()
     assert ledger.turn(7, 2) is Turn.EARLY
     assert ledger.turn(7, 1) is Turn.NEXT

@@ -14,19 +14,19 @@ VIEW = first_view(("a", "b", "c"), 2)._replace(servers=(1, 2, 3))
 
 
 def decide(seed: int, voters: int) -> tuple[set, bool]:
-    """Runs proposers of different views over a network that loses, doubles, delays."""
+    """Runs proposers over a network that loses, duplicates and delays messages."""
     rng = random.Random(seed)
     ends = [Voter(VIEW.epoch) for _ in range(voters)]
     decided = set()
-    flying: list[tuple] = []
+    in_flight: list[tuple] = []
     proposals: dict[Ballot, Proposal] = {}
 
     def send(*message: object) -> None:
-        flying.extend([message] * rng.choice((0, 1, 1, 1, 2)))
+        in_flight.extend([message] * rng.choice((0, 1, 1, 1, 2)))
 
     turn = 0
     for _ in range(300):
-        if not flying or rng.random() < 0.04:
+        if not in_flight or rng.random() < 0.04:
             turn += 1
             server = rng.randrange(3)
             wanted = successor(VIEW, {(server + 1) % 3})
@@ -37,7 +37,7 @@ def decide(seed: int, voters: int) -> tuple[set, bool]:
             for voter in range(voters):
                 send("prepare", ballot, voter)
             continue
-        kind, ballot, voter, *rest = flying.pop(rng.randrange(len(flying)))
+        kind, ballot, voter, *rest = in_flight.pop(rng.randrange(len(in_flight)))
         end, proposal = ends[voter], proposals[ballot]
         if kind == "prepare":
             promise = end.promise(VIEW.epoch, ballot)
@@ -65,20 +65,20 @@ def test_at_most_one_view_is_decided_on_any_network(voters: int) -> None:
     assert sum(len(views) == 1 and several for views, several in found) > 30
 
 
-def test_a_later_proposer_takes_over_what_may_have_been_decided() -> None:
+def test_a_later_proposer_adopts_a_view_that_may_have_been_decided() -> None:
     ends = [Voter(1) for _ in range(3)]
     first, second = successor(VIEW, {1}), successor(VIEW, {2})
     one = Proposal(first, Ballot(1, 0), VIEW, range(3))
     for i in (0, 1):
         vote = one.note_promise(i, ends[i].promise(1, one.ballot))
-    assert ends[1].accept(1, vote)  # and the proposer dies
+    assert ends[1].accept(1, vote)  # then the proposer dies
     two = Proposal(second, Ballot(2, 1), VIEW, range(3))
     assert two.note_promise(1, ends[1].promise(1, two.ballot)) is None
     vote = two.note_promise(2, ends[2].promise(1, two.ballot))
     assert vote.view == first
 
 
-def test_a_promise_is_kept_until_the_next_view() -> None:
+def test_a_voter_keeps_a_promise_until_the_next_view() -> None:
     voter = Voter(1)
     assert not voter.has_promised
     assert voter.promise(1, Ballot(3, 0)) is not None
@@ -91,7 +91,7 @@ def test_a_promise_is_kept_until_the_next_view() -> None:
     assert voter.promise(2, Ballot(1, 0)) == (Ballot(1, 0), None)
 
 
-def test_votes_of_strangers_and_of_other_ballots_do_not_count() -> None:
+def test_votes_of_non_voters_and_of_other_ballots_do_not_count() -> None:
     proposal = Proposal(successor(VIEW, {0}), Ballot(1, 1), VIEW, (7, 8, 9))
     promise = Voter(1).promise(1, Ballot(1, 1))
     assert proposal.note_promise(1, promise) is None
@@ -117,13 +117,13 @@ def test_two_servers_and_two_workers_survive_the_loss_of_one_server() -> None:
     assert decided[2].epoch == 2
 
 
-def test_shards_whose_holders_are_all_silent_wait() -> None:
+def test_a_shard_without_other_holders_stays_with_its_silent_ones() -> None:
     after = successor(VIEW, {0, 1})
     assert after.holders == ((0, 1), (2,), (2,))
     assert successor(after, {0, 1}) is None
 
 
-def test_a_half_decides_if_the_first_voter_is_in_it() -> None:
+def test_the_half_with_the_first_voter_is_a_quorum() -> None:
     for half, enough in (((1, 2), True), ((3, 4), False)):
         proposal = Proposal(successor(VIEW, {0}), Ballot(1, 1), VIEW, (1, 2, 3, 4))
         votes = [
@@ -132,7 +132,7 @@ def test_a_half_decides_if_the_first_voter_is_in_it() -> None:
         assert (votes[-1] is not None) == enough
 
 
-def test_all_must_agree_when_they_meet() -> None:
+def test_a_unanimous_proposal_needs_all_voters() -> None:
     view = first_view(("a", "b", "c"), 2)
     wanted = view._replace(epoch=2, servers=(1, 2, 3))
     proposal = Proposal(wanted, Ballot(1, 0), view, (1, 2, 3), unanimous=True)

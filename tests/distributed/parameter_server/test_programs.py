@@ -24,11 +24,11 @@ def of_many(params: dict, key: fxflow.Array) -> tuple:
     return {"sum": total, "q": fnp.linalg.qr(params["a"])[0]}, random.fold_in(key, 1)
 
 
-def test_a_program_gives_what_its_function_gives() -> None:
+def test_a_program_computes_what_its_function_computes() -> None:
     params = {"a": fnp.arange(4.0).reshape(2, 2), "b": fnp.ones(3)}
     key = random.key(0)
     program, treedef = write(of_many, params, key, name="of_many")
-    # As it travels: text, numbers and types.
+    # As it is sent: text, numbers and types.
     types = [type_of_text(type_text(aval)) for aval in program.inputs]
     program = ProgramText(
         program.name, str(program.text), program.constants, types, program.outputs
@@ -42,7 +42,7 @@ def test_a_program_gives_what_its_function_gives() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 100_000])
-def test_captured_arrays_travel(count: int) -> None:
+def test_captured_arrays_are_part_of_the_program(count: int) -> None:
     captured = fnp.arange(float(count))
     program, _ = write(lambda x: x * captured, fnp.ones(count), name="times")
     # Small ones are in the text.
@@ -51,7 +51,7 @@ def test_captured_arrays_travel(count: int) -> None:
     np.testing.assert_array_equal(found, 2 * np.arange(float(count)))
 
 
-def test_digests_differ_where_programs_do() -> None:
+def test_digests_differ_if_and_only_if_programs_do() -> None:
     def scaled(by: float) -> ProgramText:
         factor = np.full(3, by, np.float32)
         return write(lambda x: x * factor, fnp.ones(3), name="scaled")[0]
@@ -65,8 +65,8 @@ def test_programs_do_not_reach_python() -> None:
         fxflow.debug.print("{}", x)
         return x
 
-    with pytest.raises(DistributedError, match="'told' calls 'xla_ffi_python"):
-        write(callback, fnp.ones(2), name="told")
+    with pytest.raises(DistributedError, match="'prints' calls 'xla_ffi_python"):
+        write(callback, fnp.ones(2), name="prints")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_programs_do_not_reach_python() -> None:
         'stablehlo.custom_call @"fo\\72eign"(%a0)',
     ],
 )
-def test_text_of_others_is_looked_at_too(call: str) -> None:
+def test_received_text_may_not_make_other_calls(call: str) -> None:
     text = (
         "module @m {\nfunc.func public @main(%a0: tensor<f32>) -> tensor<f32> {\n"
         f"%0 = {call} : (tensor<f32>) -> tensor<f32>\n"
@@ -95,14 +95,14 @@ def test_types_are_checked(bad: object) -> None:
         type_of_text(bad)
 
 
-def test_only_what_is_read_only_is_adopted() -> None:
+def test_only_read_only_memory_is_adopted() -> None:
     # 64-byte aligned, as `messages.decode` makes them; large enough to matter.
     memory = buffers.aligned_empty((40_000,), np.float32)
     memory[:] = 1
     copied = adopted(memory)
     memory.flags.writeable = False
     shared = adopted(memory)
-    assert np.asarray(shared + 0)[0] == 1  # it went to the device
+    assert np.asarray(shared + 0)[0] == 1  # put it on the device
     memory.flags.writeable = True
     memory[:] = 2
     assert not np.shares_memory(np.asarray(copied), memory)
@@ -111,16 +111,16 @@ def test_only_what_is_read_only_is_adopted() -> None:
     assert adopted(shared) is shared and adopted(2.0).dtype == np.float32
 
 
-def test_donated_inputs_are_written_over_but_what_numpy_sees() -> None:
+def test_donated_inputs_are_overwritten_unless_numpy_sees_them() -> None:
     aval = Aval((100_000,), np.dtype(np.float32))
     program, _ = write(lambda p, g: p - g, aval, aval, name="update", donated=1)
     assert program.donated == 1
     runner = Runner(program)
     ones = np.ones(100_000, np.float32)
-    # A result: what was made of a NumPy array may lie in NumPy's memory.
+    # Take a result: an array made from a NumPy array may share NumPy's memory.
     (params,) = runner([fnp.array(2 * ones), fnp.array(ones)])
     place = params.unsafe_buffer_pointer()
-    np.asarray(params)  # a view that only the array itself keeps
+    np.asarray(params)  # a view that only the array itself references
     (new,) = runner([params, fnp.array(ones)])
     assert new.unsafe_buffer_pointer() == place
     assert params.is_deleted()
@@ -128,7 +128,7 @@ def test_donated_inputs_are_written_over_but_what_numpy_sees() -> None:
     (newer,) = runner([new, fnp.array(ones)])
     assert newer.unsafe_buffer_pointer() != place
     assert (seen == 0).all() and (np.asarray(newer) == -1).all()
-    # An array of a message: its memory is not the runtime's.
+    # The memory of an array of a message does not belong to the runtime.
     ones.flags.writeable = False
     (last,) = runner([ones, newer])
     assert (ones == 1).all() and (np.asarray(last) == 2).all()

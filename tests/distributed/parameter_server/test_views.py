@@ -16,7 +16,7 @@ from fxflow.distributed.parameter_server.views import (
 ADDRESSES = ["a:1", "b:1", "c:1"]
 
 
-def test_shards_lie_on_their_servers_and_the_next() -> None:
+def test_a_shard_lies_on_its_server_and_the_next_ones() -> None:
     view = first_view(ADDRESSES, copies=2)
     assert view.holders == ((0, 1), (1, 2), (2, 0))
     assert view.served_by(1) == [1]
@@ -48,7 +48,7 @@ def test_more_shards_than_servers() -> None:
     view = first_view(ADDRESSES[:2], shards=5)
     assert view.holders == view.places == ((0,), (1,), (0,), (1,), (0,))
     assert view.members == (0, 1) and room(view) == 3
-    # One for each, on one server: that is fixed.
+    # With one shard for each server and no copies, the assignment is fixed.
     assert first_view(ADDRESSES).members == ()
     assert first_view(ADDRESSES, copies=2).members == (0, 1, 2)
 
@@ -58,17 +58,17 @@ def begun(servers: int, copies: int = 1, shards: int = 6) -> View:
     return view._replace(servers=tuple(range(10, 10 + servers)))
 
 
-def test_a_joining_server_is_sent_shards_and_then_takes_them() -> None:
-    view = replanned(begun(2), there={0, 1}, joining=["new:1", "0:1", "new:1"])
+def test_a_joining_server_receives_shards_and_then_holds_them() -> None:
+    view = replanned(begun(2), live={0, 1}, joining=["new:1", "0:1", "new:1"])
     assert view.addresses == ("0:1", "1:1", "new:1")
     assert (view.members, view.servers) == ((0, 1, 2), (10, 11, 0))
-    # No server gives a shard away before it has it.
+    # A holder keeps its shard until the new server has it.
     assert settled(view).holders == begun(2).holders
     coming = [shard for shard, planned in enumerate(view.places) if planned == (2,)]
     assert len(coming) == 2
     view = with_holder(view._replace(servers=(10, 11, 12)), coming[0], 2)
     assert view.holders[coming[0]] == (2,)
-    # What it is not to hold (any more) it does not get.
+    # It does not become a holder of a shard that it is not to hold.
     assert with_holder(view, 5, 2) is view
 
 
@@ -78,51 +78,51 @@ def test_the_old_holders_stay_until_the_last_new_one_is_ready() -> None:
     assert view.holders == ((0, 1, 3),)
     view = with_holder(view, 0, 2)
     assert view.holders == ((2, 3),)
-    # Who is to serve does so as soon as it can.
+    # The planned primary serves as soon as it has the shard.
     view = with_holder(begun(4, 2, 1)._replace(places=((2, 3),)), 0, 2)
     assert view.holders == ((2, 0, 1),)
-    # Any of the servers that died may come back first.
+    # Any of the servers that died may return first.
     dead = begun(3, 2, 1)._replace(holders=((1, 2),), places=((2, 1),))
     assert settled(dead).holders == ((2, 1),)
     assert settled(dead._replace(servers=(10, 0, 0))).holders == ((1, 2),)
 
 
-def test_a_leaving_server_gives_all_away_and_ceases_to_vote() -> None:
-    view = replanned(begun(2), there={0, 1}, leaving={0})
+def test_a_leaving_server_gives_up_its_shards_and_stops_voting() -> None:
+    view = replanned(begun(2), live={0, 1}, leaving={0})
     assert view.members == (1,) and view.places == ((1,),) * 6
-    assert view.servers == (10, 11)  # it holds shards still
+    assert view.servers == (10, 11)  # it still holds shards
     for shard in range(6):
         view = with_holder(view, shard, 1)
-    view = replanned(view, there={0, 1}, leaving={0})
+    view = replanned(view, live={0, 1}, leaving={0})
     assert (view.servers, view.held_by(0), view.peers) == ((0, 11), [], (1,))
-    # Another process in its place is welcome.
-    assert replanned(view, there={0, 1}).members == (0, 1)
+    # Another process may join in its place.
+    assert replanned(view, live={0, 1}).members == (0, 1)
 
 
-def test_the_last_one_does_not_leave() -> None:
+def test_the_last_server_does_not_leave() -> None:
     view = begun(2)
-    assert replanned(view, there={0, 1}, leaving={0, 1}) == view
-    # The other one is absent: no server can take the shards.
-    assert replanned(view, there={0}, leaving={0}) == view
+    assert replanned(view, live={0, 1}, leaving={0, 1}) == view
+    # The other server is absent, so it cannot take over the shards.
+    assert replanned(view, live={0}, leaving={0}) == view
 
 
-def test_a_lost_server_is_given_up_if_others_hold_its_shards() -> None:
+def test_a_lost_server_is_removed_if_others_hold_its_shards() -> None:
     lost = without(begun(3, 2)._replace(servers=(10, 0, 12)), 1)
-    view = replanned(lost, there={0, 2}, lost={1})
+    view = replanned(lost, live={0, 2}, lost={1})
     assert view.members == (0, 2)
     assert {frozenset(planned) for planned in view.places} == {frozenset((0, 2))}
-    # It comes back.
-    assert replanned(view, there={0, 1, 2}).members == (0, 1, 2)
-    # Without copies it is waited for.
+    # It returns.
+    assert replanned(view, live={0, 1, 2}).members == (0, 1, 2)
+    # Without copies, its shards wait for it.
     alone = begun(3)._replace(servers=(10, 0, 12))
-    assert replanned(alone, there={0, 2}, lost={1}) == alone
+    assert replanned(alone, live={0, 2}, lost={1}) == alone
 
 
-def test_there_is_room_for_as_many_as_there_are_shards() -> None:
-    view = replanned(begun(2, 1, 3), there={0, 1}, joining=["a:1", "b:1"])
+def test_there_is_room_for_as_many_servers_as_shards() -> None:
+    view = replanned(begun(2, 1, 3), live={0, 1}, joining=["a:1", "b:1"])
     assert view.addresses == ("0:1", "1:1", "a:1") and room(view) == 0
     fixed = first_view(ADDRESSES)
-    assert replanned(fixed, there={0, 1, 2}, joining=["a:1"]) is fixed
+    assert replanned(fixed, live={0, 1, 2}, joining=["a:1"]) is fixed
 
 
 events = st.tuples(
@@ -133,11 +133,11 @@ events = st.tuples(
 
 
 class Cluster:
-    """A view, and the processes that are there."""
+    """A view, and the live servers."""
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.there = {*view.members}
+        self.live = {*view.members}
         self.leaving: set[int] = set()
         self.lost: set[int] = set()
         self.joining: list[str] = []
@@ -148,33 +148,34 @@ class Cluster:
         if what == "join":
             self.joining = [f"{count}:1"]
         elif what == "leave":
-            self.leaving |= {server} & self.there
-        elif what == "die" and self.there != {server}:
-            self.there -= {server}
+            self.leaving |= {server} & self.live
+        elif what == "die" and self.live != {server}:
+            self.live -= {server}
             self.leaving -= {server}
         elif what == "come":
-            self.there |= {server}
+            self.live |= {server}
         elif what == "give up":
-            self.lost = set(range(count)) - self.there
+            self.lost = set(range(count)) - self.live
         elif what == "catch up":
             planned = self.view.places[shard]
-            comes = planned[a % len(planned)]
-            # It is sent all of it by one that has it.
-            if comes in self.there and {*self.view.holders[shard]} & self.there:
-                self.view = with_holder(self.view, shard, comes)
+            new = planned[a % len(planned)]
+            # A live holder sends the shard.
+            if new in self.live and {*self.view.holders[shard]} & self.live:
+                self.view = with_holder(self.view, shard, new)
         self.decide()
 
     def decide(self) -> None:
-        """As the server does that proposes."""
+        """Decides on the next view as a proposing server does."""
         after = self.view
-        for server in set(range(len(after.addresses))) - self.there:
+        for server in set(range(len(after.addresses))) - self.live:
             after = without(after, server)
-        which = (10 + s if s in self.there else 0 for s in range(len(after.addresses)))
+        count = len(after.addresses)
+        servers = (10 + s if s in self.live else 0 for s in range(count))
         after = replanned(
-            after._replace(servers=tuple(which)),
-            there=self.there,
+            after._replace(servers=tuple(servers)),
+            live=self.live,
             leaving=self.leaving,
-            lost=self.lost - self.there,
+            lost=self.lost - self.live,
             joining=self.joining,
         )
         self.view = settled(after)
@@ -182,7 +183,7 @@ class Cluster:
 
 @settings(max_examples=80)
 @given(st.integers(1, 3), st.integers(1, 2), st.lists(events, max_size=30))
-def test_only_a_holder_gives_a_shard_away_in_any_history(
+def test_a_new_holder_gets_a_shard_from_a_holder_in_any_history(
     servers: int, copies: int, happened: list[tuple[str, int, int]]
 ) -> None:
     cluster = Cluster(begun(servers, min(copies, servers), 4))
@@ -191,34 +192,34 @@ def test_only_a_holder_gives_a_shard_away_in_any_history(
     for what, a, b in happened:
         before = cluster.view
         cluster.happens(what, a, b)
-        view, there = cluster.view, cluster.there
+        view, live = cluster.view, cluster.live
         assert view.addresses[: len(before.addresses)] == before.addresses
         assert view.members
         for shard, held in enumerate(view.holders):
             had = {*before.holders[shard]}
-            comes = {*before.places[shard]} if what == "catch up" else set()
-            assert held and {*held} <= had | (comes if shard == b % 4 else set())
-            # As long as one that has it is there, it is held by such a one.
-            assert not had & there or {*held} <= there
+            new = {*before.places[shard]} if what == "catch up" else set()
+            assert held and {*held} <= had | (new if shard == b % 4 else set())
+            # While a holder is alive, only live servers hold the shard.
+            assert not had & live or {*held} <= live
             assert {*view.places[shard]} <= {*view.members}
             if set(held) == set(view.places[shard]):
-                assert held == view.places[shard] or not {*held} & there
+                assert held == view.places[shard] or not {*held} & live
 
 
-def test_a_server_begins_with_the_view_that_it_has_kept() -> None:
+def test_a_restarted_server_continues_from_its_last_view() -> None:
     kept = begun(3, 2)._replace(epoch=8, run=5, workers=(1,))
     moved = kept._replace(places=((2, 0),) * 6)
     first = first_view([f"{s}:1" for s in range(3)], 2, 6)
     assert resumed(first, moved) == moved
-    # Started anew elsewhere, or told of those of the beginning alone.
+    # All servers have new addresses; or only the first addresses are given.
     other = resumed(first_view(ADDRESSES, 2, 6), moved)
     assert other == moved._replace(addresses=tuple(ADDRESSES))
     assert resumed(first_view(["0:1", "1:1"], 2, 6), moved) == moved
-    # With other copies.
+    # The number of copies has changed.
     assert {len(p) for p in resumed(first_view(ADDRESSES, 3, 6), moved).places} == {3}
-    with pytest.raises(ValueError, match="of a run with 6 shards, and not 3"):
+    with pytest.raises(ValueError, match="to a run with 6 shards, not 3"):
         resumed(first_view(ADDRESSES, 2), moved)
-    with pytest.raises(ValueError, match="of a run with 3 servers, 0:1, 1:1, 2:1"):
+    with pytest.raises(ValueError, match="to a run with 3 servers, 0:1, 1:1, 2:1"):
         resumed(first_view(["0:2", "1:2"], 2, 6), moved)
 
 

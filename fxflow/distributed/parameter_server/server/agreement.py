@@ -273,7 +273,7 @@ class ViewAgreement:
             after = self._with_returned(after, unchanged, positions)
             after = replanned(
                 after,
-                there=live,
+                live=live,
                 leaving=self._leaving(),
                 lost=self._departed(now, live),
                 joining=joining,
