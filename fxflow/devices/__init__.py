@@ -1,11 +1,12 @@
-"""The seam to the runtime: the only folder that imports jaxlib.
+"""The interface to the runtime: the only folder that imports jaxlib.
 
-Importing it starts no backend. Below is what users see; the layers above use the
-modules: `clients`, `plugins` and `topologies` (connections), `buffers`, `dlpack` and
-`memory` (data), `compile`, `cache`, `callbacks` and `lapack` (programs), `trees`.
+Importing it starts no backend. This file exports the public functions; the layers above
+import the modules: `clients`, `plugins` and `topologies` (connections), `buffers`,
+`dlpack` and `memory` (data), `compile`, `cache`, `callbacks` and `lapack` (programs),
+`trees`.
 
-``fxflow.devices()`` lists the devices, as in NumPy-like code for accelerators, and
-``fxflow.devices.doctor()`` is a function of this package: so the package is callable.
+The package is callable: ``fxflow.devices()`` lists the devices, as in JAX, while
+``fxflow.devices.doctor()`` is a function of the package.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _answer(globals(), __all__, lazy=("topologies",))
 
 
 class _CallablePackage(_ModuleType):
-    """This package, which called as a function is `devices`."""
+    """This package; calling it calls `devices`."""
 
     def __call__(self, backend: str | None = None) -> list[Device]:
         return devices(backend)

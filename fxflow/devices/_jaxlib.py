@@ -1,8 +1,8 @@
-"""The pieces of jaxlib that fxflow stands on, under one roof.
+"""The parts of jaxlib that fxflow uses.
 
-The rest of `devices/` imports from here, and differences between jaxlib versions are
-settled here and nowhere else. Importing this module loads numpy and jaxlib's extension
-module (about 0.1 s together) and starts no backend.
+The rest of `devices/` imports them from here, and only this module handles differences
+between jaxlib versions. Importing it loads NumPy and jaxlib's extension module (about
+0.1 s together) and starts no backend.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import os
 import sys
 import threading
 
-# PJRT logs its device count at INFO when a client is made; a library must not print.
-# Read once, when the extension module is loaded: so it is set before.
+# PJRT logs its device count at INFO when it makes a client; a library must not print.
+# The extension module reads the variable once, while it loads: set it before.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from jaxlib._jax import ffi as ffi
 from jaxlib._jax import jax_jit
 from jaxlib._jax import pytree as pytree
 
-#: jaxlib's own running number of its Python interface: 467 in 0.10.2, 495 in 0.11.2.
+#: jaxlib's version number of its Python interface: 467 in 0.10.2, 495 in 0.11.2.
 RUNTIME_VERSION: int = xla_client._version
 jaxlib_version: str = jaxlib.version.__version__
 
@@ -43,8 +43,8 @@ if RUNTIME_VERSION < 467:
 raw: Any = _jax
 
 if TYPE_CHECKING:
-    # jaxlib's extension module has no stubs: what users meet of it is said here, and
-    # the rest is Any.
+    # jaxlib's extension module has no stubs: declare what users see of it; the rest is
+    # Any.
     class Device:
         """A device of the runtime."""
 
@@ -72,10 +72,10 @@ if TYPE_CHECKING:
         def get_stream_for_external_ready_events(self) -> int: ...
 
     class RuntimeFailure(RuntimeError):
-        """Every failure inside XLA or PJRT."""
+        """A failure inside XLA or PJRT."""
 
     class _Opaque:
-        """A class of the runtime: `isinstance` takes it, its members are Any."""
+        """A class of the runtime that `isinstance` accepts; its members are Any."""
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -117,9 +117,9 @@ else:
     ArrayCopySemantics = _jax.ArrayCopySemantics
     PyTreeDef = pytree.PyTreeDef
     PyTreeRegistry = pytree.PyTreeRegistry
-    #: An array as the runtime knows it: immutable memory on one or more devices.
+    #: The runtime's array: immutable memory on one or more devices.
     Buffer = _jax.ArrayImpl
-    #: What every failure inside XLA or PJRT is raised as.
+    #: The exception that XLA and PJRT raise for every failure.
     RuntimeFailure = _jax.JaxRuntimeError
 
 collect_garbage = _jax.collect_garbage
@@ -129,30 +129,30 @@ batched_copy_array_to_devices_with_sharding = (
     _jax.batched_copy_array_to_devices_with_sharding
 )
 
-# Every new array would otherwise capture the Python stack: 3 to 20 us each.
+# Otherwise every new array captures the Python stack, which takes 3 to 20 us.
 _jax.set_tracebacks_enabled(False)
 
-# `batched_device_put` refuses to work until this is set. It is one slot for the
-# process, which JAX fills with its own Config when it is imported; fxflow passes
-# `enable_x64=True` where it matters and needs only *some* Config.
+# `batched_device_put` fails until this is set. The process has one slot, which JAX
+# fills with its own Config when it is imported; fxflow passes `enable_x64=True` where
+# it matters, so any Config will do.
 if "jax._src.config" not in sys.modules:
     jax_jit.set_enable_x64_state(_jax.config.Config("fxflow_x64", False))
 
 
 class _Release(itertools.starmap):  # type: ignore[type-arg]
-    """Lets go of Python objects that the runtime no longer needs.
+    """Releases Python objects that the runtime no longer needs.
 
-    Threads of the runtime may not touch reference counts: what they are done with
-    (NumPy memory a buffer aliased, exported buffers) waits until it is asked for, here
-    at the start of each garbage collection.
+    Threads of the runtime must not change reference counts: they queue what they no
+    longer need (NumPy memory that a buffer aliased, exported buffers). This class
+    empties the queue at the start of each garbage collection.
 
-    ``setattr(release, "start", info)`` calls `collect_garbage`, and no function of
-    Python's: in one, an interrupt that has just come would be raised and, the caller
-    being the garbage collector, dropped. That was one Ctrl-C of thirty.
+    ``setattr(release, "start", info)`` calls `collect_garbage` without entering a
+    Python function: there, Python would raise a pending KeyboardInterrupt, and the
+    garbage collector would drop it (measured: one Ctrl-C in thirty).
     """
 
     start = property(fset=next)
-    # What is called does nothing.
+    # `operator.is_` has no effect.
     stop = property(fset=operator.is_)  # type: ignore[arg-type]
 
 
@@ -162,7 +162,7 @@ gc.callbacks.append(
 
 
 class _NoJax:
-    """A finder of modules by which one thread finds no jax."""
+    """A module finder that hides jax from one thread."""
 
     __slots__ = ("thread",)
 
@@ -170,16 +170,16 @@ class _NoJax:
         self.thread = threading.get_ident()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Returns None: other finders may know."""
+        """Raises ModuleNotFoundError for jax; else leaves it to the other finders."""
         if name == "jax" and threading.get_ident() == self.thread:
             raise ModuleNotFoundError(name)
 
 
 def _without_jax(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Returns a function of the runtime that does not look for jax.
+    """Returns `function`, a function of the runtime, without its search for jax.
 
-    It makes an array of each device's part, and wants jax for the type of each: that is
-    50 us a part where there is no jax, and half a second where there is.
+    It makes an array of each device's part and imports jax for the type of each: 50 us
+    for each part if jax is not installed, and half a second if it is.
     """
 
     def call(buffer: Any) -> Any:
@@ -211,8 +211,8 @@ if RUNTIME_VERSION < 495:
 
     def to_numpy(buffer: Any) -> Any:
         """Returns the values as a NumPy array, and whether they were copied."""
-        # A view by Python's buffer protocol is 3 us, where the runtime's own way looks
-        # for jax first: 60 us.
+        # A view by Python's buffer protocol takes 3 us; the runtime's own method takes
+        # 60 us, because it looks for jax first.
         try:
             return np.asarray(memoryview(buffer)), False
         except BufferError:  # bfloat16 and the like, not on a CPU, deleted, failed
@@ -224,6 +224,6 @@ else:
 
     def to_numpy(buffer: Any) -> Any:
         """Returns the values as a NumPy array, and whether they were copied."""
-        # Here a buffer keeps the NumPy view it gave, and is then never donated in
-        # place again. The clone (0.4 us) shares its memory and keeps it instead.
+        # This jaxlib keeps the NumPy view in the buffer, which is then never donated in
+        # place again. A clone (0.4 us) shares the memory and keeps the view instead.
         return _to_numpy_and_keep(buffer.clone())

@@ -1,4 +1,4 @@
-"""What jaxlib's profiler gives, with types, which it has not."""
+"""The classes of jaxlib's profiler, with types."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
         """What a profile records.
 
         Attributes:
-          host_tracer_level: 0 nothing of the host, 1 annotations, 2 also what the
-            runtime does, 3 everything.
+          host_tracer_level: 0 for nothing of the host, 1 for annotations, 2 for the
+            runtime as well, 3 for everything.
           python_tracer_level: 1 for each call of a Python function, 0 for none.
-          enable_hlo_proto: whether compiled programs are part of the profile.
-          device_tracer_level: 1 for what devices do, 0 for nothing.
+          enable_hlo_proto: whether the profile contains the compiled programs.
+          device_tracer_level: 1 for the devices' work, 0 for none.
         """
 
         host_tracer_level: int
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         raise_error_on_start_failure: bool
 
     class ProfileEvent:
-        """Something that took time; times are nanoseconds since the profile began."""
+        """An event; its times are nanoseconds since the profile began."""
 
         @property
         def name(self) -> str: ...
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         def stats(self) -> Iterator[tuple[str, Any]]: ...
 
     class ProfileLine:
-        """The events of a thread, or of a stream of a device."""
+        """The events of a thread, or of a device's stream."""
 
         @property
         def name(self) -> str: ...
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         def stats(self) -> Iterator[tuple[str, Any]]: ...
 
     class ProfileData:
-        """A profile, as `<host>.xplane.pb` files hold it."""
+        """A profile, the content of a `<host>.xplane.pb` file."""
 
         @property
         def planes(self) -> Iterator[ProfilePlane]: ...
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         def find_plane_with_name(self, name: str) -> ProfilePlane | None: ...
 
     class TraceMe:
-        """A stretch of the host's time, with a name; a context manager."""
+        """A context manager that records a named span of the host's time."""
 
         def __init__(self, name: str, /, **metadata: Any) -> None: ...
         def __enter__(self) -> TraceMe: ...
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
         def is_enabled() -> bool: ...
 
     class ProfilerServer:
-        """Answers those who ask for a profile over the network."""
+        """A server of profiles over the network."""
 else:
     ProfileOptions = _profiler.ProfileOptions
     ProfileData = _profile_data.ProfileData
@@ -100,10 +100,10 @@ else:
     ProfilerServer = _profiler.ProfilerServer
 
     def _statistics_type() -> type:
-        """Makes the type of iterators over statistics, of which Python 3.13 warns.
+        """Returns the type of iterators over statistics, without Python 3.13's warning.
 
-        jaxlib makes it when first needed, and again once it has been collected; where
-        warnings are errors, each time would abort the process.
+        jaxlib makes the type when first needed, and again after it was collected; if
+        warnings are errors, each time aborts the process.
         """
         profile = ProfileData.from_serialized_xspace(b"\x0a\0")  # one empty plane
         with warnings.catch_warnings(action="ignore"):

@@ -1,23 +1,22 @@
-"""Buffers: memory on a device, and the ways in and out of it.
+"""Buffers: memory on a device, and copies to and from it.
 
 A buffer is jaxlib's ``ArrayImpl``: immutable, reference counted, possibly not computed
-yet. The functions here are thin: an eager operation on a small array costs about as
-much as one of them.
+yet. The functions here are thin wrappers: an eager operation on a small array takes
+about as long as one of them.
 
 On the CPU, host memory is device memory, so a buffer may *alias* a NumPy array (the
 array must start at a multiple of 64 bytes) and a NumPy array may alias a buffer.
 
-Donation never harms such aliases; tests hold the runtime to it. When a program is
-given a buffer to reuse (``tf.aliasing_output`` or ``jax.buffer_donor`` on an argument),
-the runtime on the CPU
+Donation never overwrites an aliased array; tests check this. When a program may reuse
+a buffer (``tf.aliasing_output`` or ``jax.buffer_donor`` on an argument), the CPU
+runtime
 
 - reuses the memory and deletes the buffer, if only the buffer refers to it;
 - writes to new memory and deletes the buffer, if the memory came from NumPy or DLPack;
 - writes to new memory and *keeps* the buffer, while a NumPy view (`to_host`) or DLPack
   export of it is alive.
 
-So what the user can see is never overwritten. `delete` afterwards gives the array the
-same fate in all three cases.
+Calling `delete` afterwards gives the array the same state in all three cases.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ ALIGNMENT = 64
 
 
 class BareType(Protocol):
-    """A type without a placement: what the runtime asks of it."""
+    """The attributes that the runtime reads of a type without a placement."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...  # noqa: D102
@@ -68,7 +67,7 @@ class BareType(Protocol):
 
 
 class BufferType(NamedTuple):
-    """The plainest `BareType`, for buffers that come from elsewhere."""
+    """A `BareType` for buffers that fxflow did not compute."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -79,18 +78,18 @@ class BufferType(NamedTuple):
 
 
 class Placement:
-    """Where arrays live. Interned: one object for a sharding, compared by identity.
+    """Where arrays are. Interned: one object for each sharding, compared by identity.
 
     Attributes:
       device: the device (the first one, if there are several).
       devices: all devices, a tuple, in the order of the parts.
-      local: those of this process, in that order.
-      sharding: the same as users see it.
+      local: the devices of this process, in that order.
+      sharding: the `Sharding` that users see.
       platform: ``"cpu"``, ``"gpu"``, ``"tpu"``, ...
       is_single: whether it is one device and its own memory.
       is_host: whether the memory is host memory, so that NumPy can see it.
-      offloaded: kind of the memory, None if it is the devices' own.
-      table: room for what `core` caches per placement; dies with the client.
+      offloaded: kind of the memory, None for the devices' default memory.
+      table: what `core` caches for each placement; freed with the client.
     """
 
     __slots__ = (
@@ -133,24 +132,24 @@ class Placement:
 
     @property
     def sharding(self) -> Sharding:
-        """The sharding as users see it."""
+        """The sharding that users see."""
         if self._sharding is None:
             self._sharding = shardings.SingleDeviceSharding(self.device)
         return self._sharding
 
     def runtime(self, ndim: int) -> Any:
-        """Returns what describes to the runtime where arrays of `ndim` axes live."""
+        """Returns the runtime's sharding for arrays of `ndim` axes."""
         known = self._runtime.get(ndim)
         if known is None:
-            # GSPMDSharding needs no Python subclass, and a put is 20 % faster with it
-            # than with a SingleDeviceSharding.
+            # GSPMDSharding needs no Python subclass, and makes a put 20 % faster than a
+            # SingleDeviceSharding does.
             hlo = HloSharding.replicate() if self.is_single else self.sharding.hlo(ndim)
             known = GSPMDSharding(self._device_list, hlo, memory_kind=self.offloaded)
             self._runtime[ndim] = known
         return known
 
     def same_layout(self, other: Placement, ndim: int) -> bool:
-        """Returns whether arrays of `ndim` axes lie alike at both placements."""
+        """Returns whether both placements lay out arrays of `ndim` axes alike."""
         if self is other:
             return True
         if self.devices != other.devices:
@@ -163,7 +162,7 @@ class Placement:
         return bool(known)
 
     def indices(self, shape: Sequence[int]) -> list[tuple[slice, ...]]:
-        """Returns the slices of the whole that each local device holds."""
+        """Returns the slices of the whole array that each local device holds."""
         if self.is_single:
             return [(slice(None),) * len(shape)]
         key = ("indices", *shape)
@@ -192,7 +191,7 @@ def placement(device: Device) -> Placement:
     """Returns the placement on `device`."""
     try:
         known = _placements.get(device)
-    except TypeError:  # it cannot be hashed, and is not a device
+    except TypeError:  # not hashable, so not a device
         known = None
     if known is None:
         if not isinstance(device, Device):
@@ -212,8 +211,7 @@ def placement_for(sharding: Sharding) -> Placement:
             raise TypeError(f"expected a Sharding, got {type(sharding).__name__}")
         if not sharding.devices:
             raise PlacementError(f"{sharding} has no devices")
-        # Equal shardings may be written differently, and the first one asked for must
-        # fit the arrays of all.
+        # Equal shardings may be written differently; the placement serves all of them.
         sharding = sharding.canonical()
         known = _placements.setdefault(sharding, Placement(sharding.devices, sharding))
     return known
@@ -261,7 +259,7 @@ clients.on_clear(_forget)
 
 
 def _after_fork() -> None:
-    """Refuses to wait for what no thread of this process will ever finish."""
+    """Makes waiting for a buffer raise if no thread of this process can finish it."""
     global batched_block_until_ready, to_numpy
     wait, convert = batched_block_until_ready, to_numpy
 
@@ -286,11 +284,11 @@ on_fork(_after_fork)
 
 
 def result_handler(aval: BareType, placement: Placement, committed: bool) -> Any:
-    """Returns what turns one raw result of an executable into a buffer.
+    """Returns the function that makes a buffer of an executable's raw result.
 
     Args:
       aval: type of the result.
-      placement: where it lives.
+      placement: where it is.
       committed: whether it must stay there.
     """
     sharding = placement.runtime(len(aval.shape))
@@ -300,11 +298,11 @@ def result_handler(aval: BareType, placement: Placement, committed: bool) -> Any
 def put(aval: BareType, host: np.ndarray[Any, Any], placement: Placement) -> Buffer:
     """Returns a buffer with the values of `host`, aliasing its memory if possible.
 
-    `host` must not be written to any more. It is kept alive as long as needed.
+    `host` must not be written to afterwards. The buffer keeps it alive.
 
     Args:
       aval: type of the buffer; shape and dtype are those of `host`.
-      host: any strides; the whole array, of which each device gets its part.
+      host: the whole array, with any strides; each device gets its part.
       placement: where to put it.
 
     Raises:
@@ -327,11 +325,11 @@ def can_alias(host: np.ndarray[Any, Any]) -> bool:
 def put_copy(
     aval: BareType, host: np.ndarray[Any, Any], placement: Placement
 ) -> Buffer:
-    """Returns a buffer with a copy of `host`, which may be changed afterwards.
+    """Returns a buffer with a copy of `host`, which the caller may change afterwards.
 
     Args:
       aval: type of the buffer; shape and dtype are those of `host`.
-      host: any strides; the whole array.
+      host: the whole array, with any strides.
       placement: where to put it.
     """
     return batched_device_put(
@@ -359,8 +357,8 @@ def assemble(aval: BareType, parts: Sequence[Any], placement: Placement) -> Buff
 
     Args:
       aval: type of the whole.
-      parts: a buffer on one device, or a NumPy array that is not written to any more,
-        for each local device of the placement.
+      parts: for each local device of the placement, a buffer on one device or a NumPy
+        array that is not written to afterwards.
       placement: where the parts belong.
     """
     return batched_device_put(
@@ -418,7 +416,7 @@ def to_host(buffer: Buffer) -> np.ndarray[Any, Any]:
 def gather_to_host(
     aval: BareType, buffer: Buffer, placement: Placement
 ) -> np.ndarray[Any, Any]:
-    """Returns the whole of an array that lies on several devices; waits for it.
+    """Returns the whole of an array on several devices; waits for it.
 
     Args:
       aval: type of the whole.
@@ -433,7 +431,7 @@ def gather_to_host(
     held = parts(buffer)
     if placement.sharding.is_fully_replicated:
         return to_host(held[0])
-    if 0 in aval.shape:  # no part differs from any other
+    if 0 in aval.shape:  # the parts' indices may be equal
         return np.empty(aval.shape, aval.dtype)
     first: dict[Any, Buffer] = {}
     indices = placement.indices(aval.shape)
@@ -462,7 +460,7 @@ def _key(index: tuple[slice, ...]) -> tuple[Any, ...]:
 
 
 def start_copy_to_host(buffer: Buffer) -> None:
-    """Begins the copy that `to_host` will wait for; nothing to do on the CPU."""
+    """Starts the copy that `to_host` waits for; a no-op on the CPU."""
     buffer._copy_single_device_array_to_host_async()
 
 
@@ -471,14 +469,14 @@ def move(
 ) -> Buffer:
     """Returns the values of `buffer` at another placement; always new memory.
 
-    Parts that a device of the target needs whole go from device to device; the others
-    pass through the host.
+    Parts that are the same at both placements go from device to device; the others go
+    through the host.
 
     Args:
       aval: type of the whole.
       buffer: at `source`.
-      source: where it is.
-      target: where the copy goes.
+      source: placement of the buffer.
+      target: placement of the copy.
 
     Raises:
       PlacementError: parts that are needed are in other processes only.
@@ -553,8 +551,8 @@ def copy_to(aval: BareType, buffer: Buffer, placement: Placement) -> Buffer:
             [placement.runtime(len(aval.shape))],
             [ArrayCopySemantics.ALWAYS_COPY],
         )[0]
-    # Between platforms the values pass through the host. A view of CPU memory may be
-    # taken over by `put`, because it holds the memory and cannot be written to.
+    # Between platforms the values go through the host. `put` may alias a view of CPU
+    # memory, because the view keeps the memory alive and is read-only.
     return put(aval, to_host(buffer), placement)
 
 
@@ -565,7 +563,7 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """Waits until all `buffers` are computed.
 
     Raises:
-      BaseException: what a Python callback raised, if that made a computation fail.
+      BaseException: the exception of a Python callback that made a computation fail.
       RuntimeFailure: a computation failed otherwise.
       DeletedBufferError: a buffer was deleted or donated.
     """
@@ -584,32 +582,32 @@ def is_ready(buffer: Buffer) -> bool:
 
 
 def delete(buffer: Buffer) -> None:
-    """Frees the memory now, or once the last view or export of it goes.
+    """Frees the memory now, or with the last view or export of it.
 
-    May be repeated.
+    Deleting a buffer again is a no-op.
     """
-    # The runtime aborts the process if an exported buffer is deleted under its
-    # consumer: then the memory goes with the last reference.
+    # The runtime aborts the process if a buffer is deleted while a DLPack consumer
+    # uses it: the last reference frees its memory.
     if not _exported or id(buffer) not in _exported:
         buffer.delete()
 
 
-#: Buffers that were exported by DLPack, by identity: they cannot be hashed.
+#: Buffers exported by DLPack, by identity: they are not hashable.
 _exported: dict[int, weakref.ref[Buffer]] = {}
 
 
 def note_export(buffer: Buffer) -> None:
-    """Remembers that foreign code refers to the buffer's memory; see `delete`."""
+    """Records that foreign code refers to the buffer's memory; see `delete`."""
     key = id(buffer)
     _exported[key] = weakref.ref(buffer, lambda _: _exported.pop(key, None))
 
 
 def can_donate(buffer: Buffer) -> bool:
-    """Returns whether the buffer may be given to a program that reuses its memory.
+    """Returns whether a program may reuse the buffer's memory.
 
     Memory that NumPy or a DLPack consumer can see is safe: the runtime leaves it as it
-    is and uses new memory (see the top of this file). Asking also lets go of views that
-    are freed already, so that they do not keep the memory from being reused.
+    is and uses new memory (see the top of this file). The call also releases views that
+    are freed already, which would prevent the reuse.
     """
     collect_garbage()
     return not buffer.is_deleted()
@@ -621,12 +619,12 @@ def is_deleted(buffer: Buffer) -> bool:
 
 
 def unsafe_pointer(buffer: Buffer) -> int:
-    """Returns the address of the memory on the device; waits for nothing."""
+    """Returns the address of the memory on the device, without waiting."""
     return int(buffer.unsafe_buffer_pointer())
 
 
 def on_device_nbytes(buffer: Buffer) -> int:
-    """Returns the bytes the buffer takes on its device, with padding."""
+    """Returns the number of bytes the buffer takes on its device, with padding."""
     return int(buffer.on_device_size_in_bytes())
 
 

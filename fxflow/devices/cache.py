@@ -1,23 +1,23 @@
 """The disk cache of compiled programs.
 
-Compiling the smallest program takes XLA about 25 ms; loading it back takes 1 ms. So
-compiled programs are kept on disk, on by default, for all processes of a user.
+XLA takes about 25 ms to compile the smallest program and 1 ms to load it back. By
+default the cache keeps compiled programs on disk, for all processes of a user.
 
-An entry is one file named by its key: the hash of everything that decides what the
-compiler would produce. Its header holds the key and a hash of the payload, and the
-payload is handed to the runtime only if all of it fits: the runtime trusts its input,
-so a truncated, damaged or foreign file must never reach it. Entries are written under
-a temporary name and renamed, so that another process sees a whole entry or none.
+An entry is one file named by its key: the hash of everything that determines what the
+compiler produces. The header holds the key and a hash of the payload, and the runtime
+gets the payload only if both match: the runtime trusts its input, so a truncated,
+damaged or foreign file must never reach it. The cache writes an entry under a temporary
+name and renames it, so that other processes see a whole entry or none.
 
-An entry is machine code. So neither the directory nor an entry may be writable to other
-users, nor belong to one (but to root, who may write anywhere): such a directory is not
-used, with one warning, and such an entry counts as missing. Files of other names are
-never touched.
+An entry is machine code. Therefore the directory and the entries must belong to the
+user or to root, and must not be writable to other users: the cache does not use any
+other directory (and warns once), and treats any other entry as missing. It never
+touches files with other names.
 
-The size is bounded (``config.cache_max_bytes``); the least recently used entries go
-first. The directory is counted once a process and again after each eviction; a hit
-refreshes an entry's time only when that is an hour old. If the directory cannot be
-written the cache turns itself off with one warning.
+``config.cache_max_bytes`` bounds the size; the least recently used entries are evicted
+first. A process measures the directory once and again after each eviction; a hit
+refreshes an entry's time only if that is at least an hour old. If the directory is not
+writable, the cache warns once and turns itself off.
 """
 
 from __future__ import annotations
@@ -43,32 +43,32 @@ from fxflow.devices._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
 if TYPE_CHECKING:
     import hashlib
 
-#: Raised whenever the header or the meaning of the key changes.
+#: Incremented when the header or the meaning of the key changes.
 FORMAT = 1
 SUFFIX = ".fxc"
 _MAGIC = b"fxflow-compiled\n"
 # magic, format, key, hash of the payload, length of the payload
 _HEADER = struct.Struct("<16sI32s32sQ")
-#: The files that are ours: entries, and what is to become one.
+#: The names of entries.
 _ENTRY = r"[0-9a-f]{64}" + re.escape(SUFFIX)
-#: Neither a symbolic link is followed nor a FIFO waited for.
+#: Neither follows symbolic links nor waits for a FIFO.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 #: Seconds between two refreshes of an entry's time of use.
 _REFRESH = 3600.0
-#: Temporary files older than this were left behind by a process that died.
+#: Seconds after which a temporary file must come from a process that died.
 _STALE = 3600.0
 
 
 class CacheInfo(NamedTuple):
-    """What `info` returns.
+    """The state of the disk cache.
 
     Attributes:
       directory: where the entries are.
       enabled: whether entries are read and written.
       entries: number of entries on disk.
-      nbytes: their size.
-      hits: programs this process found.
-      misses: programs this process looked for in vain.
+      nbytes: their total size.
+      hits: number of programs that this process found.
+      misses: number of programs that this process did not find.
     """
 
     directory: str
@@ -80,13 +80,13 @@ class CacheInfo(NamedTuple):
 
 
 class _State:
-    """What this process knows about the directory it uses."""
+    """The state of the directory in use, in this process."""
 
     def __init__(self, setting: str, path: str) -> None:
-        #: ``config.cache_dir`` that led to `path`.
+        #: ``config.cache_dir``, and the path it gave.
         self.setting, self.path = setting, path
         self.hits = self.misses = 0
-        #: Whether nothing can be written, and whether nothing is read either.
+        #: Whether writing is off; whether reading is off too.
         self.broken = self.refused = False
         self._checked = False
         #: Bytes on disk as far as this process knows; None before the first count.
@@ -98,7 +98,7 @@ class _State:
             try:
                 fault = _fault(os.stat(self.path))
             except OSError:
-                return True  # not there yet; made by us, it will be ours
+                return True  # missing: this process will create and own it
             self._checked = True
             if fault:
                 self.broken = self.refused = True
@@ -113,7 +113,7 @@ class _State:
 
 
 def _fault(found: os.stat_result) -> str:
-    """Returns why a file or directory may hold what another user wrote, or ""."""
+    """Returns how another user could have written a file or directory, or ""."""
     if not hasattr(os, "geteuid"):
         return ""
     if found.st_uid not in (os.geteuid(), 0):
@@ -138,13 +138,13 @@ def directory() -> Path:
     try:
         return base.expanduser() / "fxflow" / "compile"
     except RuntimeError:
-        # No home directory. A shared one would let others plant programs, so this is
-        # one that cannot be written: the cache will say so and be off.
+        # No home directory. Other users could write programs to a shared one: use a
+        # path that cannot be written, so that the cache warns and turns itself off.
         return Path(os.devnull) / "fxflow"
 
 
 def _current() -> _State:
-    """Returns the state for the directory in use, a new one if that changed."""
+    """Returns the state of the directory in use; a new one if the directory changed."""
     global _state
     setting = config.cache_dir
     if not _state.path or _state.setting != setting:
@@ -154,8 +154,8 @@ def _current() -> _State:
 
 
 def sha256(data: bytes = b"") -> hashlib._Hash:
-    """Returns a hash of some bytes; more can be added to it."""
-    # Loads OpenSSL (3 ms): put off from the import of fxflow to its first program.
+    """Returns the SHA-256 hash object of `data`, for `update` or `digest`."""
+    # Loads OpenSSL (3 ms): at the first program rather than at the import of fxflow.
     import hashlib
 
     return hashlib.sha256(data)
@@ -166,9 +166,9 @@ def sha256(data: bytes = b"") -> hashlib._Hash:
 
 @functools.cache
 def _cpu_features() -> bytes:
-    """Returns what tells this machine's instruction set from another's.
+    """Returns a description of this machine's instruction set.
 
-    Programs for the CPU hold machine code made for the instructions found here.
+    Programs for the CPU hold machine code for these instructions.
     """
     parts = [sys.platform]
     try:
@@ -201,7 +201,7 @@ def _device_part(device: Device) -> bytes:
     ).encode() + (_cpu_features() if device.platform == "cpu" else b"")
 
 
-# It holds devices, which hold their client.
+# The cache's keys are devices, which keep their client alive.
 clients.on_clear(_device_part.cache_clear)
 
 #: Environment variables that change what the compilers do.
@@ -213,9 +213,9 @@ def key(module: str | bytes, options: bytes, device: Device, extra: str = "") ->
 
     Args:
       module: the program.
-      options: the compiler's options, serialised.
+      options: the compiler's options, serialized.
       device: the first device it is compiled for.
-      extra: whatever else decides the result.
+      extra: anything else that determines the result.
     """
     code = module.encode() if isinstance(module, str) else module
     parts = (
@@ -227,7 +227,7 @@ def key(module: str | bytes, options: bytes, device: Device, extra: str = "") ->
     )
     digest = sha256()
     for part in parts:
-        # The length keeps two different splittings of the same bytes apart.
+        # The length distinguishes different splits of the same bytes.
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.digest()
@@ -243,7 +243,7 @@ def _path(state: _State, key: bytes) -> str:
 def load(key: bytes) -> bytes | None:
     """Returns the payload kept under `key`, or None.
 
-    An entry that is not exactly what `store` wrote is removed.
+    Removes an entry that differs from what `store` wrote.
     """
     state = _current()
     path = _path(state, key)
@@ -286,7 +286,7 @@ def _payload(entry: bytes, key: bytes) -> bytes | None:
 
 
 def store(key: bytes, payload: bytes) -> None:
-    """Keeps `payload` under `key`; failing to is not an error."""
+    """Stores `payload` under `key`; a failure is not an error."""
     state = _current()
     size = _HEADER.size + len(payload)
     limit = config.cache_max_bytes
@@ -297,13 +297,13 @@ def store(key: bytes, payload: bytes) -> None:
     try:
         _write(state, _path(state, key), header, payload)
     except IsADirectoryError:
-        return  # in this one entry's place
+        return  # only this entry's path is taken
     except OSError as error:
         state.broken = True
         warnings.warn(
             f"fxflow's compile cache is off: cannot write to {state.path} "
             f"({error.strerror or error}). Set FXFLOW_CACHE_DIR to a directory that "
-            "can be written, or FXFLOW_CACHE=0 to do without.",
+            "can be written, or FXFLOW_CACHE=0 to turn the cache off.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -318,7 +318,7 @@ def store(key: bytes, payload: bytes) -> None:
 
 
 def _write(state: _State, path: str, header: bytes, payload: bytes) -> None:
-    """Writes an entry, and makes its folder if need be."""
+    """Writes an entry; creates its directory if necessary."""
     try:
         files.write(path, header, payload, mode=0o600)
     except FileNotFoundError:
@@ -327,7 +327,7 @@ def _write(state: _State, path: str, header: bytes, payload: bytes) -> None:
 
 
 def discard(key: bytes) -> None:
-    """Removes an entry: the runtime could not load it."""
+    """Removes an entry that the runtime could not load."""
     state = _current()
     state.hits -= 1
     state.misses += 1
@@ -335,7 +335,7 @@ def discard(key: bytes) -> None:
 
 
 def _remove(path: str) -> None:
-    # Gone already, or not ours to remove: both are fine.
+    # A missing file and one that this process must not remove are both fine.
     with contextlib.suppress(OSError):
         os.unlink(path)
 
@@ -344,7 +344,7 @@ def _remove(path: str) -> None:
 
 
 def _entries(path: str) -> Iterator[tuple[float, int, str]]:
-    """Yields (time of use, bytes, path) of each entry and of what dead writers left."""
+    """Yields (time of use, bytes, path) of each entry; removes stale other files."""
     try:
         listing = os.scandir(path)
     except OSError:
@@ -367,9 +367,9 @@ def _entries(path: str) -> Iterator[tuple[float, int, str]]:
 
 
 def _evict(path: str, limit: int) -> int:
-    """Removes the least recently used entries; returns the bytes that are left.
+    """Removes the least recently used entries; returns the bytes that remain.
 
-    Goes down to 9/10 of the limit, so that the next entry does not evict again.
+    Evicts down to 9/10 of the limit, so that the next entry does not evict again.
     """
     entries = sorted(_entries(path))
     total = sum(size for _, size, _ in entries)
@@ -382,7 +382,7 @@ def _evict(path: str, limit: int) -> int:
 
 
 def info() -> CacheInfo:
-    """Returns where the cache is, how full, and how often this process found things.
+    """Returns the cache's directory and size, and this process's hits and misses.
 
     Returns:
       A named tuple; see `CacheInfo`.
@@ -400,7 +400,7 @@ def info() -> CacheInfo:
 
 
 def clear() -> None:
-    """Removes all entries and starts counting anew."""
+    """Removes all entries and resets the counts."""
     global _state
     state = _current()
     for _, _, file in list(_entries(state.path)):

@@ -1,12 +1,12 @@
-"""How a compiled program calls Python.
+"""Calls of Python functions by compiled programs.
 
-A program on the CPU reaches Python through a custom call that jaxlib implements; which
-function is called stands in the call as an index into a list that is given when the
-program is compiled. The runtime checks nothing (a result of a wrong size crashes the
-process), so each function is wrapped in a `HostCallback` that does.
+A program calls Python through a custom call that jaxlib implements. The call holds an
+index into a list of functions that `compile` gets. The runtime checks nothing (a result
+of the wrong size crashes the process), so a `HostCallback` wraps each function and
+checks its results.
 
-An exception inside a callback cannot cross the runtime as itself: only its text does.
-The wrapper therefore keeps it, and `original_error` finds it again at the caller.
+The runtime passes on only the text of an exception that a callback raises. The wrapper
+therefore keeps the exception, and `original_error` returns it to the caller.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _TARGETS = {
     "cuda": "xla_ffi_python_gpu_callback",
     "rocm": "xla_ffi_python_gpu_callback",
 }
-# jaxlib has the same calls once more, for the partitioner to leave on every device.
+# jaxlib's variants of these calls that the partitioner keeps on every device.
 _PLAIN, _PARTITIONED = "xla_ffi_python_", "xla_ffi_partitioned_python_"
 
-# -- exceptions on their way through the runtime ---------------------------------------
+# -- exceptions of callbacks -----------------------------------------------------------
 
-#: Exceptions kept with the frames that they went through, which may hold much.
+#: Number of exceptions kept with their frames, which may hold large arrays.
 _WITH_FRAMES = 16
-#: Exceptions kept at most until their callers ask: programs that fail at one time.
+#: Number of exceptions kept for their callers: programs that fail at the same time.
 _KEPT = 4096
 _raised: OrderedDict[int, BaseException] = OrderedDict()
-# The numbers of those that callers have asked for, and may ask for again.
-_told: deque[int] = deque()
+# The numbers of the exceptions that callers retrieved, and may retrieve again.
+_retrieved: deque[int] = deque()
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 _MARK = r"fxflow callback exception (\d+)"
@@ -48,7 +48,7 @@ _INTERRUPTED = r"(?ms)error calling callback: .*^KeyboardInterrupt\b"
 
 
 class _InCallback(Exception):
-    """What the runtime sees in place of an exception of the user's function."""
+    """Replaces an exception of the user's function on the way through the runtime."""
 
 
 def _keep(error: BaseException) -> _InCallback:
@@ -56,7 +56,7 @@ def _keep(error: BaseException) -> _InCallback:
     with _lock:
         _raised[number] = error
         older = number - _WITH_FRAMES
-        if older in _raised and older not in _told:
+        if older in _raised and older not in _retrieved:
             _raised[older] = _without_frames(_raised[older])
         while len(_raised) > _KEPT:
             _raised.popitem(last=False)
@@ -66,7 +66,7 @@ def _keep(error: BaseException) -> _InCallback:
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """Returns an exception that says where it was raised in a note."""
+    """Returns `error` with its traceback as a note in place of the frames."""
     lines = "".join(traceback.format_exception(error))
     error.add_note(f"Raised by a callback, one of many that failed:\n{lines}")
     part: BaseException | None = error
@@ -78,28 +78,28 @@ def _without_frames(error: BaseException) -> BaseException:
 
 
 def original_error(error: BaseException) -> BaseException | None:
-    """Returns the exception that a callback raised, given what the runtime made of it.
+    """Returns the exception of the callback that caused an error of the runtime.
 
     Args:
       error: the runtime's error, from running a program or waiting for its results.
 
     Returns:
-      The exception itself; None if the error did not come from a callback.
+      The callback's exception; None if the error did not come from a callback.
     """
     text = str(error)
     found = re.search(_MARK, text)
     if found:
-        return _asked_for(int(found[1]))
-    # A signal is handled wherever Python is: also between the runtime and `__call__`.
+        return _retrieve(int(found[1]))
+    # Python may handle a signal between the runtime and `__call__`.
     return KeyboardInterrupt() if re.search(_INTERRUPTED, text) else None
 
 
-def _asked_for(number: int) -> BaseException | None:
+def _retrieve(number: int) -> BaseException | None:
     with _lock:
-        if number not in _told:
-            _told.append(number)
-            if len(_told) > _WITH_FRAMES:
-                _raised.pop(_told.popleft(), None)
+        if number not in _retrieved:
+            _retrieved.append(number)
+            if len(_retrieved) > _WITH_FRAMES:
+                _raised.pop(_retrieved.popleft(), None)
         return _raised.get(number)
 
 
@@ -107,23 +107,23 @@ _explainers: list[Callable[[BaseException], BaseException]] = []
 
 
 def on_failure(explainer: Callable[[BaseException], BaseException]) -> None:
-    """Asks a function about each failure of the runtime.
+    """Registers a function that may explain failures of the runtime.
 
     Args:
-      explainer: from what the runtime raised to what shall be raised.
+      explainer: takes the runtime's exception and returns the one to raise.
     """
     _explainers.append(explainer)
 
 
 def raise_original(error: BaseException) -> None:
-    """Raises what led to `error`, if that is known.
+    """Raises the cause of an error of the runtime, if it is known.
 
     Args:
-      error: what the runtime raised.
+      error: the runtime's exception.
 
     Raises:
-      BaseException: what a Python callback raised, or what an explainer makes of it:
-        that another process is lost.
+      BaseException: the exception of a Python callback, or the one an explainer
+        returns, for example because another process is lost.
     """
     original = original_error(error)
     if original is not None:
@@ -134,21 +134,21 @@ def raise_original(error: BaseException) -> None:
             raise better from error
 
 
-# -- the function that is called -------------------------------------------------------
+# -- callbacks -------------------------------------------------------------------------
 
 
 class HostCallback:
-    """A Python function as a compiled program may call it.
+    """A Python function that a compiled program may call.
 
-    The function is given one read-only NumPy array for each operand (its memory may be
-    kept) and returns a sequence of array-likes, one for each result; None is an empty
-    sequence. Results must have the declared shape. Their dtype must be the declared one
-    too, except that Python scalars and lists take it on.
+    The function gets one read-only NumPy array for each operand (which it may keep) and
+    returns a sequence of array-likes, one for each result; None is an empty sequence.
+    Results must have the declared shape and dtype; Python scalars and lists are
+    converted to the dtype.
 
     Args:
-      function: what to call.
+      function: the function to call.
       results: shape and dtype of each result.
-      name: for messages.
+      name: its name in error messages.
     """
 
     __slots__ = ("function", "name", "results")
@@ -168,7 +168,7 @@ class HostCallback:
         self.name = name or str(getattr(function, "__name__", function))
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
-        """Calls the function and checks what it returns; for the runtime.
+        """Calls the function and checks its results; called by the runtime.
 
         Args:
           *operands: an array for each operand and None for each token.
@@ -177,7 +177,7 @@ class HostCallback:
           The results, a tuple of C-contiguous arrays.
 
         Raises:
-          Exception: whatever went wrong, wrapped for `original_error`.
+          Exception: any error, wrapped for `original_error`.
         """
         try:
             if ending():
@@ -187,7 +187,7 @@ class HostCallback:
             raise _keep(error) from None
 
     def checked_call(self, *operands: Any) -> tuple[Any, ...]:
-        """Calls the function and checks what it returns; errors come as they are."""
+        """Calls the function and checks its results; does not wrap errors."""
         return self._checked(self.function(*operands))
 
     def _checked(self, values: Any) -> tuple[np.ndarray[Any, Any], ...]:
@@ -220,11 +220,11 @@ class HostCallback:
         return np.ascontiguousarray(array, dtype).reshape(shape)
 
 
-# -- the call in the program's text ----------------------------------------------------
+# -- custom calls ----------------------------------------------------------------------
 
 
 def target(platform: str) -> str:
-    """Returns the custom call's name on a platform.
+    """Returns the name of the custom call on a platform.
 
     Raises:
       ValueError: the platform cannot call Python.
@@ -249,20 +249,20 @@ def custom_call(
     sharding: str = "",
     partitioned: bool = False,
 ) -> str:
-    """Returns the StableHLO text of a call of the callback number `index`.
+    """Returns the StableHLO text of a call of callback number `index`.
 
     Args:
       index: position of the `HostCallback` in ``compile(..., callbacks=[...])``.
       operands: names of the values, such as ``"%3"``.
       operand_types: their types, such as ``"tensor<3x4xf32>"``;
-        ``"!stablehlo.token"`` is passed by and orders effects.
+        ``"!stablehlo.token"`` orders effects and is not passed to the function.
       result_types: types of the results.
       platform: the platform compiled for.
       has_side_effect: whether the call must happen exactly once even if nothing uses
         its results.
-      sharding: in a program for several devices, an attribute that says which of
-        them calls.
-      partitioned: whether each of them calls instead, with its parts of the operands;
+      sharding: in a program for several devices, the attribute that names the device
+        that calls.
+      partitioned: whether every device calls instead, with its parts of the operands;
         for calls without results.
 
     Returns:
@@ -274,7 +274,7 @@ def custom_call(
       ... # doctest: +ELLIPSIS
       'stablehlo.custom_call @xla_ffi_python_cpu_callback(%a) {...} : ...'
     """
-    # Without layouts XLA may hand over a transposed operand as it lies in memory.
+    # Without layouts XLA may pass a transposed operand in the order of its memory.
     attributes = (
         "api_version = 4 : i32, "
         f"has_side_effect = {str(has_side_effect).lower()}, "

@@ -1,13 +1,13 @@
-"""Clients: the connection to a platform's runtime, made when first asked for.
+"""Clients: the connections to the platforms' runtimes, made when first needed.
 
-One client serves one platform ("cpu", "gpu", "tpu" or the name of a PJRT plug-in) and
-owns its devices. Nothing here runs at import. The CPU client is made by itself when
-only the CPU is asked for, so that host work never waits for an accelerator to start.
+A client serves one platform ("cpu", "gpu", "tpu" or the name of a PJRT plug-in) and
+owns its devices. Importing this module makes no client. A request for the CPU makes the
+CPU client alone, so that host work never waits for an accelerator to start.
 
-Which platform is the default: the first of ``config.platforms`` if that is set, and
-then a platform that cannot be used is an error that says why. Otherwise the first
-accelerator that starts; one that does not start is passed over quietly, and
-`fxflow.devices.doctor` explains it.
+The default platform is the first of ``config.platforms`` if that is set; then a
+platform that cannot be used is an error that says why. Otherwise it is the first
+accelerator that starts, or the CPU; `fxflow.devices.doctor` explains why an accelerator
+did not start.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _clients: dict[str, Client] = {}
 _failures: dict[str, str] = {}
 _order: list[str] | None = None
 _on_clear: list[Callable[[], None]] = []
-#: What `make_cpu_client` is given besides the number of devices: the distributed
+#: Arguments of `make_cpu_client` in addition to the number of devices: the distributed
 #: runtime's client, this process's number and the collectives. See `configure_cpu`.
 _cpu_arguments: dict[str, Any] = {}
-#: The same for plug-ins: `plugins.make_client` says what it takes.
+#: Arguments of `plugins.make_client`. See `configure_plugins`.
 _plugin_arguments: dict[str, Any] = {}
 
-# "gpu" means whichever of these is there.
+# "gpu" means the first of these that is available.
 _GPU = ("cuda", "rocm")
 
 
@@ -53,7 +53,7 @@ def _number_of_cpu_devices(configured: int | None = None) -> int:
 
 
 def _require_not_late(configured: int) -> None:
-    """Raises `BackendError` if the CPU client has another number of devices already."""
+    """Raises `BackendError` if the CPU client already has another number of devices."""
     started = _clients.get("cpu")
     wanted = _number_of_cpu_devices(configured)
     if started is not None and len(started.local_devices()) != wanted:
@@ -68,7 +68,7 @@ config.guard("num_cpu_devices", _require_not_late)
 
 
 def _require_undecided(platforms: str) -> None:
-    """Raises `BackendError` if another default platform is in use already."""
+    """Raises `BackendError` if another default platform is already in use."""
     wanted = [_canonical(p) for p in platforms.split(",") if p.strip()]
     if _order is not None and wanted and wanted[0] != _order[0]:
         raise BackendError(
@@ -85,10 +85,10 @@ _COLLECTIVE_TIMEOUT = "--xla_cpu_collective_timeout_seconds"
 
 
 def bound_collectives() -> None:
-    """Bounds how long the CPU's collectives wait, by ``config.collective_timeout``.
+    """Sets the timeout of the CPU's collectives to ``config.collective_timeout``.
 
-    XLA reads this from the environment only, and when its first client is made. Without
-    it, one peer that is stuck makes all others wait for ever.
+    XLA reads it only from the environment, when the first client is made. Without it,
+    all other processes wait forever for one that is stuck.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     if _COLLECTIVE_TIMEOUT not in flags:
@@ -102,7 +102,7 @@ _before_joining: list[Callable[[], None]] = []
 def before_joining(check: Callable[[], None]) -> None:
     """Calls `check` before a CPU client of several processes is made.
 
-    Making one waits for all processes: `check` raises if one of them is lost.
+    Making the client waits for all processes: `check` raises if one of them is lost.
     """
     _before_joining.append(check)
 
@@ -124,7 +124,7 @@ def _make(platform: str) -> Client:
 
 
 def _start(platform: str) -> Client | None:
-    """Returns the client of `platform`; None if it failed, now or before."""
+    """Returns the client of `platform`, starting it; None if that fails or failed."""
     with _lock:
         known = _clients.get(platform)
         if known is None and platform not in _failures:
@@ -133,13 +133,13 @@ def _start(platform: str) -> Client | None:
             try:
                 known = _make(platform)
                 if platform == "cpu":
-                    _check_joining()  # its devices would be missing
+                    _check_joining()  # a lost process's devices would be missing
                 if not known.devices():
                     raise BackendError("it started but has no devices")
                 _clients[platform] = known
             except (BackendError, RuntimeFailure, OSError, ImportError) as error:
                 if platform == "cpu":
-                    _check_joining()  # one that went in the meantime is the reason
+                    _check_joining()  # a process lost in the meantime is the cause
                 known = None
                 _failures[platform] = str(error) or type(error).__name__
         return known
@@ -155,12 +155,12 @@ def _canonical(platform: str) -> str:
 
 
 def requested() -> list[str]:
-    """Returns the platforms that ``config.platforms`` names, under their own names."""
+    """Returns the canonical names of the platforms in ``config.platforms``."""
     return [_canonical(p) for p in config.platforms.split(",") if p.strip()]
 
 
 def platforms() -> tuple[str, ...]:
-    """Returns the platforms in use, the default one first; starts their clients.
+    """Returns the platforms in use, the default first; starts their clients.
 
     Raises:
       BackendError: a platform named by ``config.platforms`` cannot be used.
@@ -196,11 +196,11 @@ def _why_not(platform: str, asked_by: str) -> str:
 
 
 def client(platform: str | None = None) -> Client:
-    """Returns the client of a platform, starting it if need be.
+    """Returns the client of a platform, starting it if necessary.
 
     Args:
       platform: ``"cpu"``, ``"gpu"``, ``"cuda"``, ``"tpu"`` or a plug-in's name; None
-        is the default one.
+        is the default platform.
 
     Raises:
       BackendError: the platform cannot be used; the message says why.
@@ -220,28 +220,28 @@ _refusals: list[Callable[[], Exception]] = []
 
 
 def refuse(why: Callable[[], Exception]) -> None:
-    """Has this process use no client any more.
+    """Makes every later request for a client raise.
 
     Args:
-      why: returns what is raised instead.
+      why: returns the exception to raise.
     """
     _refusals.append(why)
 
 
 def failures() -> dict[str, str]:
-    """Returns, for each platform that was tried and did not start, the reason."""
+    """Returns the reason for each platform that did not start."""
     return dict(_failures)
 
 
 def configure_cpu(**arguments: Any) -> None:
-    """Sets what the next CPU client is made with, for several processes.
+    """Sets the arguments of the next CPU client, for a run of several processes.
 
     Args:
       **arguments: ``distributed_client``, ``node_id``, ``num_nodes``, ``collectives``
-        as jaxlib's ``make_cpu_client`` takes them; none returns to one process.
+        as jaxlib's ``make_cpu_client`` takes them; without any, one process.
 
     Raises:
-      RuntimeError: the CPU client is there already; call `clear_backends` first.
+      RuntimeError: the CPU client has started; call `clear_backends` first.
     """
     with _lock:
         if "cpu" in _clients:
@@ -254,11 +254,11 @@ def configure_cpu(**arguments: Any) -> None:
 
 
 def configure_plugins(**arguments: Any) -> None:
-    """Sets what the next client of a plug-in is made with, for several processes.
+    """Sets the arguments of the next plug-in's client, for a run of several processes.
 
     Args:
       **arguments: ``distributed_client``, ``node_id``, ``num_nodes``,
-        ``visible_devices`` as `plugins.make_client` takes them; none returns to one
+        ``visible_devices`` as `plugins.make_client` takes them; without any, one
         process.
     """
     with _lock:
@@ -267,20 +267,20 @@ def configure_plugins(**arguments: Any) -> None:
 
 
 def started() -> tuple[str, ...]:
-    """Returns the platforms whose client is there already; starts none."""
+    """Returns the platforms whose client has started; starts none."""
     return tuple(_clients)
 
 
 def on_clear(callback: Callable[[], None]) -> None:
-    """Calls `callback` whenever the clients are dropped, to drop what hangs on them."""
+    """Calls `callback`, which drops references to clients, when they are dropped."""
     _on_clear.append(callback)
 
 
 def clear_backends() -> None:
     """Drops all clients; the next use makes new ones.
 
-    Arrays and executables made before keep their old client alive and must not be
-    mixed with new ones.
+    Existing arrays and executables keep their old client alive and must not be mixed
+    with new ones.
     """
     global _order
     with _lock:
@@ -296,10 +296,10 @@ def clear_backends() -> None:
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """Returns all devices of a platform, of every process.
+    """Returns the devices of a platform in all processes.
 
     Args:
-      backend: the platform; None is the default one.
+      backend: the platform; None is the default platform.
 
     Returns:
       A new list, in the order of the devices' numbers.
@@ -318,8 +318,8 @@ def local_devices(
     """Returns the devices that belong to one process.
 
     Args:
-      process_index: the process; None is this one.
-      backend: the platform; None is the default one.
+      process_index: the process; None is this process.
+      backend: the platform; None is the default platform.
       host_id: older name of `process_index`.
 
     Returns:
@@ -345,10 +345,10 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """Returns the number of devices of a platform over all processes.
+    """Returns the number of devices of a platform in all processes.
 
     Args:
-      backend: the platform; None is the default one.
+      backend: the platform; None is the default platform.
 
     Returns:
       At least 1.
@@ -360,7 +360,7 @@ def local_device_count(backend: str | None = None) -> int:
     """Returns the number of devices of a platform in this process.
 
     Args:
-      backend: the platform; None is the default one.
+      backend: the platform; None is the default platform.
 
     Returns:
       At least 1.
@@ -372,7 +372,7 @@ def process_index(backend: str | None = None) -> int:
     """Returns the number of this process.
 
     Args:
-      backend: the platform; None is the default one.
+      backend: the platform; None is the default platform.
 
     Returns:
       From 0 to ``process_count(backend) - 1``.
@@ -384,10 +384,10 @@ def process_count(backend: str | None = None) -> int:
     """Returns the number of processes that share the platform's devices.
 
     Args:
-      backend: the platform; None is the default one.
+      backend: the platform; None is the default platform.
 
     Returns:
-      1 unless the process joined others.
+      1 unless this process joined others.
     """
     return 1 + max(int(d.process_index) for d in client(backend).devices())
 
@@ -411,7 +411,7 @@ def cpu_device(index: int = 0) -> Device:
 
 
 class _Default(threading.local):
-    """The device a ``with`` block of this thread chose; None outside of one."""
+    """The device that a ``with`` block of this thread chose; None outside of one."""
 
     chosen: Device | None = None
 
@@ -436,13 +436,13 @@ _NAME = (
 
 
 def resolve(device: Device | str) -> Device:
-    """Returns the device that a name means.
+    """Returns the device with a name.
 
     Args:
       device: a `Device` (returned as it is), ``"gpu"``, ``"gpu:1"`` (of this
         process), or ``"/job:worker/task:17/device:gpu:3"``: the fourth GPU of
-        process 17; without a task, of this process. The job's name is not looked
-        at: fxflow numbers all processes in one row.
+        process 17; without a task, of this process. The job's name is ignored:
+        fxflow numbers all processes consecutively.
 
     Raises:
       PlacementError: there is no such device.
@@ -512,18 +512,18 @@ _UNSET: Any = object()
 def default_device(device: Device | str | None = _UNSET) -> Any:
     """Returns the default device, or a ``with`` block that changes it in this thread.
 
-    Arrays that are made without saying where, and functions of such arrays, live on
-    the default device.
+    New arrays for which no device is given, and the results of functions of them, are
+    on the default device.
 
     Args:
-      device: a `Device`, or the name of a platform (``"cpu"``, ``"gpu:1"``), or None
-        for the process's default. Left out: nothing changes.
+      device: a `Device`, or the name of one (``"cpu"``, ``"gpu:1"``), or None for the
+        process's default. If it is omitted, nothing changes.
 
     Returns:
-      The current default `Device` if `device` is left out, else a context manager.
+      The current default `Device` if `device` is omitted, else a context manager.
 
     Raises:
-      ValueError: the platform has no such device.
+      PlacementError: the platform has no such device.
       BackendError: the platform cannot be used.
     """
     if device is not _UNSET:
@@ -536,7 +536,7 @@ def set_default_device(device: Device | str | None) -> None:
     """Sets the default device of the process.
 
     Args:
-      device: a `Device`, a platform's name, or None for the first device of the
-        default platform.
+      device: a `Device`, the name of one, or None for the first device of the default
+        platform.
     """
     _default.device = _as_device(device)

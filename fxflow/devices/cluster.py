@@ -1,19 +1,17 @@
-"""The seam to jaxlib's distributed runtime: service, client, CPU collectives.
+"""The interface to jaxlib's distributed runtime: service, client, CPU collectives.
 
 Processes that compute together share a *coordination service*: a small store through
-which the runtime's clients learn each other's devices and addresses. What the runtime
-does when something is missing is to end the process, or to wait for minutes. This
-module is made so that neither is seen:
+which the runtime's clients learn each other's devices and addresses. When a process is
+missing, the runtime ends the others or waits for minutes. This module prevents both:
 
-* A client connects through a `Relay`, which outlives the service, and beats so rarely
-  that the runtime never misses a beat: who is alive is watched by
-  `fxflow.distributed`, which knows which process is lost.
-* `Collectives.sever` breaks gloo's connections, so that an operation which waits for a
-  process that is lost fails at once instead of after its deadline.
-* A `StandIn` takes the place of a process that died while a cluster was being formed:
-  it fills in what the others wait for, with bytes that they refuse.
+* A client connects through a `Relay`, which outlives the service. Its heartbeats are so
+  rare that the runtime never misses one: `fxflow.distributed` detects lost processes.
+* `Collectives.sever` breaks gloo's connections, so that an operation that waits for a
+  lost process fails at once instead of at its deadline.
+* A `StandIn` takes the place of a process that died while the cluster was forming: it
+  sets the keys that the others wait for, to bytes that they refuse.
 
-Only `fxflow.distributed` uses this; users call `fxflow.distributed.initialize`.
+Only `fxflow.distributed` uses this module; users call `fxflow.distributed.initialize`.
 """
 
 from __future__ import annotations
@@ -36,23 +34,23 @@ from fxflow.devices.callbacks import on_failure
 from fxflow.devices.relay import Relay, own_connections
 from fxflow.errors import DistributedError
 
-#: Seconds. A missed heartbeat of the runtime ends the process, so heartbeats have this
-#: period: a client of a dead service lives for half of it.
+#: Period of the runtime's heartbeats, in seconds. A missed one ends the process: a
+#: client of a dead service lives for half of this.
 _WEEK = 7 * 24 * 3600
 #: The runtime gives a device the number process * 2048 + ordinal.
 _IDS_PER_PROCESS = 2048
-#: What the messages of its failures begin with.
+#: Parts of the messages of gloo's failures.
 _GLOO_FAILED = "Gloo"
 _TIMED_OUT = "Timed out waiting"
-#: Seconds until it must be known why a connection broke.
+#: Seconds to wait for the cause of a broken connection.
 _PATIENCE = 2.5
-#: Where gloo's ranks leave their addresses: "cpu:gloo/<device ids>/<rank>".
+#: Prefix of the keys of gloo's addresses: "cpu:gloo/<device ids>/<rank>".
 _GLOO = "cpu:gloo"
-#: What nothing can read: for gloo a list of 2**64 - 1 addresses.
+#: An invalid value under every key: for gloo a list of 2**64 - 1 addresses.
 _REFUSED = b"\xff" * 64
 
 
-# -- what failed in this process -------------------------------------------------------
+# -- the failure of this process -------------------------------------------------------
 
 
 class _State:
@@ -63,7 +61,7 @@ _state = _State()
 
 
 def set_failure(error: DistributedError | None) -> None:
-    """Remembers why collectives of this process cannot finish; None forgets it."""
+    """Records why collectives of this process cannot finish; None resets it."""
     _state.failure = error
 
 
@@ -76,19 +74,19 @@ def explain(error: BaseException) -> BaseException:
     """Returns the error to raise for a failure of a program of several processes.
 
     Args:
-      error: what the runtime raised: "Connection closed by peer", a deadline.
+      error: the runtime's exception: "Connection closed by peer", a deadline.
 
     Returns:
-      A `DistributedError` that names the process which is lost and has `error` as its
-      cause, if one is known to be lost; else `error`.
+      A `DistributedError` that names the lost process and has `error` as its cause, if
+      a process is known to be lost; else `error`.
     """
     if isinstance(error, DistributedError):
         return error
     known = _state.failure
     if known is None and _GLOO_FAILED in str(error) and not timed_out(error):
-        for told in _broken:
-            told()
-        # A broken connection is noticed at once; who broke it, a moment later.
+        for listener in _broken:
+            listener()
+        # The cause of a broken connection is known a moment after the break.
         end = time.monotonic() + _PATIENCE
         while known is None and time.monotonic() < end:
             time.sleep(0.01)
@@ -104,16 +102,16 @@ on_failure(explain)
 
 
 def timed_out(error: BaseException) -> bool:
-    """Returns whether a collective was not broken, but waited for too long."""
+    """Returns whether a collective reached its deadline instead of being broken."""
     return _TIMED_OUT in str(error)
 
 
 _broken: list[Callable[[], None]] = []
 
 
-def on_broken(told: Callable[[], None]) -> None:
-    """Has `told` called when a collective of this process was broken, first of all."""
-    _broken.append(told)
+def on_broken(listener: Callable[[], None]) -> None:
+    """Calls `listener` when a collective of this process breaks, before it raises."""
+    _broken.append(listener)
 
 
 def _refuse_after_failure() -> None:
@@ -129,10 +127,10 @@ clients.before_joining(_refuse_after_failure)
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Drops what the runtime prints: it warns that `recoverable` is experimental."""
+    """Hides standard error: the runtime warns that `recoverable` is experimental."""
     try:
         kept = os.dup(2)
-    except OSError:  # there is no standard error
+    except OSError:  # the process has no standard error
         yield
         return
     with open(os.devnull, "wb") as nowhere:
@@ -147,20 +145,20 @@ def _quiet() -> Iterator[None]:
 class Service:
     """The coordination service for `num_processes` clients, on a local port.
 
-    It listens on the loopback interface alone: what comes from other machines comes
-    through the coordinator's port, where it is checked first.
+    It listens on the loopback interface only: connections from other machines arrive
+    at the coordinator's port, which checks them first.
 
     Attributes:
       address: ``"127.0.0.1:port"``.
-      num_processes: how many clients it waits for.
+      num_processes: number of clients it waits for.
     """
 
     address: str
 
     def __init__(self, num_processes: int) -> None:
         self.num_processes = num_processes
-        # gRPC shares ports (SO_REUSEPORT): two services on one would each get half of
-        # the clients. Held by a socket that does not listen, it is ours alone.
+        # gRPC shares ports (SO_REUSEPORT): two services on one port would each get half
+        # of the clients. A bound socket that does not listen reserves the port.
         self._holder = socket.socket()
         if hasattr(socket, "SO_REUSEPORT"):
             self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -173,10 +171,10 @@ class Service:
                     self.address,
                     num_processes,
                     heartbeat_timeout=_WEEK,
-                    # Clients have timeouts of their own. After the default, an hour, a
+                    # Clients have their own timeouts. After the default, an hour, a
                     # stand-in that still waits would abort this process.
                     cluster_register_timeout=_WEEK,
-                    # One process that ends does not take the others with it.
+                    # A process that ends does not end the others.
                     recoverable=True,
                 )
         except RuntimeFailure as error:
@@ -186,9 +184,9 @@ class Service:
             ) from None
 
     def stop(self) -> None:
-        """Ends it, when its clients have left or their connections are cut.
+        """Stops the service, after its clients left or their connections were cut.
 
-        It tells those that are connected, and they end their process.
+        A client that is still connected ends its process.
         """
         service, self._service = self._service, None
         if service is not None:
@@ -215,8 +213,8 @@ class Client:
     Args:
       connect: makes a connection to the service; raises OSError if it cannot.
       process_id: this process's number.
-      timeout: seconds for all processes to connect. Call it when all are known to be
-        there: the runtime *ends the process* when this passes.
+      timeout: seconds for all processes to connect. Make the client only when all are
+        known to be present: the runtime *ends the process* when this passes.
       lost: called with the reason, from another thread, when the service is lost.
 
     Attributes:
@@ -232,8 +230,8 @@ class Client:
         lost: Callable[[str], None],
     ) -> None:
         self.process_id = process_id
-        self._gone = False
-        self._tell = lost
+        self._service_lost = False
+        self._on_lost = lost
         self._relay = Relay(connect, self._lost)
         self.raw: Any = _new_client(self._relay.address, process_id, timeout)
         try:
@@ -245,27 +243,27 @@ class Client:
             ) from None
 
     def _lost(self, reason: str) -> None:
-        self._gone = True
-        self._tell(reason)
+        self._service_lost = True
+        self._on_lost(reason)
 
     def close(self, graceful: bool = True) -> None:
-        """Leaves; harmless when the service is lost. Do not use `raw` afterwards.
+        """Disconnects; harmless if the service is lost. Do not use `raw` afterwards.
 
         Args:
-          graceful: whether to say so, and wait for the answer. Not where the service
-            may go meanwhile.
+          graceful: whether to notify the service and wait for its reply; False if the
+            service may stop meanwhile.
         """
         client, self.raw = self.raw, None
         if client is None:
             return
-        if self._gone or not graceful:
-            # A shutdown that is not answered ends the process, so there is none. The
-            # client lives on without a service, and the relay with it.
+        if self._service_lost or not graceful:
+            # A shutdown without a reply ends the process: keep the client and its relay
+            # alive instead.
             _abandoned.append((client, self._relay))
             return
         with contextlib.suppress(RuntimeFailure):
             client.shutdown()
-        # CPU clients that still live keep a reference; it no longer calls.
+        # CPU clients that still live refer to this client, which makes no more calls.
         self._relay.close()
 
 
@@ -275,14 +273,14 @@ _abandoned: list[Any] = []
 class StandIn:
     """Takes the place of a process that died while the others wait for it.
 
-    Made in a process that is not one of the cluster's, beside the service.
+    It runs in the process of the service, which is not a member of the cluster.
 
     Args:
-      service: of the cluster.
-      process_id: of the process that died.
+      service: the cluster's service.
+      process_id: number of the process that died.
 
-    Registering waits until all others have registered, so this is done in a thread;
-    they must not be turned back before.
+    A thread registers it, because registering waits until all others have registered;
+    they must not be disconnected before.
     """
 
     def __init__(self, service: Service, process_id: int) -> None:
@@ -297,7 +295,7 @@ class StandIn:
     def _run(self) -> None:
         client = _new_client(self._service.address, self.process_id, _WEEK)
         client.connect()
-        # Processes may still be on their way to where they wait.
+        # Processes may start to wait for a key later.
         while True:
             self._fill(client)
             if self._ended.wait(0.02):
@@ -306,7 +304,7 @@ class StandIn:
             client.shutdown()
 
     def _fill(self, client: Any) -> None:
-        """Sets, under each key the others may wait for, what they refuse."""
+        """Sets each key that the others may wait for to a value that they refuse."""
         me = self.process_id
         keys = [f"cpu:local_topology/cpu/{me}", "cpu:global_topology/cpu"]
         with contextlib.suppress(RuntimeFailure):
@@ -316,13 +314,13 @@ class StandIn:
                 owners = [int(i) // _IDS_PER_PROCESS for i in ids if i.isdigit()]
                 keys += [f"{group}/{k}" for k, o in enumerate(owners) if o == me]
         for key in dict.fromkeys(keys):
-            with contextlib.suppress(RuntimeFailure):  # set already: none waits
+            with contextlib.suppress(RuntimeFailure):  # set already: no process waits
                 client.key_value_set_bytes(key, _REFUSED)
 
     def close(self, timeout: float = 2.0) -> bool:
-        """Leaves, when no process waits any more; returns whether that was possible.
+        """Disconnects, once no process waits any more; returns whether it could.
 
-        It is not while it waits itself, for processes that did not register. Then the
+        It cannot while it waits itself for processes that have not registered. Then the
         service must not be stopped.
         """
         self._ended.set()
@@ -338,15 +336,15 @@ _IOS = "St9basic_iosIcSt11char_traitsIcEE"
 
 @functools.cache
 def _divert_cout() -> bool:
-    """Sends what C++ prints to `std::cout` to standard error; returns whether it can.
+    """Redirects C++'s `std::cout` to standard error; returns whether it could.
 
-    Gloo prints a line for each connection there, from its own threads and whenever a
-    program first needs one, and has no option not to. A program's own output would be
-    mixed with it. This is ``std::cout.rdbuf(std::cerr.rdbuf())``, by the names that
-    compilers for Linux give to it. Output of C, and Python's, is not touched.
+    Gloo prints a line to it for each new connection, from its own threads, and has no
+    option to turn this off. The lines would mix with the program's own output. This is
+    ``std::cout.rdbuf(std::cerr.rdbuf())``, called by the functions' mangled names on
+    Linux. It does not affect the output of C and Python.
     """
     with contextlib.suppress(AttributeError, OSError, ValueError):
-        # Only the library that is there already: another would have another cout.
+        # Only the library that is already loaded: another one has another cout.
         library = ctypes.CDLL("libstdc++.so.6", mode=os.RTLD_NOLOAD)
         get = library[f"_ZNK{_IOS}{_RDBUF}Ev"]
         get.argtypes, get.restype = [ctypes.c_void_p], ctypes.c_void_p
@@ -354,8 +352,8 @@ def _divert_cout() -> bool:
         put.argtypes, put.restype = [ctypes.c_void_p] * 2, ctypes.c_void_p
 
         def ios(name: str) -> int:
-            # The base that has the buffer is a virtual one: the word three slots
-            # before the table of virtual functions says how far into the object.
+            # The buffer belongs to a virtual base class: the word three slots before
+            # the table of virtual functions holds its offset in the object.
             stream = ctypes.addressof(ctypes.c_char.in_dll(library, name))
             table = ctypes.c_size_t.from_address(stream).value
             address = table - 3 * ctypes.sizeof(ctypes.c_void_p)
@@ -367,20 +365,20 @@ def _divert_cout() -> bool:
 
 
 def _threads() -> set[int]:
-    """Returns this process's threads, as the kernel numbers them; none off Linux."""
+    """Returns the kernel's numbers of this process's threads; empty off Linux."""
     try:
         return {int(name) for name in os.listdir("/proc/self/task")}
     except OSError:
         return set()
 
 
-def _let_others_finish(threads: Iterable[int]) -> None:
-    """Keeps gloo's own thread from taking the processor from those it waits for.
+def _schedule_as_batch(threads: Iterable[int]) -> None:
+    """Keeps gloo's own thread from preempting the threads that it waits for.
 
-    When data comes it wakes, and asks again and again whether a thread that is sending
-    has let go of the connection; if it woke in that thread's place, until its time
-    slice ends: 4 ms. Threads of batches wait until there is a processor to spare. On 2
-    cores a sum of 1 KB over two processes took 3.0 ms so, and takes 0.9 ms.
+    When data arrives, gloo's thread wakes and polls until a sending thread releases the
+    connection; if it preempted that thread, it polls for a whole time slice (4 ms).
+    Under SCHED_BATCH a thread that wakes does not preempt others. On 2 cores this
+    shortens a sum of 1 KB over two processes from 3.0 to 0.9 ms.
     """
     if not hasattr(os, "SCHED_BATCH"):
         return
@@ -395,19 +393,19 @@ def _listening_ports() -> set[int]:
 
 
 class Collectives:
-    """How CPU devices of several processes exchange data: gloo over TCP, or MPI.
+    """The collectives of the CPU devices of several processes: gloo over TCP, or MPI.
 
     Args:
-      client: this process's.
+      client: this process's client.
       implementation: ``"gloo"`` or ``"mpi"``. The latter needs MPItrampoline's
         wrapper of an MPI library (``MPITRAMPOLINE_LIB``).
-      hostname: the address others reach this process at; empty: that of the host's
-        name.
+      hostname: the address at which others reach this process; empty: the address of
+        the host's name.
       interface: a network interface instead, such as ``"eth0"``.
 
     Attributes:
       raw: jaxlib's object.
-      port: gloo's; 0 if unknown.
+      port: gloo's port; 0 if unknown.
     """
 
     port: int
@@ -421,7 +419,7 @@ class Collectives:
     ) -> None:
         self.port = 0
         self._host = hostname
-        self._forged: list[socket.socket] = []
+        self._fake_calls: list[socket.socket] = []
         try:
             if implementation == "mpi":
                 self.raw: Any = raw.make_mpi_collectives()
@@ -442,18 +440,18 @@ class Collectives:
             raise DistributedError(
                 f"{implementation} collectives cannot start: {error}"
             ) from None
-        _let_others_finish(_threads() - threads)
+        _schedule_as_batch(_threads() - threads)
         new = _listening_ports() - before
         self.port = new.pop() if len(new) == 1 else 0
 
     def sever(self, peers: Iterable[int] = ()) -> int:
-        """Breaks gloo's connections: what waits for a peer fails at once.
+        """Breaks gloo's connections: an operation that waits for a peer fails at once.
 
         Args:
           peers: the ports of the other processes' gloo.
 
         Returns:
-          How many connections there were.
+          The number of connections.
         """
         others = set(peers) - {0}
         count = 0
@@ -461,27 +459,26 @@ class Collectives:
             if peer is None or not (own[1] == self.port or peer[1] in others):
                 continue
             with contextlib.suppress(OSError):
-                # `shutdown` acts on the connection, whatever else holds a descriptor of
-                # it.
+                # `shutdown` acts on the connection, not only on this descriptor.
                 with socket.socket(fileno=os.dup(descriptor)) as copy:
                     copy.shutdown(socket.SHUT_RDWR)
                 count += 1
         return count
 
     def release(self, peers: Sequence[int]) -> None:
-        """Releases whatever waits in gloo for peers that may be lost; call it again.
+        """Releases threads that wait in gloo for peers that may be lost; call it again.
 
-        A process that is still connecting waits for its peers to call, and for one
-        that has given up it would wait half a minute. So the calls it waits for are
-        made here: a caller sends but the number of the pair it means, and these count
-        up from 0. The connections are then broken like the others.
+        A process that is still connecting waits for its peers to call, up to half a
+        minute for a lost one. This method makes these calls in their place: a caller
+        sends only the number of its pair, counted from 0. `sever` then breaks these
+        connections like the others.
 
         Args:
           peers: the ports of all processes' gloo.
         """
         self.sever(peers)
-        forged, self._forged = self._forged, []
-        for connection in forged:
+        previous, self._fake_calls = self._fake_calls, []
+        for connection in previous:
             connection.close()
         if not self.port:
             return
@@ -490,11 +487,11 @@ class Collectives:
                 connection = socket.create_connection(
                     (self._host or socket.gethostname(), self.port), 1
                 )
-                self._forged.append(connection)
+                self._fake_calls.append(connection)
                 connection.sendall(struct.pack("@n", number))
 
     def close(self) -> None:
-        """Closes what `release` opened."""
-        for connection in self._forged:
+        """Closes the connections that `release` opened."""
+        for connection in self._fake_calls:
             connection.close()
-        self._forged = []
+        self._fake_calls = []

@@ -1,7 +1,7 @@
-"""Compiling a StableHLO module and running it.
+"""Compiles StableHLO modules and runs them.
 
-The program comes as text: text and MLIR bindings cost the same to make, and text needs
-no import of the bindings (16 ms) and gives the disk cache its key at once.
+A module is text: text takes as long to write as a module of the MLIR bindings, needs no
+import of the bindings (16 ms), and the disk cache can hash it directly.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from fxflow.errors import CompileError
 
 OptionValue = str | int | float | bool
 
-#: Options of the build, which XLA keeps apart from its debug options. The first two are
-#: not in every jaxlib.
+#: Build options, which XLA separates from its debug options. Not every jaxlib has the
+#: first two.
 _BUILD_OPTIONS = (
     "exec_time_optimization_effort",
     "memory_fitting_effort",
@@ -48,7 +48,7 @@ _BUILD_OPTIONS = (
 )
 
 
-#: In which order XLA:CPU runs what does not depend on each other.
+#: The option for the order in which XLA:CPU runs independent operations.
 _SCHEDULE = "xla_cpu_scheduler_type"
 
 #: Called before a program for devices of several processes is compiled.
@@ -59,8 +59,8 @@ def on_shared_program(listener: Callable[[str, str, list[int]], None]) -> None:
     """Calls a function before each program that several processes run together.
 
     Args:
-      listener: takes the program's name, a digest that is the same in all processes
-        if the program is, and the numbers of the processes.
+      listener: takes the program's name, a digest that is equal in all processes if
+        they compile the same program, and the numbers of the processes.
     """
     _shared.append(listener)
 
@@ -69,9 +69,9 @@ def log_step(done: str, name: str, start: float) -> None:
     """Logs a step towards a program, for `config.log_compiles`.
 
     Args:
-      done: what was done.
-      name: of the program.
-      start: of the step, as `time.perf_counter` says it.
+      done: the step, as a past participle: "compiled".
+      name: name of the program.
+      start: `time.perf_counter` at the start of the step.
     """
     seconds = time.perf_counter() - start
     logging.getLogger("fxflow").warning("%s %s in %.4f s", done, name, seconds)
@@ -82,7 +82,7 @@ def _announce(name: str, module_text: str | bytes, devices: Sequence[Device]) ->
     if len(processes) < 2 or not _shared:
         return
     text = module_text.encode() if isinstance(module_text, str) else module_text
-    # Not the settings: where one process dumps its programs is its own affair.
+    # Not the settings: processes may dump their programs to different places.
     ids = ",".join(str(d.id) for d in devices)
     digest = cache.sha256(ids.encode() + b";" + text).hexdigest()
     for listener in _shared:
@@ -93,11 +93,11 @@ class Executable:
     """A compiled program.
 
     Attributes:
-      loaded: jaxlib's object; None if compiled for a device that is not here.
+      loaded: jaxlib's object; None if compiled for a device of a topology.
       launch: ``launch(buffers)`` starts the program and returns the raw results; then
         ``.consume_with_handlers(handlers)`` gives the list of buffers.
-      name: for people.
-      devices: what it runs on.
+      name: its name in messages.
+      devices: the devices it runs on.
       from_cache: whether it came from the disk cache.
     """
 
@@ -142,10 +142,10 @@ class Executable:
           handlers: one `buffers.result_handler` for each result.
 
         Returns:
-          What each handler made: a list of buffers.
+          The results, a list of buffers.
 
         Raises:
-          BaseException: what a callback of the program raised, if it did.
+          BaseException: the exception of a callback of the program.
           RuntimeFailure: the runtime failed.
         """
         try:
@@ -158,7 +158,7 @@ class Executable:
     def execute_with_token(
         self, buffers: Sequence[Buffer], handlers: Sequence[Any]
     ) -> tuple[list[Any], Any]:
-        """Runs the program; also returns what to wait on until its effects are done.
+        """Runs the program; also returns a token to wait for its effects.
 
         Args:
           buffers: the arguments, each on the program's device.
@@ -168,7 +168,7 @@ class Executable:
           The results, and a token with ``block_until_ready()``.
 
         Raises:
-          BaseException: what a callback of the program raised, if it did.
+          BaseException: the exception of a callback of the program.
           RuntimeFailure: the runtime failed.
         """
         try:
@@ -180,36 +180,36 @@ class Executable:
             raise
 
     def result_shardings(self) -> list[HloSharding]:
-        """Returns how each result is laid over the devices."""
+        """Returns the sharding of each result; an empty list for one partition."""
         found = self._program.get_output_shardings()
-        if found is None:  # one partition: nothing to say
+        if found is None:
             return []
         return [HloSharding.from_proto(proto) for proto in found]
 
     def result_memory_kinds(self) -> list[str | None]:
-        """Returns the kind of memory of each result, None for the devices' own."""
+        """Returns the memory kind of each result, None for the devices' default."""
         (kinds,) = self._program.get_output_memory_kinds()
         return [memory_kinds.check_kind(self.devices[0], kind) for kind in kinds]
 
     def hlo_text(self) -> str:
-        """Returns the optimised HLO."""
+        """Returns the optimized HLO."""
         return "\n\n".join(m.to_string() for m in self._program.hlo_modules())
 
     def cost_analysis(self) -> dict[str, Any]:
-        """Returns XLA's estimates: ``flops``, ``bytes accessed``, ... Floats mostly."""
+        """Returns XLA's estimates: ``flops``, ``bytes accessed``, ... Mostly floats."""
         try:
             return dict(self._program.cost_analysis())
-        except RuntimeFailure:  # a plug-in need not have it
+        except RuntimeFailure:  # not every plug-in has it
             return {}
 
     def memory_analysis(self) -> dict[str, int]:
         """Returns the bytes of arguments, outputs, temporaries, aliases and code.
 
-        Those in host memory (``host_...``) are not among the device's.
+        The bytes in host memory (``host_...``) are not counted as the device's.
         """
         try:
             stats = self._program.get_compiled_memory_stats()
-        except RuntimeFailure:  # a plug-in need not have it
+        except RuntimeFailure:  # not every plug-in has it
             return {}
         return {
             "argument_size_in_bytes": stats.argument_size_in_bytes,
@@ -246,7 +246,7 @@ def build_options(
 
     Args:
       devices: replica-major, ``num_replicas * num_partitions`` of them.
-      options: names of XLA's debug options and build options and their values.
+      options: XLA's debug options and build options, by name.
       num_replicas: copies of the program.
       num_partitions: parts of each copy.
       use_shardy: whether the program is partitioned by Shardy, not GSPMD.
@@ -290,30 +290,31 @@ def build_options(
 
 
 def convolution_options(device: Device) -> dict[str, OptionValue]:
-    """Returns options with which large convolutions take less time than by default.
+    """Returns options that make large convolutions faster than the defaults do.
 
-    In jaxlib 0.10 XLA:CPU leaves them to YNNPACK, which is slow where many numbers are
-    summed: 8 images of 28 × 28 × 96, windows of 5 × 5 and 256 features take 176 ms of
-    CPU time, and 52 by XLA itself; the gradient of 3 × 3 windows over 112 × 112 1,025
-    and 205. Small ones are a little quicker by YNNPACK. In 0.11 all are equal.
+    In jaxlib 0.10 XLA:CPU runs convolutions with YNNPACK, which is slow for long sums:
+    8 images of 28 × 28 × 96 with windows of 5 × 5 and 256 features take 176 ms of CPU
+    time, and 52 ms with XLA's own code; the gradient for windows of 3 × 3 over 112 ×
+    112 takes 1,025 and 205 ms. For small convolutions YNNPACK is slightly faster. In
+    jaxlib 0.11 both are equally fast.
 
     Args:
-      device: that the program is for.
+      device: the device that the program is for.
     """
     fault = faults.present("slow convolutions", device.platform)
     return dict(faults.chosen(fault.options)) if fault else {}
 
 
 def loop_options(device: Device) -> dict[str, OptionValue]:
-    """Returns options with which programs with loops over arrays take less memory.
+    """Returns options that make programs with loops over arrays take less memory.
 
-    XLA:CPU prefers to run what it can at once, and fills what a loop is going to stack
-    with zeros long before. Programs with loops have little else to do meanwhile.
-    Temporary memory of an LSTM's step falls from 10.2 to 7.9 MB, of other loads with
-    loops by 5 to 25 %, in the same time.
+    By default XLA:CPU runs independent operations concurrently, so it allocates and
+    zeros a loop's stacked results long before the loop. Programs with loops gain little
+    from concurrency. The option cuts the temporary memory of an LSTM's step from 10.2
+    to 7.9 MB, and of other programs with loops by 5 to 25 %, in the same time.
 
     Args:
-      device: that the program is for.
+      device: the device that the program is for.
     """
     if device.platform != "cpu" or _SCHEDULE in os.environ.get("XLA_FLAGS", ""):
         return {}
@@ -337,20 +338,20 @@ def compile(
     Args:
       module_text: the module as text or bytecode, with ``func.func @main``.
       placement_or_devices: a placement, or devices in replica-major order.
-      options: XLA's debug options and build options by name, before those that keep
-        the program from known faults (`faults`).
+      options: XLA's debug options and build options by name; they take precedence over
+        the options against known faults (`faults`).
       num_replicas: copies of the program.
       num_partitions: parts of each copy.
       use_shardy: whether the program is partitioned by Shardy.
       free_results: for each result, whether the partitioner chooses its sharding.
       callbacks: the Python functions it calls; see `callbacks.custom_call`.
-      name: for messages.
+      name: its name in messages.
 
     Returns:
-      The program. Compiled for a device of a topology, it cannot be run.
+      The program. A program for a device of a topology cannot be run.
 
     Raises:
-      CompileError: XLA refused the program; the message is its first useful line.
+      CompileError: XLA rejected the program; the message is its first useful line.
       ValueError: the number of devices does not fit.
     """
     process.require_not_forked()
@@ -385,18 +386,18 @@ def _program(
     settings: CompileOptions,
     callbacks: Sequence[HostCallback],
 ) -> tuple[LoadedExecutable | CompiledOnly, bool]:
-    """Returns the program and whether it came from the disk."""
+    """Returns the program and whether it came from the disk cache."""
     client: Any = devices[0].client
     if isinstance(client, CompileOnlyClient):
-        # This client takes modules of the bindings only.
+        # This client accepts only modules of the MLIR bindings.
         module = mlir_module(module_text)
         compiled = process.shielded(
             client.compile, module, DeviceList(devices), settings
         )
         return compiled, False
-    # Programs that span processes are compiled together by all of them; not on CPUs,
-    # where each process compiles by itself and an elastic run comes back to a number of
-    # members it had before.
+    # All processes of a program compile it together, so none may take it from the cache
+    # alone. On CPUs each process compiles by itself, and an elastic run may return to a
+    # number of members that it had before.
     here = client.process_index()
     alone = devices[0].platform == "cpu" or all(
         d.process_index == here for d in devices
@@ -422,13 +423,12 @@ def _program(
     except RuntimeFailure:
         if callbacks:
             raise
-        return program, False  # a plug-in need not be able to
+        return program, False  # not every plug-in can serialize
     if cached:
         cache.store(key, payload)
     if callbacks:
-        # `compile_and_load` takes callbacks only with a module of the MLIR bindings,
-        # which cost an import. Loading takes them with anything, in half a
-        # millisecond.
+        # `compile_and_load` accepts callbacks only with a module of the MLIR bindings,
+        # whose import takes 16 ms. Loading accepts them always, and takes 0.5 ms.
         program = _load(payload, devices, settings, callbacks)
     return program, False
 
@@ -436,25 +436,25 @@ def _program(
 def mlir_module(module_text: str | bytes) -> Any:
     """Returns a module of the MLIR bindings.
 
-    They cost an import that a process which runs its programs need not pay.
+    Imports the bindings, which running a program does not need.
     """
     return importlib.import_module("fxflow.devices.mlir").parse(module_text)
 
 
 def hlo_computation(module_text: str | bytes) -> Any:
-    """Returns a module as XLA takes it in, before any pass: an `XlaComputation`."""
+    """Returns a module as an `XlaComputation`, before any of XLA's passes."""
     return raw.mlir.mlir_module_to_xla_computation(
         module_text, use_tuple_args=False, return_tuple=False
     )
 
 
 def load(payload: bytes, placement: Placement, name: str = "") -> Executable:
-    """Returns the program that `Executable.serialize` gave, of one device.
+    """Returns the program for one device that `Executable.serialize` wrote.
 
     Args:
       payload: the program; it is machine code.
-      placement: where it is to run: a device of the kind it was compiled for.
-      name: for messages.
+      placement: where it will run: a device of the kind it was compiled for.
+      name: its name in messages.
 
     Raises:
       RuntimeFailure: it is not a compiled program, or not for this device.

@@ -1,19 +1,19 @@
-"""The kernel of `native`: sums of products over rows that lie anywhere in memory.
+"""The kernel of `native`: contractions whose rows lie anywhere in memory.
 
-`c[m, n] = Σ_k a[m, k] b[k, n]`, where strides tell what `a[m, k]` is: a product of
-matrices, but also a convolution, whose rows are windows of an image that overlap, and
-its derivatives. XLA:CPU computes such small products on one thread, or at a third of
-the rate of large ones.
+`c[m, n] = Σ_k a[m, k] b[k, n]`, where strides give the position of `a[m, k]`: a matrix
+product, but also a convolution, whose rows are overlapping windows of an image, and its
+derivatives. XLA:CPU computes such small products on one thread, or at a third of the
+rate of large ones.
 
-What is computed at a time are a few rows and one *panel*, `columns` columns of `b`, all
-sums held in registers: the innermost part of every matrix product. Since one number of
-`a` at a time is multiplied by a panel's row, it matters little where the next one lies;
-numbers of a panel's row have to be neighbours.
+The innermost loop computes a few rows times one *panel*, `columns` columns of `b`, with
+all sums in registers. It multiplies one element of `a` at a time by a row of the panel,
+so the position of the next element of `a` hardly matters; the elements of a panel's row
+must be adjacent.
 
-This is LLVM's IR, as text. The handler is of XLA's typed FFI; an array of integers says
-what to compute (`Contraction`). Large contractions are divided: threads of XLA's own
-pool take task after task, and so does the one that was called, which waits only
-for those that are at a task already.
+The kernel is LLVM IR, as text. Its handler uses XLA's typed FFI; an array of integers
+describes the contraction (`Contraction`). Large contractions are divided into tasks:
+threads of XLA's own pool take one after the other, and so does the calling thread,
+which at the end waits only for tasks in progress.
 
 Source: K. Goto, R. van de Geijn, Anatomy of High-Performance Matrix Multiplication,
 2008; XLA's `ffi/api/c_api.h` for the offsets.
@@ -24,23 +24,23 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-#: The handler's name, by which programs call it. Changes with what it computes.
+#: The handler's name in programs. It changes with what the handler computes.
 TARGET = "fxflow_contraction_1"
-#: Multiplications from which a thread of its own is worth waking.
+#: Number of multiplications for which one more thread is worth waking.
 _WORK = 1 << 18
-#: Tasks that a contraction is divided into, so that no thread waits long for another.
+#: Number of tasks of a contraction: enough that no thread waits long for another.
 _TASKS = 16
-#: Rows of a task at most: where they lie is kept on the stack.
+#: Most rows of a task: their offsets are on the stack.
 _BLOCK = 512
 
 
 class Tile(NamedTuple):
-    """What the registers hold at a time.
+    """The part of the result that the registers hold.
 
     Attributes:
-      rows: of the result.
-      lanes: numbers of one vector.
-      vectors: of one row.
+      rows: number of rows of the result.
+      lanes: number of elements of one vector.
+      vectors: number of vectors of one row.
     """
 
     rows: int
@@ -49,12 +49,12 @@ class Tile(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Columns of the result, which are those of a panel."""
+        """Number of columns of the result, and of a panel."""
         return self.lanes * self.vectors
 
     @property
     def narrow(self) -> Tile:
-        """The tile for a last panel of half the columns or fewer."""
+        """The tile for a last panel of at most half the columns."""
         return self._replace(vectors=self.vectors // 2)
 
 
@@ -62,14 +62,14 @@ def tile_for(features: dict[str, bool], triple: str) -> Tile | None:
     """Returns the tile that fits a processor's registers, or None.
 
     Args:
-      features: of the processor, as LLVM names them.
-      triple: its architecture and system, as LLVM names them.
+      features: the processor's features, by LLVM's names.
+      triple: LLVM's target triple: architecture and system.
 
     Example:
       >>> tile_for({"avx2": True, "fma": True}, "x86_64-unknown-linux-gnu")
       Tile(rows=6, lanes=8, vectors=2)
     """
-    # Sums, the panel's vectors and one number fit 32 registers, or 16.
+    # Sums, the panel's vectors and one element of `a` fit 32 registers, or 16.
     if triple.startswith("x86_64"):
         if features.get("avx512f"):
             return Tile(8, 16, 2)
@@ -81,12 +81,12 @@ def tile_for(features: dict[str, bool], triple: str) -> Tile | None:
 
 
 class LoopAxis(NamedTuple):
-    """An axis that rows, or what is summed over, are counted along.
+    """An axis of the rows or of the sums.
 
     Attributes:
-      size: how many steps.
-      left: from one to the next in `a`, in numbers.
-      right: in `b`; 0 for an axis of rows.
+      size: its length.
+      left: stride in `a`, in elements.
+      right: stride in `b`; 0 for an axis of rows.
     """
 
     size: int
@@ -95,15 +95,15 @@ class LoopAxis(NamedTuple):
 
 
 class Contraction(NamedTuple):
-    """What the kernel is to compute.
+    """The contraction that the kernel computes.
 
     Attributes:
-      rows: axes of the result's rows, four at most, the last one fastest.
-      sums: axes that are summed over, three at most, the last one fastest.
-      columns: of the result.
-      panel: from one panel of `b` to the next, in numbers.
-      parts: two axes of contractions beside one another.
-      origin: where the first number is in `a` and in `b`.
+      rows: axes of the result's rows, at most four, the last one fastest.
+      sums: axes that are summed over, at most three, the last one fastest.
+      columns: number of columns of the result.
+      panel: stride from one panel of `b` to the next, in elements.
+      parts: two axes of independent contractions.
+      origin: offsets of the first element in `a` and in `b`.
     """
 
     rows: tuple[LoopAxis, ...]
@@ -115,14 +115,14 @@ class Contraction(NamedTuple):
 
     @property
     def part_count(self) -> int:
-        """How many contractions there are."""
+        """Number of independent contractions."""
         return self.parts[0].size * self.parts[1].size
 
     def config(self, tile: Tile) -> str:
-        """Returns the attributes of the call, as MLIR's text.
+        """Returns the attributes of the call, as MLIR text.
 
         Args:
-          tile: of the processor.
+          tile: the processor's tile.
         """
         rows = math.prod(axis.size for axis in self.rows)
         sums = math.prod(axis.size for axis in self.sums)
@@ -159,7 +159,7 @@ _SUMS = _FIELDS.index("k0")
 
 
 def _load(*names: str) -> str:
-    """Returns what reads fields of the array `%shape` into registers of their names."""
+    """Returns code that loads fields of the array `%shape` into their registers."""
     return "\n".join(
         f"  %{name}p = getelementptr i64, ptr %shape, i64 {_FIELDS.index(name)}\n"
         f"  %{name} = load i64, ptr %{name}p"
@@ -168,10 +168,10 @@ def _load(*names: str) -> str:
 
 
 def ir(tile: Tile) -> str:
-    """Returns the module as text, with one function for others: `TARGET`.
+    """Returns the module as text; it exports one function, `TARGET`.
 
     Args:
-      tile: the most rows at a time, and the columns of a panel.
+      tile: the tile that the registers hold.
     """
     lanes = tile.lanes
     kinds = {"wide": tile, "narrow": tile.narrow}
@@ -189,8 +189,8 @@ declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @sched_yield()
 
-; A contraction: a, b, c, and what it is; the next task, tasks that are done, and
-; threads that know of it.
+; A contraction: a, b, c and its description; the next task, the number of finished
+; tasks, and the number of threads that refer to it.
 %work = type {{ ptr, ptr, ptr, [{len(_FIELDS)} x i64], i64, i64, i64 }}
 ; XLA_FFI_ThreadPool_Schedule_Args and _NumThreads_Args, XLA_FFI_Error_Destroy_Args.
 %schedule = type {{ i64, ptr, ptr, ptr, ptr }}
@@ -273,7 +273,7 @@ out:
   ret void
 }}
 
-; One thread less knows of a contraction; the last one removes it.
+; Drops a thread's reference to a contraction; the last one frees it.
 define internal void @leave(ptr %s) {{
 entry:
   %known = getelementptr %work, ptr %s, i64 0, i32 6
@@ -287,7 +287,7 @@ out:
   ret void
 }}
 
-; What a thread of the pool does.
+; The work of a thread of the pool.
 define internal void @help(ptr %s) {{
   call void @work(ptr %s)
   call void @leave(ptr %s)
@@ -305,7 +305,7 @@ define internal void @discard(ptr %api, ptr %error) {{
   ret void
 }}
 
-; How many threads XLA has for it.
+; The number of threads of XLA's pool.
 define internal i64 @threads(ptr %api, ptr %context) {{
 entry:
   %count = alloca i64
@@ -343,7 +343,7 @@ asked:
   %about = icmp eq i32 %kind, 1
   br i1 %about, label %metadata, label %call
 metadata:
-  ; The version is XLA's own: offsets are the same in all that this was made for.
+  ; Report XLA's own version: the offsets are the same in all supported versions.
   %meta_place = getelementptr i8, ptr %extension, i64 24
   %meta = load ptr, ptr %meta_place
   %major_place = getelementptr i8, ptr %api, i64 32
@@ -453,7 +453,7 @@ out:
 
 
 def _fill() -> str:
-    """Returns what counts a task's rows along their axes, and keeps where each is."""
+    """Returns code that computes the offset of each row of a task."""
     lines, rest = [], "%first"
     for i in (3, 2, 1, 0):
         lines += [
@@ -492,11 +492,11 @@ def _fill() -> str:
 
 
 def _block(name: str, tile: Tile) -> str:
-    """Returns the function for some rows and one panel.
+    """Returns the function for a block of rows and one panel.
 
     Args:
-      name: of the function; with a number of rows, of its tiles.
-      tile: the most rows at a time, and the columns of a panel.
+      name: the function's name; its tiles add the number of rows.
+      tile: the tile that the registers hold.
     """
     cases = "\n".join(
         f"    i64 {rows}, label %tile{rows}" for rows in range(1, tile.rows)
@@ -525,7 +525,7 @@ rows:
   %coffset = mul i64 %i, %n
   %cplace = add i64 %coffset, %first
   %c = getelementptr float, ptr %c0, i64 %cplace
-  ; What is not a whole panel of the result is stored beside it, and copied.
+  ; A partial panel of the result is stored in a buffer, and copied.
   %to = select i1 %whole, ptr %c, ptr %edge
   %rest = sub i64 %m, %i
   %full = icmp sge i64 %rest, {tile.rows}
@@ -567,7 +567,7 @@ out:
 
 
 def _tile(name: str, rows: int, tile: Tile) -> str:
-    """Returns the function for `rows` rows and one panel: three loops over sums."""
+    """Returns the function for `rows` rows and one panel: three nested loops."""
     vector = f"<{tile.lanes} x float>"
     each = [(i, j) for i in range(rows) for j in range(tile.vectors)]
     lines = [

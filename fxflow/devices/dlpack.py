@@ -1,9 +1,9 @@
-"""DLPack: arrays from and to other libraries without a copy.
+"""DLPack: exchanges arrays with other libraries without a copy.
 
-Memory that is lent to another library must outlive our own use of it. The runtime keeps
-it alive when the last reference to the buffer goes, and never donates it in place; but
-it aborts the process if an exported buffer is *deleted*. So an export is noted in
-`buffers`, and `buffers.delete` leaves such a buffer to the reference count.
+Exported memory must outlive fxflow's own use of it. The runtime keeps it alive after
+the last reference to the buffer, and never donates it in place; but it aborts the
+process if an exported buffer is *deleted*. Therefore `buffers` records exports, and
+`buffers.delete` leaves an exported buffer to its reference count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def dlpack_device(buffer: Buffer) -> tuple[int, int]:
     if kind is None:
         raise BufferError(f"DLPack has no device type for platform {where.platform!r}")
     if kind == _CPU:
-        return _CPU, 0  # all our CPU devices are one memory
+        return _CPU, 0  # all CPU devices share one memory
     if kind == _CUDA and "rocm" in str(where.device.client.platform_version).lower():
         kind = _ROCM
     return kind, int(where.device.local_hardware_id)
@@ -66,15 +66,15 @@ def to_dlpack(
     """Returns a DLPack capsule of a buffer: the array API's ``__dlpack__``.
 
     Args:
-      buffer: to be lent.
-      stream: the consumer's stream on an accelerator; None is its default one.
-      max_version: what the consumer understands. The capsule is an unversioned one,
-        which every consumer takes.
-      dl_device: where the consumer wants it: the buffer's own device or ``(1, 0)``.
-      copy: True for memory of the consumer's own, False for never a copy.
+      buffer: the buffer to export.
+      stream: the consumer's stream on an accelerator; None is the default stream.
+      max_version: the newest version that the consumer accepts. The capsule is
+        unversioned, which every consumer accepts.
+      dl_device: the device of the result: the buffer's own device or ``(1, 0)``.
+      copy: True for a copy, False for an error if a copy is needed.
 
     Raises:
-      BufferError: the dtype has no DLPack form, or the device or copy asked for is
+      BufferError: DLPack does not have the dtype, or the device or copy requested is
         not possible.
       DeletedBufferError: the buffer was deleted or donated.
     """
@@ -117,12 +117,13 @@ def from_dlpack(
 ) -> Buffer:
     """Returns a buffer with the memory of an object that has ``__dlpack__``.
 
-    Without a copy the memory stays the source's: who writes to it changes the array.
+    Without a copy the result shares the source's memory: writes to the source change
+    it.
 
     Args:
       source: an array of another library.
-      device: where the result lives; None is where the source lives.
-      copy: True for a copy in any case, False for never one; None copies if the
+      device: the device of the result; None is the source's device.
+      copy: True for a copy, False for an error if a copy is needed; None copies if the
         memory cannot be used as it is (on the CPU it must be row-major and start
         at a multiple of 64 bytes).
 
@@ -131,8 +132,8 @@ def from_dlpack(
 
     Raises:
       TypeError: `source` has no ``__dlpack__``.
-      BufferError: the array cannot be taken over, or only by a copy that
-        ``copy=False`` forbids.
+      BufferError: the array cannot be imported, or only by a copy that ``copy=False``
+        forbids.
     """
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
         raise TypeError(
@@ -148,7 +149,7 @@ def from_dlpack(
             "and copy=False forbids it"
         )
     take = _take_host if kind in (_CPU, _CUDA_HOST) else _take_device
-    # A copy to another device need not be preceded by one here.
+    # Moving the array to another device copies it anyway.
     buffer = take(source, home, None if elsewhere else copy)
     if elsewhere:
         assert device is not None
@@ -175,7 +176,7 @@ def _take_host(source: Any, home: Device, copied: bool | None) -> Buffer:
     try:
         array = source if isinstance(source, np.ndarray) else np.from_dlpack(source)
     except (BufferError, RuntimeError):
-        # NumPy knows neither bfloat16 nor the float8 family.
+        # NumPy has neither bfloat16 nor the float8 dtypes.
         return _take_device(source, home, copied)
     if not array.dtype.isnative:
         if copied is False:
@@ -207,7 +208,7 @@ def _take_device(source: Any, home: Device, copied: bool | None) -> Buffer:
     if not where.is_host:
         try:
             stream = home.get_stream_for_external_ready_events()
-        except RuntimeFailure:  # a plug-in need not have it
+        except RuntimeFailure:  # not every plug-in has it
             stream = None
     capsule = (
         source.__dlpack__() if stream is None else source.__dlpack__(stream=stream)
@@ -228,12 +229,12 @@ def _take_device(source: Any, home: Device, copied: bool | None) -> Buffer:
     kind = BufferType(shape, dtype)
     buffer = taken._rewrap_with_aval_and_sharding(kind, where.runtime(len(shape)))
     if not row_major:
-        # The runtime takes over a transposed layout, which programs would misread.
+        # The runtime keeps a transposed layout, which programs would misread.
         return put_copy(kind, to_host(buffer), where)
     if not copied:
         return buffer
-    # The runtime takes `copy=True` for a permission only. Its own copies run behind
-    # our back, and the source may be written to as soon as we return.
+    # For the runtime, `copy=True` only permits a copy, which it makes asynchronously;
+    # but the source may be written to as soon as this function returns.
     own = _own_copy(buffer)
     block_until_ready([own])
     return own
@@ -286,7 +287,7 @@ def _capsule_pointer() -> Callable[[Any, bytes], int]:
 
 
 def _describe(capsule: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
-    """Returns shape, dtype and whether the elements lie in row-major order."""
+    """Returns shape, dtype and whether the elements are in row-major order."""
     tensor = _DLTensor.from_address(_capsule_pointer()(capsule, b"dltensor"))
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     name = _DTYPES.get((tensor.code, tensor.bits))

@@ -1,4 +1,4 @@
-"""`doctor`: says in plain words which devices are used, and why not others."""
+"""`doctor`: reports which devices are used, and why others are not."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _verdict(
 
 
 def _hints(name: str, plugin: plugins.Plugin) -> Iterator[str]:
-    """Yields what else may be wrong with a plug-in that did not start."""
+    """Yields other possible reasons why a plug-in did not start."""
     if name != "cuda":
         return
     if plugins.nvidia_folder("cudnn") is None and not os.environ.get("LD_LIBRARY_PATH"):

@@ -1,12 +1,11 @@
-"""Known faults of XLA in the supported jaxlibs, and what keeps programs from them.
+"""Known faults of XLA in the supported jaxlibs, and their workarounds.
 
-Each entry of `FAULTS` is a report that was reproduced: wrong values, a crash, or a
-program that is slower than without the option. Most are cured by options of the
-compiler, which `compile` sets for every program of the platform; some by how an
-operation is lowered, unconditionally, because an exported program may be compiled by
-another jaxlib than the one that wrote it. `tests/devices/test_faults.py` shows each
-fault without its cure and the right values with it: an entry is deleted when no
-supported jaxlib has the fault.
+Each entry of `FAULTS` is a reproduced fault: wrong values, a crash, or a program that
+is slower than with the workaround. The workaround is either a set of compiler options,
+which `compile` sets for every program of the platform, or the way an operation is
+lowered; the latter is unconditional, because another jaxlib may compile an exported
+program. `tests/devices/test_faults.py` shows each fault without its workaround and the
+right values with it. Delete an entry when no supported jaxlib has the fault.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from typing import NamedTuple
 
 from fxflow.devices._jaxlib import jaxlib_version
 
-#: What XLA:CPU leaves to YNNPACK. By default: products, convolutions and sums, the
-#: first two each by itself.
+#: The operations that XLA:CPU runs with YNNPACK. By default: products and convolutions,
+#: each alone, and sums.
 FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
 PRODUCTS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
 CONVOLUTIONS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
@@ -29,16 +28,16 @@ class Fault(NamedTuple):
     """A fault of XLA.
 
     Attributes:
-      name: short, unique.
-      what: goes wrong, in one sentence.
-      reports: public ones.
-      platforms: whose programs have it; empty: all.
-      since: the first jaxlib with it; empty: all that are supported.
+      name: a short, unique name.
+      what: the fault, in one sentence.
+      reports: public reports.
+      platforms: the platforms with the fault; empty: all.
+      since: the first jaxlib with it; empty: all supported versions.
       fixed: the first jaxlib without it; empty: none yet.
-      options: of the compiler, which keep programs from it.
-      always: whether every program of the platform takes the options; if not, those
-        do for which a caller asks `present`.
-      lowered: the module that lowers around it, where no option does.
+      options: compiler options that avoid it.
+      always: whether every program of the platform gets the options; otherwise the
+        caller adds them if `present` returns the fault.
+      lowered: the module whose lowering avoids it, if no option does.
     """
 
     name: str
@@ -55,30 +54,31 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault(
         "sums",
-        "YNNPACK's fusions with sums give wrong values: from 32,769 columns of float32 "
-        "and 16,385 of float64, of a product that is squared and summed, say.",
+        "YNNPACK's fusions with sums give wrong values, for example for a product that "
+        "is squared and summed, with at least 32,769 columns of float32 or 16,385 of "
+        "float64.",
         ("jax#39103",),
         fixed=(0, 11, 0),
         options={FUSIONS: f"{PRODUCTS},{CONVOLUTIONS}"},
     ),
     Fault(
         "sums of many axes",
-        "YNNPACK's fusions with sums of arrays of 7 and 8 axes crash, or never end.",
+        "YNNPACK's fusions with sums of arrays of 7 and 8 axes crash or never finish.",
         ("jax#39257", "jax#40412"),
         fixed=(0, 11, 1),
         options={FUSIONS: f"{PRODUCTS},{CONVOLUTIONS}"},
     ),
     Fault(
         "extrema beside NaN",
-        "YNNPACK's maxima and minima of 4,096 or more floats pass over NaN. Options "
-        "against wrong sums switch them off, too.",
+        "YNNPACK's maxima and minima of 4,096 or more floats ignore NaN. The options "
+        "against wrong sums turn them off, too.",
         (),
         lowered="fxflow/lax/reduction.py",
     ),
     Fault(
         "slow convolutions",
-        "YNNPACK's convolutions take up to five times as long as XLA's own where many "
-        "numbers are summed.",
+        "YNNPACK's convolutions with long sums take up to five times as long as XLA's "
+        "own.",
         (),
         fixed=(0, 11, 0),
         options={FUSIONS: PRODUCTS},
@@ -86,15 +86,15 @@ FAULTS = (
     ),
     Fault(
         "cropped and padded convolutions",
-        "Convolutions of an image that loses elements at one end of an axis and gains "
-        "at the other read beyond the image.",
+        "Convolutions of an image that is cropped at one end of an axis and padded at "
+        "the other read beyond the image.",
         ("openxla#48713",),
         lowered="fxflow/lax/convolution.py",
     ),
     Fault(
         "squares of integers",
-        "Products of signed integers by themselves, and absolute values, are taken to "
-        "be positive though they wrap: `b * b < 0` is False, `abs(b * b)` negative.",
+        "XLA assumes that squares and absolute values of signed integers are positive, "
+        "though they may wrap: `b * b < 0` is False, `abs(b * b)` negative.",
         ("openxla#46628", "openxla#41784"),
         platforms=(),
         fixed=(0, 11, 1),
@@ -102,14 +102,15 @@ FAULTS = (
     ),
     Fault(
         "squares that are NaN",
-        "`x * x >= 0` is True of NaN, as of all that is not negative otherwise.",
+        "`x * x >= 0` is True for NaN, and so for other expressions that XLA considers "
+        "nonnegative.",
         (),
         platforms=(),
         lowered="fxflow/lax/comparison.py",
     ),
     Fault(
         "sums with constants",
-        "Constants of sums and of products that follow each other are joined first: "
+        "XLA combines the constants of successive sums, and of successive products: "
         "`x + 1e30 - 1e30` is x, `0 * 1e30 * 1e30` NaN.",
         (),
         lowered="fxflow/lax/elementwise.py",
@@ -123,31 +124,31 @@ FAULTS = (
     ),
     Fault(
         "zero by itself",
-        "The quotient of an integer 0 by itself is 1 where the compiler sees that both "
-        "are one value, and -1 elsewhere.",
+        "The quotient of an integer 0 by itself is 1 if the compiler knows that both "
+        "are the same value, otherwise -1.",
         (),
         since=(0, 11, 1),
         lowered="fxflow/lax/elementwise.py",
     ),
     Fault(
         "slices of slices",
-        "A slice of a slice becomes one slice whose start is the sum of both, before "
-        "the second was clamped.",
+        "A slice of a slice becomes one slice whose start is the sum of both starts, "
+        "without clamping the second.",
         ("openxla#49121",),
         platforms=(),
         lowered="fxflow/lax/dynamic_slicing.py",
     ),
     Fault(
         "shifted updates",
-        "A part of an array that is written over another part of it, in an array that "
-        "then changes shape, is read after it was overwritten.",
+        "A part of an array that is written to another part of the same array, which "
+        "is then reshaped, is read after it was overwritten.",
         ("openxla#49176",),
         lowered="fxflow/lax/dynamic_slicing.py",
     ),
     Fault(
         "exponentials of NaN",
-        "exp, expm1, sinh, cosh, logistic and erfc of what LLVM sees to be a constant "
-        "NaN are arbitrary numbers, or memory that was not written: in a loop over "
+        "exp, expm1, sinh, cosh, logistic and erfc of a value that LLVM knows is NaN "
+        "are arbitrary numbers or uninitialized memory: in a loop over "
         "`exp(where(scalar, x, nan))`, which LLVM splits by the scalar.",
         (),
         lowered="fxflow/lax/families.py",
@@ -164,39 +165,39 @@ def present(name: str, platform: str) -> Fault | None:
     """Returns a fault that this jaxlib has on a platform, or None.
 
     Args:
-      name: of the fault.
-      platform: of the program.
+      name: the fault's name.
+      platform: the program's platform.
     """
     (fault,) = (f for f in FAULTS if f.name == name)
-    return fault if _here(fault, platform) else None
+    return fault if _applies(fault, platform) else None
 
 
-def _here(fault: Fault, platform: str) -> bool:
+def _applies(fault: Fault, platform: str) -> bool:
     ours = not fault.platforms or platform in fault.platforms
     found = version()
     return ours and found >= fault.since and not (fault.fixed and found >= fault.fixed)
 
 
 def options(platform: str) -> dict[str, str]:
-    """Returns the options that every program of a platform is compiled with.
+    """Returns the options for every program of a platform.
 
-    Those that are set in ``XLA_FLAGS`` are left to the user.
+    Leaves out options that the user sets in ``XLA_FLAGS``.
 
     Args:
-      platform: of the program.
+      platform: the program's platform.
     """
     found: dict[str, str] = {}
     for fault in FAULTS:
-        if fault.always and fault.options and _here(fault, platform):
+        if fault.always and fault.options and _applies(fault, platform):
             found.update(fault.options)
     return chosen(found)
 
 
 def chosen(found: Mapping[str, str]) -> dict[str, str]:
-    """Returns those of some options that ``XLA_FLAGS`` does not set.
+    """Returns the options in `found` that ``XLA_FLAGS`` does not set.
 
     Args:
-      found: names and values.
+      found: values by name.
     """
     if not found:
         return {}

@@ -1,7 +1,7 @@
-"""Functions of compiled libraries, made known to the runtime under a name.
+"""Registers functions of compiled libraries with the runtime (XLA's *typed FFI*).
 
-XLA's *typed FFI*: the library is compiled against the headers in `include_dir`, and a
-handler is a C function that takes one call frame. A program calls it by its name.
+The library is compiled against the headers in `include_dir`. A handler is a C function
+that takes one call frame; programs call it by its registered name.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import jaxlib
 from fxflow.devices._jaxlib import xla_client
 from fxflow.errors import ArgumentError
 
-#: What was registered: a name and its platform, with the addresses of the functions.
+#: Addresses of the registered functions, by name and platform.
 _known: dict[tuple[str, str], dict[str, int]] = {}
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
 
-# The class of all functions of libraries, which `ctypes` keeps to itself.
+# The class of all functions of libraries, which `ctypes` does not export.
 _Function: type = type(ctypes.pythonapi.PyCapsule_New).__mro__[1]
 
 _is_capsule = ctypes.pythonapi.PyCapsule_IsValid
@@ -39,7 +39,7 @@ _capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 def include_dir() -> str:
-    """Returns the directory of the C and C++ headers that handlers are compiled with.
+    """Returns the directory of the C and C++ headers for handlers.
 
     They are `xla/ffi/api/ffi.h` (C++17) and `xla/ffi/api/c_api.h` (C).
 
@@ -54,10 +54,10 @@ def include_dir() -> str:
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """Returns a C function as a PyCapsule, in which the runtime takes it.
+    """Returns a PyCapsule of a C function, for the runtime.
 
     Args:
-      funcptr: a function of a library that `ctypes` has loaded.
+      funcptr: a function of a library that `ctypes` loaded.
 
     Returns:
       The capsule. The library must stay loaded.
@@ -65,7 +65,7 @@ def pycapsule(funcptr: Any) -> Any:
     Raises:
       ArgumentError: `funcptr` is not a function of `ctypes`.
     """
-    # `cast` takes a string, too, and the runtime calls what it is given.
+    # `cast` accepts strings too, and the runtime would call their addresses.
     is_function = isinstance(funcptr, _Function)
     address = ctypes.cast(funcptr, ctypes.c_void_p).value if is_function else None
     if not address:
@@ -79,20 +79,20 @@ def pycapsule(funcptr: Any) -> Any:
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
-    """Makes a compiled function known, so that `ffi_call` can call it by its name.
+    """Registers a compiled function, so that `ffi_call` can call it by its name.
 
     Args:
-      name: what programs call it by.
-      fn: the handler: a function of a library that `ctypes` has loaded, or a PyCapsule
-        of its address. A dict gives one for each stage: `instantiate`, `prepare`,
+      name: its name in programs.
+      fn: the handler: a function of a library that `ctypes` loaded, or a PyCapsule of
+        its address. A dict gives one for each stage: `instantiate`, `prepare`,
         `initialize`, `execute`.
-      platform: `cpu`, `gpu` (which is `cuda`), `rocm`, `tpu`, or a plug-in's name.
-      api_version: 1 for the typed FFI, 0 for custom calls before it.
+      platform: `cpu`, `gpu` (the same as `cuda`), `rocm`, `tpu`, or a plug-in's name.
+      api_version: 1 for the typed FFI, 0 for the older custom calls.
       **kwargs: passed on to jaxlib, such as `traits=`.
 
     Raises:
-      ArgumentError: `fn` is not a function, or another one has the name on this
-        platform; a name cannot be given anew in one process.
+      ArgumentError: `fn` is not a function, or the name is already registered for
+        another function on this platform, which a process cannot undo.
 
     Example:
       >>> import ctypes
@@ -112,11 +112,11 @@ def register_ffi_target(
     addresses = {k: _pointer_of(c, _name_of(c)) for k, c in capsules.items()}
     known = _known.get((name, where))
     if known == addresses:
-        return  # the same again, as by a cell of a notebook that is run twice
+        return  # registered again, for example by a notebook cell that runs twice
     if known is not None:
         raise ArgumentError(
-            f"register_ffi_target: {name!r} is another function on {platform} already, "
-            "and stays it for as long as the process lives: choose another name"
+            f"register_ffi_target: {name!r} is already registered for another function "
+            f"on {platform}, for the life of this process: choose another name"
         )
     single = capsules if isinstance(fn, Mapping) else capsules["execute"]
     xla_client.register_custom_call_target(
@@ -128,16 +128,16 @@ def register_ffi_target(
 def register_ffi_type(
     name: str, type_registration: Mapping[str, Any], platform: str = "cpu"
 ) -> None:
-    """Makes a type of a handler's state known to the runtime.
+    """Registers the type of a handler's state with the runtime.
 
     Args:
-      name: of the type, one in the process.
+      name: the type's name, unique in the process.
       type_registration: `type_id` and `type_info`, each a PyCapsule of the address of
         the handler library's `TypeId` and `TypeInfo`, or the address as an integer.
       platform: see `register_ffi_target`.
 
     Raises:
-      ArgumentError: an entry is missing or no capsule.
+      ArgumentError: an entry is missing or is not a capsule.
     """
     if set(type_registration) != {"type_id", "type_info"}:
         raise ArgumentError(
@@ -170,5 +170,5 @@ def _is_a_capsule(value: Any) -> bool:
 
 
 def _platform(name: str) -> str:
-    """Returns the name that jaxlib knows a platform by."""
+    """Returns jaxlib's name of a platform."""
     return name if name in ("cpu", "gpu") else name.upper()

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is complete or absent, whenever the process is killed."""
+"""Atomic writes: a file is complete or absent, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def write(
     mode: int = 0o666,
     durable: bool = False,
 ) -> None:
-    """Writes a file atomically, in place of an existing one.
+    """Writes a file atomically; replaces an existing one.
 
     Args:
-      path: of the file.
-      parts: its bytes, one after another.
-      mode: the permissions, less the process's umask.
-      durable: whether the file survives a power cut once this returns.
+      path: path of the file.
+      parts: its bytes, to be concatenated.
+      mode: the permissions, restricted by the process's umask.
+      durable: whether the file survives a power cut after this returns.
 
     Raises:
-      OSError: the file system refuses; an existing file is unchanged.
+      OSError: the file cannot be written; an existing file is unchanged.
     """
     folder = os.path.dirname(os.path.abspath(path))
     name = f"write-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}.tmp"
@@ -52,7 +52,7 @@ def write(
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Makes the content of a file, or the names in a folder, survive a power cut."""
+    """Flushes a file's content, or a directory's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,12 +1,12 @@
-"""Programs whose devices wait for each other, one at a time on the CPU.
+"""Runs programs with collectives one at a time on the CPU.
 
-The devices of a CPU client share one pool of threads. A device that reached a
-collective holds its thread until the others arrive; if several such programs are in
-flight, their waiting devices can fill the pool and no device arrives any more (with
-jaxlib alone 2,000 calls of a program on 4 devices stop within the first hundreds, and
-the process is aborted after 40 s). So a program with collectives is launched when the
-one before it has finished. GPUs and TPUs run each device's programs in order and do not
-need this.
+The devices of a CPU client share one thread pool. A device that reaches a collective
+blocks its thread until the others arrive. If several such programs are in flight, their
+waiting devices can fill the pool, and no further device arrives (with jaxlib alone,
+2,000 calls of a program on 4 devices deadlock within the first hundreds, and the
+runtime aborts the process after 40 s). Therefore a program with collectives starts only
+when the previous one has finished. GPUs and TPUs run each device's programs in order
+and do not need this.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ on_exit(lambda: _gate.last)
 
 
 def has_collectives(hlo_text: str) -> bool:
-    """Returns whether devices wait for each other in an optimised HLO module."""
+    """Returns whether an optimized HLO module has collectives."""
     return re.search(_COLLECTIVE, hlo_text) is not None
 
 
 def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `launch`, waiting for the program before.
+    """Returns a `launch` that first waits for the previous program.
 
     Args:
       launch: an executable's ``execute_sharded``.
@@ -59,12 +59,12 @@ def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
         with _gate.lock:
             last = _gate.last
             if last is not None:
-                # A failure is raised where the results are read.
+                # Reading its results raises its failure.
                 with contextlib.suppress(RuntimeFailure):
                     last.block_until_ready()
-                _gate.last = None  # not before: the wait may be interrupted
+                _gate.last = None  # after the wait, which may be interrupted
             results = launch(buffers, with_tokens=True)
-            if not with_tokens:  # else the caller waits for it, and takes the token
+            if not with_tokens:  # else the caller takes the token and waits for it
                 _gate.last = results.consume_token()
         return results
 
@@ -72,13 +72,13 @@ def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def waiting(seconds: float = 0.05) -> bool:
-    """Returns whether a program that `one_at_a_time` launched is not through.
+    """Returns whether a program that `one_at_a_time` launched is still running.
 
     Args:
-      seconds: how long it may take to find out; the runtime can only be waited for.
+      seconds: timeout: the runtime can be waited for but not polled.
     """
     if not _gate.lock.acquire(timeout=seconds):
-        return True  # the next one waits for it
+        return True  # the next program waits for it
     last = _gate.last
     _gate.lock.release()
     if last is None:

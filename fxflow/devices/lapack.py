@@ -1,8 +1,7 @@
-"""LAPACK for programs on the CPU: jaxlib's custom calls, on SciPy's library.
+"""LAPACK for programs on the CPU: jaxlib's custom calls, with SciPy's library.
 
-A program whose text calls ``lapack_*`` targets needs `ensure` to have run before it is
-compiled. It imports SciPy's LAPACK (0.15 s), so it is called by the lowering of such
-operations and by nothing else.
+Call `ensure` before compiling a program that calls ``lapack_*`` targets. It imports
+SciPy's LAPACK (0.15 s), so only the lowering of these operations calls it.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 @functools.cache
 def ensure() -> None:
-    """Makes the LAPACK targets known to the CPU's runtime; once a process."""
+    """Registers the LAPACK targets with the CPU's runtime, once in each process."""
     library: Any = importlib.import_module("jaxlib.cpu._lapack")
     library.initialize()
     for name, function in library.registrations().items():
-        # Names of the current kind of handler end in _ffi.
+        # The names of typed FFI handlers end in _ffi.
         xla_client.register_custom_call_target(
             name, function, platform="cpu", api_version=int(name.endswith("_ffi"))
         )
 
 
 def target(routine: str, dtype: Any) -> str:
-    """Returns the custom call's name of a routine.
+    """Returns the name of a routine's custom call.
 
     Args:
-      routine: without the type's letter, such as ``"geqrf"``.
-      dtype: of the matrices: float32, float64, complex64 or complex128.
+      routine: its name without the type's letter: ``"geqrf"``.
+      dtype: dtype of the matrices: float32, float64, complex64 or complex128.
 
     Returns:
-      Such as ``"lapack_sgeqrf_ffi"``.
+      The name, for example ``"lapack_sgeqrf_ffi"``.
 
     Raises:
       TypeError: LAPACK has no such dtype.

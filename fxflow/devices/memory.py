@@ -1,4 +1,4 @@
-"""How much memory a device has in use."""
+"""Memory statistics of devices, and the error for running out of memory."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from fxflow.errors import OutOfMemoryError
 def memory_stats(device: Device) -> dict[str, int]:
     """Returns a device's memory statistics in bytes.
 
-    Accelerators report what their allocator knows: ``bytes_in_use``,
-    ``peak_bytes_in_use``, ``bytes_limit``, ``num_allocs``, ... The CPU's runtime counts
-    nothing, so there the live buffers are added up: ``bytes_in_use`` and ``num_allocs``
-    count each memory once, including NumPy memory that a buffer aliases; arrays that
-    have not yet been in a compiled program, temporaries of running programs and freed
-    memory that the allocator keeps are not in it. ``bytes_limit`` is the machine's
-    memory.
+    Accelerators report their allocator's statistics: ``bytes_in_use``,
+    ``peak_bytes_in_use``, ``bytes_limit``, ``num_allocs``, ... The CPU's runtime has
+    none, so on the CPU fxflow sums the live buffers: ``bytes_in_use`` and
+    ``num_allocs`` count each allocation once, including NumPy memory that a buffer
+    aliases. They exclude arrays that no compiled program has used, temporaries of
+    running programs and freed memory that the allocator keeps. ``bytes_limit`` is the
+    machine's memory.
 
     Args:
       device: a local device.
 
     Returns:
-      Names and numbers; at least ``bytes_in_use``, ``num_allocs``, ``bytes_limit``.
+      The statistics by name; at least ``bytes_in_use``, ``num_allocs``,
+      ``bytes_limit``.
     """
     if not hasattr(device, "memory_stats"):
         raise TypeError(
@@ -41,7 +42,7 @@ def memory_stats(device: Device) -> dict[str, int]:
             continue
         for shard in parts_of(buffer):
             where = shard._sharding
-            # Results over a mesh of one device have the other kind of sharding.
+            # Results on a mesh of one device have a GSPMDSharding.
             held = where._device if hasattr(where, "_device") else where._devices[0]
             if held is device:
                 sizes[shard.unsafe_buffer_pointer()] = shard.on_device_size_in_bytes()
@@ -54,10 +55,10 @@ def memory_stats(device: Device) -> dict[str, int]:
 
 @functools.cache
 def host_memory() -> int:
-    """Returns the bytes of memory that the machine has; 0 if it does not say."""
+    """Returns the machine's memory in bytes; 0 if it is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not on this system
+    except (AttributeError, OSError, ValueError):  # not supported on this system
         return 0
 
 

@@ -1,8 +1,8 @@
-"""Kinds of memory that a device can reach, and names for them.
+"""Kinds of memory that a device can address.
 
-A device has memory of its own, where programs compute, and may reach others: host
-memory that is pinned for it (`"pinned_host"`), for what does not fit. Everywhere in
-this package None stands for the device's own memory, whatever its kind is called.
+A device has a default memory, in which programs compute, and may address others: pinned
+host memory (`"pinned_host"`), for arrays that do not fit. Everywhere in this package
+None stands for the device's default memory, whatever the name of its kind.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ HOST = "pinned_host"
 
 
 class Space(enum.Enum):
-    """A memory, whatever device and layout an array has: where `device_put` may put it.
+    """A target of `device_put`: another memory, on the same devices in the same layout.
 
     Attributes:
-      Device: the device's own memory.
-      Host: memory of the host that the device reaches.
+      Device: the device's default memory.
+      Host: host memory that the device can address.
     """
 
     Device = 1
@@ -32,20 +32,20 @@ class Space(enum.Enum):
 
 
 def kinds_of(device: Device) -> list[str]:
-    """Returns the kinds of memory a device reaches; none, if it does not say."""
+    """Returns the kinds of memory that a device can address; empty if unknown."""
     return [str(memory.kind) for memory in device.addressable_memories()]
 
 
-def usual_kind(device: Device) -> str:
-    """Returns the kind of a device's own memory."""
+def default_kind(device: Device) -> str:
+    """Returns the kind of a device's default memory."""
     try:
         return str(device.default_memory().kind)
-    except RuntimeFailure:  # of a described GPU, which is not here
+    except RuntimeFailure:  # a GPU of a topology
         return "device"
 
 
 def check_kind(device: Device, kind: str | None) -> str | None:
-    """Returns a kind of memory, None if it is the device's own.
+    """Returns a kind of memory, None if it is the device's default.
 
     Raises:
       PlacementError: the device has no such memory.
@@ -58,14 +58,14 @@ def check_kind(device: Device, kind: str | None) -> str | None:
             f"memory_kind: {device} has no memory of kind {kind!r}; it has "
             f"{', '.join(known)}"
         )
-    return None if kind == usual_kind(device) else kind
+    return None if kind == default_kind(device) else kind
 
 
 def kind_of(space: Space, device: Device) -> str | None:
-    """Returns the kind of memory that a space is on a device, None for its own.
+    """Returns the kind of memory of a space on a device, None for the default.
 
     Raises:
-      PlacementError: the device reaches no host memory.
+      PlacementError: the device cannot address host memory.
     """
     if space is Space.Device:
         return None

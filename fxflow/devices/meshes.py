@@ -1,4 +1,4 @@
-"""Meshes: devices in a grid with named axes, and how array axes are laid over them."""
+"""Meshes: grids of devices with named axes, and how array axes are split over them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AxisName = Any
 class AxisType(enum.Enum):
     """How an axis of a mesh takes part in partitioning.
 
-    `Auto`: the compiler decides, led by constraints. `Explicit`: types say how arrays
+    `Auto`: the compiler decides, within constraints. `Explicit`: types state how arrays
     are divided, `f32[8@x,2]`. `Manual`: inside `shard_map`.
     """
 
@@ -37,18 +37,18 @@ class AxisType(enum.Enum):
 
 
 class PartitionSpec(tuple[Any, ...]):
-    """For each axis of an array, the mesh axes that it is split over.
+    """The mesh axes over which each axis of an array is split.
 
     An entry is the name of a mesh axis, a tuple of names (the first is the slowest), or
-    None: not split. Axes beyond the entries are not split, so specs that differ by None
-    at the end are equal; an array keeps the shorter one. In constraints
-    `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler. It cannot be
-    subclassed: nothing would keep the subclass.
+    None: not split. Axes beyond the entries are not split, so specs that differ only in
+    trailing None entries are equal; an array keeps the shorter one. In constraints,
+    `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler. The class cannot be
+    subclassed, because operations on specs would drop the subclass.
 
     Attributes:
-      unreduced: explicit mesh axes over which the array is still to be summed; see
+      unreduced: explicit mesh axes over which the array must still be summed; see
         `core/spmd/layouts`.
-      reduced: explicit mesh axes over which the array is whole and its cotangent is
+      reduced: explicit mesh axes over which the array is summed and its cotangent is
         unreduced.
 
     Example:
@@ -79,11 +79,11 @@ class PartitionSpec(tuple[Any, ...]):
         unreduced: Set[AxisName] = frozenset(),
         reduced: Set[AxisName] = frozenset(),
     ) -> PartitionSpec:
-        """Makes a spec; lists become tuples, tuples of one name that name.
+        """Makes a spec; lists become tuples, and a tuple of one name becomes the name.
 
         Raises:
-          PlacementError: `unreduced` or `reduced` is not a set, or one axis is named in
-            two ways.
+          PlacementError: `unreduced` or `reduced` is not a set, or two of the three
+            name the same axis.
         """
         fixed: list[Any] = []
         for entry in entries:
@@ -148,7 +148,7 @@ class PartitionSpec(tuple[Any, ...]):
         return not self == other
 
     def canonical(self) -> tuple[Any, ...]:
-        """Returns the entries without those at the end that say nothing."""
+        """Returns the entries without trailing None."""
         entries = tuple(self)
         while entries and entries[-1] is None:
             entries = entries[:-1]
@@ -159,7 +159,7 @@ class PartitionSpec(tuple[Any, ...]):
         return tuple(names_of(entry) for entry in self)
 
     def with_entries(self, entries: Sequence[Any]) -> PartitionSpec:
-        """Returns a spec of other entries that is unreduced and reduced alike."""
+        """Returns a spec of other entries with the same `unreduced` and `reduced`."""
         return _spec_of(entries, self.unreduced, self.reduced)
 
 
@@ -180,7 +180,7 @@ def names_of(entry: Any) -> tuple[AxisName, ...]:
 
 
 class _Explicit:
-    """Whether a mesh with explicit axes was ever made: types are not asked before."""
+    """Whether a mesh with explicit axes was ever made; until then types have none."""
 
     used = False
 
@@ -189,11 +189,11 @@ explicit = _Explicit()
 
 
 class AbstractMesh:
-    """Names and lengths of axes, without devices.
+    """A mesh's axis names and lengths, without devices.
 
     Args:
-      axis_sizes: lengths.
-      axis_names: as many names.
+      axis_sizes: the length of each axis.
+      axis_names: the name of each axis.
       axis_types: an `AxisType` for each, or one for all; None is `AxisType.Auto`.
     """
 
@@ -222,17 +222,17 @@ class AbstractMesh:
 
     @property
     def explicit_axes(self) -> tuple[AxisName, ...]:
-        """Names of the axes that types know of."""
+        """Names of the axes of type `AxisType.Explicit`."""
         return self._axes_of(AxisType.Explicit)
 
     @property
     def auto_axes(self) -> tuple[AxisName, ...]:
-        """Names of the axes that are the compiler's."""
+        """Names of the axes of type `AxisType.Auto`."""
         return self._axes_of(AxisType.Auto)
 
     @property
     def manual_axes(self) -> tuple[AxisName, ...]:
-        """Names of the axes that are a `shard_map`'s."""
+        """Names of the axes of type `AxisType.Manual`."""
         return self._axes_of(AxisType.Manual)
 
     def _axes_of(self, kind: AxisType) -> tuple[AxisName, ...]:
@@ -256,7 +256,7 @@ class AbstractMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no axis, or no device along one."""
+        """Whether the mesh has no axes or no devices."""
         return not self.axis_sizes or self.size == 0
 
     def update(
@@ -265,15 +265,15 @@ class AbstractMesh:
         axis_names: Sequence[AxisName] | None = None,
         axis_types: AxisType | Sequence[AxisType] | None = None,
     ) -> AbstractMesh:
-        """Returns an abstract mesh with what is given replaced.
+        """Returns an abstract mesh with the given attributes replaced.
 
         Args:
-          axis_sizes: lengths.
-          axis_names: as many names.
+          axis_sizes: the length of each axis.
+          axis_names: the name of each axis.
           axis_types: an `AxisType` for each, or one for all.
 
         Raises:
-          PlacementError: they do not fit together.
+          PlacementError: their numbers of axes differ.
         """
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
@@ -342,9 +342,9 @@ def _checked_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
 
 
 class Mesh(AbstractMesh):
-    """Devices in a grid with named axes. Immutable; equal meshes hash alike.
+    """A grid of devices with named axes. Immutable; equal meshes hash alike.
 
-    Also a context manager: within a `with mesh:` block it is the current mesh, as with
+    Also a context manager: in a `with mesh:` block it is the current mesh, as after
     `set_mesh`.
 
     Args:
@@ -391,7 +391,7 @@ class Mesh(AbstractMesh):
         self._hash = hash(
             (self._flat, self.axis_sizes, self.axis_names, self.axis_types)
         )
-        # A stack: a mesh may be entered again inside of itself.
+        # A stack: a mesh may be entered again inside its own block.
         self._before: list[Mesh | None] = []
 
     @property
@@ -411,7 +411,7 @@ class Mesh(AbstractMesh):
 
     @property
     def device_ids(self) -> np.ndarray[Any, Any]:
-        """Numbers of the devices, in the shape of the mesh."""
+        """The devices' ids, in the shape of the mesh."""
         ids = [d.id for d in self._flat]
         return np.array(ids, np.int64).reshape(self.axis_sizes)
 
@@ -425,8 +425,8 @@ class Mesh(AbstractMesh):
         """The smallest part of the grid that holds all devices of this process.
 
         Raises:
-          PlacementError: this process has none of the devices, or that part holds
-            devices of others.
+          PlacementError: this process has none of the devices, or that part includes
+            devices of other processes.
         """
         mine = set(self.local_devices)
         here = np.array([d in mine for d in self._flat]).reshape(self.axis_sizes)
@@ -436,8 +436,8 @@ class Mesh(AbstractMesh):
         part = np.ix_(*(np.arange(r[0], r[-1] + 1) for r in ranges))
         if not here[part].all():
             raise PlacementError(
-                f"the devices of this process are not part of {self} with straight "
-                "edges: order the devices by process"
+                f"the devices of this process are not a rectangular part of {self}: "
+                "order the devices by process"
             )
         return Mesh(self.devices[part], self.axis_names, axis_types=self.axis_types)
 
@@ -447,7 +447,7 @@ class Mesh(AbstractMesh):
         return len({d.process_index for d in self._flat}) > 1
 
     def same_grid(self, other: Mesh) -> bool:
-        """Whether another mesh differs in the types of its axes at most."""
+        """Returns whether the meshes differ at most in their `axis_types`."""
         return (
             self._flat == other._flat
             and self.axis_sizes == other.axis_sizes
@@ -455,7 +455,7 @@ class Mesh(AbstractMesh):
         )
 
     def with_types(self, names: Sequence[AxisName], kind: AxisType) -> Mesh:
-        """Returns the mesh with some axes of another type."""
+        """Returns the mesh with the axes in `names` of type `kind`."""
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         types = [kind if name in names else before for name, before in pairs]
         return Mesh(self.devices, self.axis_names, types)
@@ -501,15 +501,15 @@ def make_mesh(
 ) -> Mesh:
     """Makes a mesh of the available devices.
 
-    Devices of one process stay together along the last axes. On TPUs and GPUs the
-    order is the runtime's, which follows the hardware's links.
+    Devices of one process are adjacent along the last axes. On TPUs and GPUs the
+    runtime determines the order, which follows the hardware's links.
 
     Args:
-      axis_shapes: lengths; one of them may be -1: what is left over.
-      axis_names: names.
+      axis_shapes: the length of each axis; one may be -1: as many as the devices allow.
+      axis_names: the name of each axis.
       axis_types: an `AxisType` for each axis, or one for all; None is `AxisType.Auto`.
-      devices: to use; None is all devices of the default platform. The first ones are
-        taken if there are more than needed.
+      devices: the devices to use; None is all devices of the default platform. If there
+        are more than needed, the mesh uses the first.
 
     Returns:
       The mesh.
@@ -548,11 +548,11 @@ def make_mesh(
 
 
 class Layout(Frozen):
-    """What a type says of how arrays are divided: over the explicit axes of a mesh.
+    """How the arrays of a type are divided over the explicit axes of a mesh.
 
     Attributes:
       mesh: the mesh.
-      entries: for each axis of an array the mesh axes that divide it, () for none.
+      entries: the mesh axes that divide each axis of an array, () for none.
       unreduced: see `PartitionSpec`.
       reduced: see `PartitionSpec`.
     """
@@ -564,7 +564,7 @@ class Layout(Frozen):
 
     @property
     def spec(self) -> PartitionSpec:
-        """The same as a `PartitionSpec`."""
+        """This layout as a `PartitionSpec`."""
         entries = [entry or None for entry in self.entries]
         return _spec_of(entries, self.unreduced, self.reduced)
 
@@ -580,15 +580,15 @@ class Layout(Frozen):
         return self.replace(unreduced=self.reduced, reduced=self.unreduced)
 
     def or_none(self) -> Layout | None:
-        """Returns itself; None if it says nothing."""
+        """Returns itself; None if it divides no axis and has no `sums`."""
         return self if any(self.entries) or self.sums else None
 
     def checked(self, shape: Sequence[int], what: str) -> Layout | None:
-        """Returns itself; None if nothing is divided.
+        """Returns itself, checked, or None: see `or_none`.
 
         Args:
-          shape: of the array.
-          what: begins the message.
+          shape: the array's shape.
+          what: the start of the error message.
 
         Raises:
           ShardingTypeError: a mesh axis divides two axes, or an axis is not divisible.
@@ -619,11 +619,12 @@ class Layout(Frozen):
         return self
 
     def of_shape(self, old: Sequence[int], new: Sequence[int]) -> Layout | None:
-        """Returns the layout of a type of another shape, as interpreters change it.
+        """Returns the layout of a type of another shape, or None if there is none.
 
         Args:
-          old: the shape it is of.
-          new: with an axis more or less in front, or other lengths of whole axes.
+          old: the shape of this layout's type.
+          new: `old` with a first axis added or removed, or with other lengths of axes
+            that are not divided.
         """
         entries = self.entries
         if len(new) == len(old) + 1 and tuple(new[1:]) == tuple(old):
@@ -641,7 +642,7 @@ class Layout(Frozen):
 
 
 class _Current(threading.local):
-    """This thread's current mesh, and how often a function has asked for it."""
+    """This thread's current mesh, and the number of reads of it."""
 
     mesh: Mesh | None = None
     reads: int = 0
@@ -651,7 +652,7 @@ current = _Current()
 
 
 class _MeshContext:
-    """What `set_mesh` returns: it has set the mesh already, and undoes it on exit."""
+    """The context manager of `set_mesh`: restores the previous mesh on exit."""
 
     __slots__ = ("_before", "mesh")
 
@@ -671,13 +672,13 @@ class _MeshContext:
 
 
 def set_mesh(mesh: Mesh | None) -> Any:
-    """Makes a mesh the current one of this thread: the one that bare specs refer to.
+    """Sets this thread's current mesh, to which specs without a mesh refer.
 
     Args:
-      mesh: a `Mesh`; None for none.
+      mesh: a `Mesh`, or None.
 
     Returns:
-      A context manager that puts the previous mesh back; without `with` the mesh stays.
+      A context manager that restores the previous mesh; without `with` the mesh stays.
 
     Raises:
       PlacementError: it is not a mesh.
@@ -702,7 +703,7 @@ def get_mesh() -> Mesh:
     """Returns the current mesh.
 
     Returns:
-      The `Mesh` that `set_mesh`, or a `with mesh:` block, made current in this thread.
+      The `Mesh` that `set_mesh` or a `with mesh:` block set in this thread.
 
     Raises:
       PlacementError: there is none.
@@ -718,7 +719,7 @@ def get_mesh() -> Mesh:
 
 
 def note_mesh_read() -> None:
-    """Notes that what is being traced depends on the current mesh."""
+    """Records that the current trace depends on the current mesh."""
     current.reads += 1
 
 

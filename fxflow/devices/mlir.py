@@ -1,6 +1,6 @@
-"""Modules of the MLIR bindings, for the few calls of the runtime that take no text.
+"""Modules of the MLIR bindings, for the few functions of the runtime that need them.
 
-Importing this costs 16 ms, so it is imported where it is needed.
+Importing this module takes 16 ms: import it only where it is needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _context = _new_context()
 
 
 def parse(module: str | bytes) -> Any:
-    """Returns the module of a text or bytecode.
+    """Returns the module of MLIR text or bytecode.
 
     Raises:
       ValueError: it is not well-formed.

@@ -1,10 +1,10 @@
-"""Kernels of our own for XLA:CPU, compiled by LLVM (extra `kernels`).
+"""fxflow's own kernels for XLA:CPU, compiled by LLVM (extra `kernels`).
 
-`llvmlite` makes machine code of LLVM's IR for this processor; its functions are
-registered with XLA as handlers of the typed FFI. Without `llvmlite`, on a processor or
-a system that no kernel was written for, programs are left to XLA as they are.
+`llvmlite` compiles LLVM IR for this processor; the functions are registered with XLA as
+typed FFI handlers. Without `llvmlite`, or on a processor or system without a kernel,
+XLA compiles the programs unchanged.
 
-The machine code is kept beside the compiled programs of XLA, by the same rules.
+The disk cache of compiled programs also keeps this machine code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fxflow.devices.contractions import Tile
 from fxflow.devices.ffi import register_ffi_target
 
 _lock = threading.Lock()
-# Empty until it was asked for.
+# Empty until the first call of `kernel_tile`.
 _tile: list[Tile | None] = []
 
 
@@ -63,5 +63,5 @@ def _registered() -> Tile | None:
     handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
     address = engine.get_function_address(contractions.TARGET)
     register_ffi_target(contractions.TARGET, handler(address))
-    engine.detach()  # XLA has the address for as long as the process lives
+    engine.detach()  # XLA keeps the address for the life of the process
     return tile

@@ -1,13 +1,13 @@
 """PJRT plug-ins: accelerators' runtimes as shared libraries.
 
-jaxlib itself holds the CPU's runtime only. The wheels ``jax-cuda13-pjrt``,
-``jax-cuda12-pjrt`` (and their ROCm siblings) and ``libtpu`` hold the others. Their
-Python modules import jax, so they are never imported: the library's file is found
-beside them and loaded directly. Any other plug-in is named by the environment variable
-``PJRT_NAMES_AND_LIBRARY_PATHS="name:/path/to/plugin.so,..."``.
+jaxlib contains only the CPU's runtime. The wheels ``jax-cuda13-pjrt``,
+``jax-cuda12-pjrt`` (and the ones for ROCm) and ``libtpu`` contain the others. Their
+Python modules import jax, so fxflow never imports them, but loads the library's file
+directly. The environment variable
+``PJRT_NAMES_AND_LIBRARY_PATHS="name:/path/to/plugin.so,..."`` names any other plug-in.
 
 NVIDIA's own libraries (cuBLAS, cuDNN, ...) come from the wheels of the extra
-``with-cuda``; they are loaded first, so that the plug-in finds these and not others.
+``with-cuda``; fxflow loads them first, so that the plug-in finds these and not others.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from fxflow.errors import BackendError
 
 
 class Plugin(NamedTuple):
-    """A plug-in that is installed.
+    """An installed plug-in.
 
     Attributes:
-      platform: ``"cuda"``, ``"rocm"``, ``"tpu"`` or the name it was given.
+      platform: ``"cuda"``, ``"rocm"``, ``"tpu"`` or its name in the environment.
       library: the shared library.
       source: the wheel or the environment variable it comes from.
-      version: of the wheel; empty if unknown.
-      helper: the package with its custom call handlers; empty if it has none.
+      version: version of the wheel; empty if unknown.
+      helper: the package with its custom call handlers, or empty.
     """
 
     platform: str
@@ -53,7 +53,7 @@ class _Wheel(NamedTuple):
     helper: str = ""
 
 
-# The first that is installed and fits jaxlib is used.
+# fxflow uses the first wheel for a platform that is installed and fits jaxlib.
 _WHEELS = (
     _Wheel(
         "cuda",
@@ -97,16 +97,16 @@ _PREFERENCE = {"cuda": 0, "rocm": 1, "tpu": 3}
 
 
 def _folder(package: str) -> Path | None:
-    """Returns where a package lies, without importing it."""
+    """Returns a package's folder, without importing it."""
     try:
         spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):  # its parent is not there
+    except (ImportError, ValueError):  # its parent is not installed
         return None
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def _version(distribution: str) -> str:
-    # 18 ms, which a process without plug-ins need not pay.
+    # Takes 18 ms: import it only if there are plug-ins.
     from importlib import metadata
 
     try:
@@ -147,22 +147,22 @@ def _from_environment() -> list[Plugin]:
 
 
 def find() -> dict[str, Plugin]:
-    """Returns the plug-ins that are installed, best first, by platform.
+    """Returns the installed plug-ins by platform, best first.
 
     Raises:
-      BackendError: ``PJRT_NAMES_AND_LIBRARY_PATHS`` cannot be read.
+      BackendError: ``PJRT_NAMES_AND_LIBRARY_PATHS`` cannot be parsed.
     """
     found: dict[str, Plugin] = {}
     for plugin in [*_from_environment(), *_from_wheels()]:
         known = found.get(plugin.platform)
-        # The one that fits jaxlib, of two wheels for one platform.
+        # Between two wheels for one platform, prefer the one that fits jaxlib.
         if known is None or (version_problem(known) and not version_problem(plugin)):
             found[plugin.platform] = plugin
     return dict(sorted(found.items(), key=lambda item: _PREFERENCE.get(item[0], 2)))
 
 
 def present() -> tuple[str, ...]:
-    """Returns the platforms whose plug-in is installed, best first."""
+    """Returns the platforms with an installed plug-in, best first."""
     return tuple(find())
 
 
@@ -171,11 +171,11 @@ def is_present(platform: str) -> bool:
     return platform in find()
 
 
-# -- reasons not to try ----------------------------------------------------------------
+# -- reasons not to load ---------------------------------------------------------------
 
 
 def version_problem(plugin: Plugin) -> str:
-    """Returns why a plug-in's version does not fit jaxlib's; empty if it does."""
+    """Returns why a plug-in's version does not fit jaxlib's; empty if it fits."""
     if plugin.platform not in _VERSIONED or not plugin.version:
         return ""
     if _numbers(plugin.version) == _numbers(jaxlib_version):
@@ -191,9 +191,9 @@ def _numbers(version: str) -> tuple[str, ...]:
 
 
 def missing_device(platform: str) -> str:
-    """Returns why this machine has no device of `platform`; empty if it may have.
+    """Returns why this machine has no device of `platform`; empty if it may have one.
 
-    Only looks at files: a plug-in that is loaded in vain costs time and prints.
+    Only looks for files: loading a plug-in without a device takes time and prints.
     """
     if platform == "cuda":
         if (
@@ -219,8 +219,8 @@ def missing_device(platform: str) -> str:
 
 # -- loading ---------------------------------------------------------------------------
 
-# NVIDIA's libraries in the order they need each other: (folder in the `nvidia`
-# namespace, file). CUDA 13 has one folder for most of them.
+# NVIDIA's libraries in order of dependence: (folder in the `nvidia` namespace, file).
+# CUDA 13 has one folder for most of them.
 _NVIDIA_LIBRARIES = {
     "jax-cuda13-pjrt": (
         ("cu13", "libcudart.so.13"),
@@ -270,7 +270,7 @@ def _preload_nvidia(source: str) -> None:
             try:
                 ctypes.CDLL(str(folder / file))
             except OSError:
-                # The plug-in looks on LD_LIBRARY_PATH next and says what it misses.
+                # The plug-in then searches LD_LIBRARY_PATH and reports what is missing.
                 continue
 
 
@@ -278,9 +278,9 @@ _loaded: dict[str, Any] = {}
 
 
 def load(platform: str) -> Any:
-    """Loads a plug-in's library; returns its PJRT C API (once a process).
+    """Loads a plug-in's library, once in each process; returns its PJRT C API.
 
-    Needs no device, so programs can be compiled for one that is not here.
+    Needs no device, so that programs can be compiled for a device elsewhere.
 
     Raises:
       BackendError: there is no such plug-in, or it cannot be loaded.
@@ -320,13 +320,13 @@ def make_client(
     """Loads the plug-in of `platform` and returns a new client.
 
     Args:
-      platform: its name.
+      platform: the plug-in's platform.
       distributed_client: jaxlib's connection to the coordination service, through
-        which the processes' clients find each other (GPUs; a TPU's runtime finds
-        its peers by itself).
+        which the processes' clients find each other (on GPUs; a TPU's runtime finds
+        its peers without it).
       node_id: this process's number.
-      num_nodes: how many processes there are.
-      visible_devices: the numbers of the machine's devices to use; None is all.
+      num_nodes: number of processes.
+      visible_devices: ids of the machine's devices to use; None is all.
 
     Raises:
       BackendError: there is no such plug-in, no device for it, or it failed.
@@ -376,7 +376,7 @@ def _register_profiler(api: Any) -> None:
         profiler = importlib.import_module("jaxlib._profiler")
         profiler.register_plugin_profiler(api)
     except (ImportError, RuntimeError):
-        return  # profiles will lack this device; programs run all the same
+        return  # profiles lack this device; programs run
 
 
 def _register_handlers(plugin: Plugin, api: Any) -> None:
@@ -387,7 +387,7 @@ def _register_handlers(plugin: Plugin, api: Any) -> None:
             f"{plugin.helper}.{plugin.platform}_plugin_extension"
         )
     except ImportError:
-        return  # only the pjrt wheel is installed: enough for plain programs
+        return  # only the pjrt wheel is installed: enough for programs without them
     xla_client.register_custom_type_handler(
         name, functools.partial(extension.register_custom_type, api)
     )

@@ -1,9 +1,9 @@
-"""StableHLO as bytes that other versions read, and functions taken out of a module.
+"""Reads, writes and rewrites modules of StableHLO in their portable form.
 
-A *portable artifact* is a module in VHLO, the versioned form of StableHLO: readers of
-the five years after it was written understand it, and, because it is written in the
-version of four weeks ago, readers that are a little older, too. Importing this imports
-the MLIR bindings, so it is imported where it is needed.
+A *portable artifact* is a module in VHLO, the versioned form of StableHLO: later
+versions read it for five years, and because it is written in the version of four weeks
+ago, slightly older versions read it too. Importing this module imports the MLIR
+bindings: import it only where it is needed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 from fxflow.devices import mlir
 from fxflow.devices._jaxlib import raw
 
-#: Attributes that say where something lies; programs for one device have no use for
-#: them.
+#: Attributes for shardings, memories and layouts, which programs for one device do not
+#: need.
 _LAYOUTS = ("sdy.sharding", "mhlo.sharding", "mhlo.memory_kind", "mhlo.layout_mode")
 
 
@@ -28,7 +28,7 @@ def write(text: str) -> bytes:
     """Returns a module of StableHLO text as a portable artifact.
 
     Raises:
-      ValueError: it is not well-formed, or uses what has no portable form.
+      ValueError: it is not well-formed, or has an operation without a portable form.
     """
     module = mlir.parse(text)
     version = stablehlo.get_version_from_compatibility_requirement(
@@ -45,25 +45,25 @@ def read(payload: bytes) -> Any:
     """Returns the module of a portable artifact.
 
     Raises:
-      ValueError: it is not such an artifact, or of a version that this jaxlib does not
-        read.
+      ValueError: it is not a portable artifact, or its version is not supported by this
+        jaxlib.
     """
-    # Its own text has no header of bytecode, and the reader would parse anything.
+    # The reader would also parse text, which lacks the header of bytecode.
     if payload[:4] != b"ML\xefR":
-        raise ValueError("it does not begin as MLIR's bytecode does")
-    said: list[str] = []
+        raise ValueError("it does not start with the header of MLIR bytecode")
+    messages: list[str] = []
 
-    def note(diagnostic: Any) -> bool:
-        said.append(diagnostic.message)
+    def record(diagnostic: Any) -> bool:
+        messages.append(diagnostic.message)
         return True
 
-    # Without a handler the reader's complaints go to the process's standard error.
-    handler = mlir._context.attach_diagnostic_handler(note)
+    # Without a handler the reader prints its diagnostics to standard error.
+    handler = mlir._context.attach_diagnostic_handler(record)
     try:
-        # StableHLO's own binding: that of jaxlib 0.11 crashes on a malformed artifact.
+        # StableHLO's own binding: jaxlib 0.11's crashes on a malformed artifact.
         module = stablehlo.deserialize_portable_artifact(mlir._context, payload)
     except (ir.MLIRError, RuntimeError, ValueError) as error:
-        raise ValueError(said[0] if said else str(error)) from None
+        raise ValueError(messages[0] if messages else str(error)) from None
     finally:
         handler.detach()
     if not isinstance(module, ir.Module):
@@ -78,19 +78,19 @@ def _run(module: Any, passes: str) -> None:
 
 
 def text(module: Any) -> str:
-    """Returns a module as text, with the operations' names and lines if it has them."""
+    """Returns a module as text, with the locations of its operations."""
     return str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
 
 
 def refine(text: str, shardy: bool) -> Any:
-    """Returns a module whose sizes all follow from those of `main`'s arguments.
+    """Returns a module with all sizes inferred from those of `main`'s arguments.
 
     Args:
-      text: of the module, with a `main` whose arguments have known sizes.
-      shardy: whether it says how arrays are laid over devices.
+      text: the module, with a `main` whose arguments have known sizes.
+      shardy: whether it has Shardy's shardings.
 
     Raises:
-      ValueError: a size does not follow, or a condition on the sizes does not hold.
+      ValueError: a size cannot be inferred, or a condition on the sizes does not hold.
     """
     try:
         payload = raw.mlir.refine_polymorphic_shapes(text.encode(), True, True, shardy)
@@ -111,7 +111,7 @@ def operations(module: Any) -> Iterator[Any]:
 
 
 def custom_calls(module: Any) -> set[str]:
-    """Returns the names of the functions outside of it that a module calls."""
+    """Returns the targets of a module's custom calls."""
     return {
         ir.StringAttr(op.attributes["call_target_name"]).value
         for op in operations(module)
@@ -120,15 +120,15 @@ def custom_calls(module: Any) -> set[str]:
 
 
 def has_layouts(module: Any) -> bool:
-    """Returns whether a module says how arrays are laid over devices."""
+    """Returns whether a module has Shardy's operations."""
     return any(op.name.startswith("sdy.") for op in operations(module))
 
 
 def strip_layouts(module: Any) -> None:
-    """Removes from a module what it says of devices, in place.
+    """Removes a module's shardings, memories and layouts, in place.
 
     Raises:
-      ValueError: it computes on parts of arrays, which means nothing on one device.
+      ValueError: it computes on parts of arrays, which has no meaning on one device.
     """
     for op in list(operations(module)):
         if op.name in ("sdy.sharding_constraint", "sdy.propagation_barrier"):
@@ -139,14 +139,14 @@ def strip_layouts(module: Any) -> None:
         elif op.name.startswith("sdy."):
             raise ValueError(f"{op.name} has no meaning on one device")
         else:
-            # What arguments and results are marked with is about devices, too.
+            # The attributes of arguments and results concern devices, too.
             for name in (*_LAYOUTS, "arg_attrs", "res_attrs"):
                 if name in op.attributes:
                     del op.attributes[name]
 
 
 def meshes(module: Any) -> dict[str, dict[str, int]]:
-    """Returns the meshes of a module: their axes by the meshes' names."""
+    """Returns the axes of each mesh of a module, by the mesh's name."""
     found = {}
     for op in operations(module):
         if op.name == "sdy.mesh":
@@ -162,14 +162,14 @@ def _axes(axes: Any) -> dict[str, int]:
 
 
 def signature(module: Any) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Returns what `main` takes and gives.
+    """Returns the types and attributes of `main`'s arguments and results.
 
     Returns:
-      The types of its arguments and of its results, and the attributes of each
-      argument and of each result, `{}` where there are none.
+      The types of the arguments, those of the results, the attributes of each argument
+      and those of each result, `{}` if it has none.
 
     Raises:
-      ValueError: there is no function `main`.
+      ValueError: the module has no function `main`.
     """
     main = _main(module)
     ins, outs = main.type.inputs, main.type.results
@@ -192,12 +192,12 @@ def _main(module: Any) -> Any:
 
 
 def rename(module: Any, named: Callable[[str], str], mesh: Callable[[str], str]) -> str:
-    """Gives functions and meshes of a module other names, and makes `main` private.
+    """Renames the functions and meshes of a module, and makes `main` private.
 
     Args:
       module: changed in place.
-      named: from the name of a function to its new one.
-      mesh: likewise for meshes.
+      named: maps a function's name to the new one.
+      mesh: maps a mesh's name to the new one.
 
     Returns:
       The new name of `main`.
@@ -207,7 +207,7 @@ def rename(module: Any, named: Callable[[str], str], mesh: Callable[[str], str])
     symbols = [(op, name) for op, name in listed if name]
     with module.context:
         for i, (op, name) in enumerate(symbols):
-            # By way of a name that none has: a new one may be another's old one.
+            # First to an unused name: the new name may be another symbol's old name.
             _rename(module, op, name, f"__fxflow_{i}")
         for i, (op, name) in enumerate(symbols):
             new = mesh(name) if op.name == "sdy.mesh" else named(name)
@@ -253,9 +253,9 @@ def mesh_texts(module: Any) -> list[str]:
 
 
 def print_programs() -> None:
-    """Prints the artifacts in this process's input, each behind its length.
+    """Prints the artifacts in this process's input, each preceded by its length.
 
-    `export/foreign.py` starts a process for this alone, which the bytes may end.
+    `export/foreign.py` starts a process only for this: malformed bytes may crash it.
     """
     size = struct.Struct("<Q")
     source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -268,5 +268,5 @@ def print_programs() -> None:
 
 
 def parse(text: str) -> Any:
-    """Returns the module of a text; see `mlir.parse`."""
+    """Returns the module of MLIR text; see `mlir.parse`."""
     return mlir.parse(text)

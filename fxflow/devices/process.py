@@ -1,14 +1,13 @@
-"""What happens to the process around the runtime: interrupts, forks, its end.
+"""Protects the process from the runtime: interrupts, forks, interpreter shutdown.
 
-The runtime has threads of its own, and calls of it last for seconds or minutes. Left to
-itself it crashes the process if one of them is interrupted, hangs in a process that was
-forked, and aborts if Python ends while a thread is still inside. So:
+The runtime has its own threads, and its calls take seconds or minutes. By itself it
+crashes the process if a call is interrupted, hangs in a forked process, and aborts if
+Python shuts down while a thread is in a call. Therefore:
 
-- what an interrupt must not cut short runs in a thread that none reaches (`shielded`);
-- a fork of a process that has used the runtime is warned of, and the child learns of it
-  (`on_fork`), so that it can refuse to work rather than wait for ever;
-- at the end of the process, what the runtime still does is waited for, for
-  `EXIT_SECONDS` at most.
+- calls that must not be interrupted run in a thread that gets no signals (`shielded`);
+- a fork of a process that has used the runtime causes a warning, and the child raises
+  an error instead of waiting forever (`on_fork`);
+- at its end, the process waits for the runtime, for at most `EXIT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -30,37 +29,38 @@ from fxflow.errors import ForkedError
 
 T = TypeVar("T")
 
-#: Seconds that the end of the process waits for the runtime.
+#: Seconds that the process waits for the runtime at its end.
 EXIT_SECONDS = 10.0
 _TICK = 0.002
-#: Seconds after which an interrupt is seen at the latest.
+#: Longest time in seconds before an interrupt is noticed.
 _PATIENCE = 0.5
 #: Name of the threads of `shielded`.
 _SHIELDED = "fxflow-shielded"
-#: Names of other threads of ours, and the package whose functions wait for messages of
-#: other processes: they are not in the runtime.
+#: Prefix of the names of fxflow's other threads, and the package whose functions wait
+#: for messages of other processes: neither is in the runtime.
 _OURS, _TALKING = "fxflow-", "fxflow.distributed"
 
 # -- interrupts ------------------------------------------------------------------------
 
 
 def shielded(function: Callable[..., T], *arguments: Any) -> T:
-    """Calls a function of the runtime where no signal can cut the call short.
+    """Calls a function of the runtime so that no signal can interrupt the call.
 
-    The runtime looks for signals while it waits for its compiler, and leaves by a
-    `KeyboardInterrupt` while the compiler still reads the program, which is freed by
-    then. Signals reach the main thread alone: there another thread makes the call. An
-    interrupt ends the wait at once; the call goes on, and what it returns is dropped.
+    The runtime checks for signals while it waits for its compiler, and raises
+    `KeyboardInterrupt` while the compiler still reads the program, which is then freed.
+    Only the main thread gets signals: in it, this function makes the call in another
+    thread. An interrupt ends the wait at once; the call continues, and its result is
+    dropped.
 
     Args:
-      function: what to call.
+      function: the function to call.
       *arguments: its arguments.
 
     Returns:
-      What the function returns.
+      The function's result.
 
     Raises:
-      BaseException: what the function raised, or KeyboardInterrupt.
+      BaseException: the function's exception, or KeyboardInterrupt.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return function(*arguments)
@@ -74,7 +74,7 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
 
     try:
         threading.Thread(target=call, name=_SHIELDED, daemon=True).start()
-    except RuntimeError:  # no more threads: there are too many, or Python is ending
+    except RuntimeError:  # too many threads, or the interpreter is shutting down
         return function(*arguments)
     result: T
     result, error = _awaited(answers)
@@ -87,9 +87,8 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _awaited(answers: queue.SimpleQueue[T]) -> T:
-    # A signal that comes as a wait is about to begin does not end it: Python has looked
-    # for signals just before, and the system wakes only threads that wait. So waits are
-    # short.
+    # A signal that arrives just before a wait does not end it: Python has checked for
+    # signals already, and the system wakes only threads that wait. So keep waits short.
     while True:
         try:
             return answers.get(timeout=_PATIENCE)
@@ -102,29 +101,29 @@ def _awaited(answers: queue.SimpleQueue[T]) -> T:
 
 _is_forked = False
 _on_fork: list[Callable[[], None]] = []
-#: Modules that fork only to become another program at once.
+#: Modules that fork only to execute another program.
 _EXECUTING = frozenset({"os", "subprocess", "_posixsubprocess"})
 
 
 def forked_error() -> ForkedError:
-    """Returns the error for any use of fxflow in such a process."""
+    """Returns the error for any use of fxflow in a forked process."""
     return ForkedError(
         "this process was forked from one in which fxflow had started its runtime, "
         "whose threads a fork does not copy: fxflow cannot be used here. Start "
-        'processes by multiprocessing.get_context("spawn") (or "forkserver"), or fork '
-        "before the first use of fxflow."
+        'processes with multiprocessing.get_context("spawn") (or "forkserver"), or '
+        "fork before the first use of fxflow."
     )
 
 
 def require_not_forked() -> None:
-    """Raises a `ForkedError` in a process whose runtime has no threads.
+    """Raises a `ForkedError` in a forked process, whose runtime has no threads.
 
-    When the process ends, threads that are still there end here.
+    At the end of the process, ends any thread but the main one.
     """
     if _is_forked:
         raise forked_error()
     if _is_over and threading.get_ident() != threading.main_thread().ident:
-        raise SystemExit  # as `_leave` has those do that are inside
+        raise SystemExit  # as `_raise_exit` does in threads inside a call
 
 
 def on_fork(callback: Callable[[], None]) -> None:
@@ -139,8 +138,8 @@ def _before_fork() -> None:
         return
     warnings.warn(
         "os.fork() was called after fxflow had started its runtime, whose threads a "
-        "fork does not copy. fxflow cannot be used in the new process; if it is to "
-        'be, start it by multiprocessing.get_context("spawn").',
+        "fork does not copy. fxflow cannot be used in the new process; to use it "
+        'there, start the process with multiprocessing.get_context("spawn").',
         RuntimeWarning,
         stacklevel=2,
     )
@@ -150,8 +149,8 @@ def _after_fork() -> None:
     global _is_forked
     if clients.started() and not _is_forked:
         _is_forked = True
-        # At the end of this process they would wait for threads that are not here.
-        _keep_for_ever()
+        # At the end of this process the clients would wait for threads it lacks.
+        _keep_clients()
         clients.refuse(forked_error)
         for callback in _on_fork:
             callback()
@@ -161,19 +160,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
-# -- the end ---------------------------------------------------------------------------
+# -- shutdown --------------------------------------------------------------------------
 
-#: What an interrupted `wait_for` left behind.
+#: Tokens of programs whose `wait_for` was interrupted.
 _unfinished: set[Any] = set()
 _on_exit: list[Callable[[], Any]] = []
 _is_ending = _is_over = False
 
 
 def wait_for(token: Any) -> None:
-    """Waits for a program; if that is interrupted, the end of the process does.
+    """Waits for a program; if interrupted, the process waits for it at its end.
 
     Args:
-      token: of the program.
+      token: the program's token.
 
     Raises:
       RuntimeFailure: the program failed.
@@ -188,16 +187,16 @@ def wait_for(token: Any) -> None:
 
 
 def on_exit(callback: Callable[[], Any]) -> None:
-    """Asks `callback`, when the process ends, for what is to be waited for.
+    """Makes the end of the process wait for what `callback` returns.
 
     Args:
-      callback: returns what has ``block_until_ready()``, or None.
+      callback: returns an object with ``block_until_ready()``, or None.
     """
     _on_exit.append(callback)
 
 
 def ending() -> bool:
-    """Returns whether the end of the process is waiting for programs."""
+    """Returns whether the process is ending and waits for programs."""
     return _is_ending
 
 
@@ -205,8 +204,8 @@ def _all_clients() -> list[Any]:
     return [clients.client(platform) for platform in clients.started()]
 
 
-def _keep_for_ever() -> None:
-    """Has the clients outlive Python: their end waits for their threads."""
+def _keep_clients() -> None:
+    """Keeps Python from destroying the clients, which would wait for their threads."""
     import ctypes
 
     for client in _all_clients():
@@ -214,7 +213,7 @@ def _keep_for_ever() -> None:
 
 
 def _threads_inside() -> Iterator[tuple[int, bool]]:
-    """Yields the threads that are in a call of fxflow, and whether it can be left."""
+    """Yields the threads in a call of fxflow, and whether the call may be abandoned."""
     ours = {t.ident: t.name for t in threading.enumerate()}
     here = threading.get_ident()
     for ident, frame in sys._current_frames().items():
@@ -230,11 +229,11 @@ def _threads_inside() -> Iterator[tuple[int, bool]]:
             found = found.f_back
 
 
-def _leave(ident: int) -> None:
-    """Has a thread raise SystemExit when it comes back to Python.
+def _raise_exit(ident: int) -> None:
+    """Makes a thread raise SystemExit when it returns to Python.
 
-    The interpreter ends such a thread anyway. But it does so wherever the thread next
-    asks for the interpreter, and in the runtime that aborts the process.
+    The interpreter ends the thread anyway, but where it next acquires the GIL: inside
+    the runtime that aborts the process.
     """
     import ctypes
 
@@ -243,15 +242,15 @@ def _leave(ident: int) -> None:
 
 
 def _wait_for_threads(end: float) -> bool:
-    """Waits until no thread is inside of fxflow, and holds threads off from there."""
+    """Waits until no thread is in fxflow, and keeps threads from entering it."""
     if threading.active_count() == len(sys._current_frames()) == 1:
-        return True  # as most often: no other thread has to be given time
+        return True  # usual case: there are no other threads
     interval = sys.getswitchinterval()
-    told: set[int] = set()
+    exiting: set[int] = set()
     while True:
-        # From here on the others run only when this thread waits for something.
+        # Now the other threads run only when this one waits for something.
         sys.setswitchinterval(1e6)
-        # One that waits already does so for the interval that was, once.
+        # A thread that waits already still uses the previous interval, once.
         busy = time.monotonic() + 2 * interval
         while time.monotonic() < busy:
             pass
@@ -262,9 +261,9 @@ def _wait_for_threads(end: float) -> bool:
         if time.monotonic() >= end:
             return False
         for ident, can_leave in inside.items():
-            if can_leave and ident not in told:
-                told.add(ident)
-                _leave(ident)
+            if can_leave and ident not in exiting:
+                exiting.add(ident)
+                _raise_exit(ident)
         time.sleep(_TICK)
 
 
@@ -273,26 +272,26 @@ def _wait_for_programs(end: float) -> bool:
     pending = [*_unfinished, *(callback() for callback in _on_exit)]
     for client in _all_clients():
         pending += client.live_arrays()
-    pending = [p for p in pending if p is not None and not _is_through(p)]
+    pending = [p for p in pending if p is not None and not _is_finished(p)]
     if not pending:
         return True
 
     def wait() -> None:
         for each in pending:
-            # What failed, was deleted, or cannot be waited for has finished.
+            # Anything that failed, was deleted or cannot be waited for has finished.
             with contextlib.suppress(RuntimeFailure, RuntimeError, ValueError):
                 each.block_until_ready()
 
     thread = threading.Thread(target=wait, name=_SHIELDED, daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # Python starts none any more
+    except RuntimeError:  # the interpreter is shutting down
         return False
     thread.join(max(0.0, end - time.monotonic()))
     return not thread.is_alive()
 
 
-def _is_through(pending: Any) -> bool:
+def _is_finished(pending: Any) -> bool:
     try:
         return bool(pending.is_ready())
     except AttributeError:
@@ -302,17 +301,17 @@ def _is_through(pending: Any) -> bool:
 
 
 def _abandon() -> None:
-    """Has the process end although the runtime is still at work.
+    """Lets the process end although the runtime is still working.
 
-    Three things would go wrong. The clients would wait for their threads. A thread that
-    comes back to Python, and be it to look for signals, is ended by the interpreter, to
-    which C++ says `terminate`: that one shall pause instead. And the end of the C++
-    runtime would pull the ground from under its threads: the process is to end before,
-    with its status, which only the C library can tell.
+    Otherwise three things would go wrong. The clients would wait for their threads:
+    keep them. The interpreter would end a thread that returns to Python, even to check
+    for signals, and C++ would call `terminate`: make that pause instead. The C++
+    runtime would be destroyed while its threads run: end the process before, with its
+    status, which only the C library knows.
     """
     import ctypes
 
-    _keep_for_ever()
+    _keep_clients()
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError, OSError):
             libc = ctypes.CDLL(None)
@@ -329,13 +328,13 @@ def _finish() -> None:
     _is_ending = _is_over = True
     end = time.monotonic() + EXIT_SECONDS
     try:
-        through = _wait_for_programs(end) and _wait_for_threads(end)
+        finished = _wait_for_programs(end) and _wait_for_threads(end)
     except KeyboardInterrupt:
-        through = False
+        finished = False
     _is_ending = False
-    if not through:
+    if not finished:
         _abandon()
 
 
-# Registered when fxflow is imported: what the program registers runs before.
+# Registered when fxflow is imported: the program's own functions run before it.
 atexit.register(_finish)

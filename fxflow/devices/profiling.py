@@ -22,10 +22,10 @@ __all__ = [
 
 
 class ProfilerSession:
-    """A profile that is being recorded; one at a time in a process.
+    """Records a profile; a process can record one at a time.
 
     Args:
-      options: what is recorded.
+      options: what to record; None for the defaults.
     """
 
     def __init__(self, options: ProfileOptions | None = None) -> None:
@@ -33,25 +33,25 @@ class ProfilerSession:
         self._session: Any = raw.ProfilerSession(*given)
 
     def stop(self) -> bytes:
-        """Ends it; returns the profile as a serialized `XSpace`."""
+        """Stops recording; returns the profile as a serialized `XSpace`."""
         found: bytes = self._session.stop()
         return found
 
     def export(self, profile: bytes, folder: str) -> None:
-        """Writes a profile below `folder`, as TensorBoard and Perfetto read it."""
+        """Writes a profile to `folder`, for TensorBoard and Perfetto."""
         self._session.export(profile, folder)
 
 
 def start_server(port: int) -> ProfilerServer:
-    """Starts to answer those who ask for a profile, until the result is dropped."""
+    """Starts a server of profiles, which runs until the result is dropped."""
     server: ProfilerServer = raw.start_server(port)
     return server
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Adds what another process's server records to this one's profiles."""
-    forget: Callable[[], None] = raw.register_subprocess(pid, port)
-    return forget
+    """Adds the records of another process's server to this process's profiles."""
+    unregister: Callable[[], None] = raw.register_subprocess(pid, port)
+    return unregister
 
 
 def heap_profile(client: Any) -> bytes:

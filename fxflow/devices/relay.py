@@ -1,12 +1,12 @@
-"""A relay: a local port whose traffic goes to a peer that may die.
+"""A relay: a local port that forwards its traffic to a peer that may die.
 
-The runtime's coordination client ends its process (``LOG(FATAL)``) the moment its
-connection to the service breaks. Through a relay it does not see that: when the peer
-goes, the relay tells the owner and keeps the client's side open, so that Python can
-raise, clean up and end in its own way. The cost is within the noise of one operation of
-the store (0.33 ms).
+The runtime's coordination client ends its process (``LOG(FATAL)``) as soon as its
+connection to the service breaks. The relay hides this: when the peer is lost, it
+notifies its owner and keeps the client's side open, so that Python can raise, clean up
+and exit. Its cost is within the noise of one operation of the store (0.33 ms).
 
-Threads, not a selector: a relay carries one or two connections of the control plane.
+It uses threads, not a selector: it has only one or two connections, with little
+traffic.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def splice(left: socket.socket, right: socket.socket) -> None:
     thread.join()
 
 
-#: Errors of `accept` that say that the listener is closed. Others pass: too many open
-#: files, or a peer that has closed already.
+#: Errors of `accept` on a closed listener. Others are temporary: too many open files,
+#: or a peer that has closed already.
 _CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
 _PAUSE = 0.05
 
 
 def accept(listener: socket.socket) -> socket.socket | None:
-    """Returns what connects; None if this time nothing did.
+    """Returns the next connection; None after a temporary error.
 
     Raises:
       EOFError: the listener is closed.
@@ -83,7 +83,7 @@ def accept(listener: socket.socket) -> socket.socket | None:
 
 
 def own_connections() -> dict[int, tuple[Any, Any]]:
-    """Returns this process's TCP sockets: descriptor → own and peer's address."""
+    """Returns the own and the peer's address of this process's TCP sockets, by fd."""
     found = {}
     for folder in ("/proc/self/fd", "/dev/fd"):
         if os.path.isdir(folder):
@@ -121,22 +121,22 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def _plain(address: Any) -> tuple[str, int]:
-    """Returns host and port; sockets for both families write ::ffff:127.0.0.1."""
+    """Returns host and port, without the ::ffff: of an IPv4 address on IPv6."""
     return address[0].removeprefix("::ffff:"), address[1]
 
 
 class Relay:
     """A local port that forwards to a peer and outlives it.
 
-    The peer trusts every connection through it, so it serves this process alone.
+    The peer trusts every connection through the relay, so it serves only this process.
 
     Args:
       connect: makes a connection to the peer; raises OSError if it cannot.
       lost: called with the reason, once, from a thread of the relay, when the peer
-        is lost although the client is still there.
+        is lost while the client is still connected.
 
     Attributes:
-      address: ``"127.0.0.1:port"``, what the client is to connect to.
+      address: ``"127.0.0.1:port"``, to which the client connects.
     """
 
     address: str
@@ -147,7 +147,7 @@ class Relay:
         self._connect, self._lost = connect, lost
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []
-        self._closed = self._told = False
+        self._closed = self._notified = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._start(self._accept)
@@ -172,7 +172,7 @@ class Relay:
         except OSError:
             own = False
         if not own:
-            # Another process of this machine. The peer would take it for this one.
+            # Another process of this machine, which the peer would take for this one.
             close(client)
             return
         with self._lock:
@@ -183,7 +183,7 @@ class Relay:
         try:
             peer = self._connect()
         except OSError as error:
-            self._tell(str(error))
+            self._notify(str(error))
             return
         for end in (client, peer):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -192,8 +192,8 @@ class Relay:
         ended = threading.Event()
 
         def lost() -> None:
-            # Only the peer's side is closed: the client must not notice.
-            self._tell("the connection was closed")
+            # Close only the peer's side: the client must not notice.
+            self._notify("the connection was closed")
             close(peer)
 
         def back() -> None:
@@ -207,15 +207,15 @@ class Relay:
         else:
             lost()
 
-    def _tell(self, reason: str) -> None:
+    def _notify(self, reason: str) -> None:
         with self._lock:
-            if self._told or self._closed:
+            if self._notified or self._closed:
                 return
-            self._told = True
+            self._notified = True
         self._lost(reason)
 
     def close(self) -> None:
-        """Ends everything; the client must have left before, or it ends the process."""
+        """Closes all sockets; a client that has not disconnected ends the process."""
         with self._lock:
             self._closed = True
             ends, self._open = self._open, []

@@ -1,8 +1,8 @@
 """Shardings: which device holds which part of an array.
 
-A `NamedSharding` says it in terms of a mesh, and is what users write and read. The
-runtime takes an `HloSharding`, a grid of tiles over the devices in mesh order;
-`describe` goes the other way, from what the compiler chose to names of the mesh.
+Users write and read `NamedSharding`s, which refer to a mesh. The runtime uses
+`HloSharding`s, grids of tiles over the devices in mesh order; `describe` converts the
+compiler's choice back to the names of a mesh.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fxflow.devices.meshes import (
 )
 from fxflow.errors import PlacementError
 
-#: The runtime's description of a copy on each device.
+#: The runtime's sharding with a copy on each device.
 REPLICATED = HloSharding.replicate()
 
 Index = tuple[slice, ...]
@@ -33,11 +33,11 @@ Shape = tuple[int, ...]
 
 
 class Sharding:
-    """Base of all shardings. Immutable and hashable.
+    """Base class of all shardings. Immutable and hashable.
 
     Attributes:
-      offloaded: kind of the memory that arrays lie in, such as `"pinned_host"`; None if
-        it is the devices' own.
+      offloaded: kind of the arrays' memory, such as `"pinned_host"`; None for the
+        devices' default memory.
     """
 
     __slots__ = ("offloaded",)
@@ -48,10 +48,10 @@ class Sharding:
     def memory_kind(self) -> str | None:
         """The kind of memory: `"device"`, `"pinned_host"`, …; None without devices."""
         if self.offloaded is None and self.devices:
-            return memory_kinds.usual_kind(self.devices[0])
+            return memory_kinds.default_kind(self.devices[0])
         return self.offloaded
 
-    # -- what a subclass says ----------------------------------------------------------
+    # -- methods of subclasses ---------------------------------------------------------
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -59,18 +59,18 @@ class Sharding:
         raise NotImplementedError
 
     def hlo(self, ndim: int) -> HloSharding:
-        """Returns the runtime's description for arrays of `ndim` axes."""
+        """Returns the runtime's sharding for arrays of `ndim` axes."""
         raise NotImplementedError
 
     def tiles(self, ndim: int) -> tuple[Shape, list[Shape]]:
-        """Returns how many parts each axis has, and the part of each device.
+        """Returns the number of parts of each axis, and the part of each device.
 
         Args:
           ndim: number of axes.
         """
         raise NotImplementedError
 
-    # -- what follows ------------------------------------------------------------------
+    # -- derived from these ------------------------------------------------------------
 
     @property
     def device_set(self) -> set[Device]:
@@ -89,7 +89,7 @@ class Sharding:
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all devices are of this process."""
+        """Whether all devices belong to this process."""
         return len(local_part(self.devices)) == len(self.devices)
 
     @property
@@ -101,7 +101,7 @@ class Sharding:
         """Returns the shape of the part that one device holds.
 
         Args:
-          global_shape: of the whole array.
+          global_shape: shape of the whole array.
 
         Raises:
           PlacementError: an axis cannot be divided evenly, or there are too few axes.
@@ -113,7 +113,7 @@ class Sharding:
                 hint = "pad it"
                 if not isinstance(length, int | np.integer):
                     hint = (
-                        "where it always can, say so: symbolic_shape(..., "
+                        "if it always can, declare it: symbolic_shape(..., "
                         f"constraints=['mod({length}, {count}) == 0'])"
                     )
                 raise PlacementError(
@@ -124,10 +124,10 @@ class Sharding:
         return tuple(n // c for n, c in zip(shape, counts, strict=True))
 
     def require_rank(self, ndim: int) -> None:
-        """Makes sure that it is for arrays of `ndim` axes.
+        """Checks that arrays may have `ndim` axes.
 
         Raises:
-          PlacementError: it is for arrays of more.
+          PlacementError: they must have more.
         """
 
     def devices_indices_map(
@@ -136,7 +136,7 @@ class Sharding:
         """Returns the slices of the whole array that each device holds.
 
         Args:
-          global_shape: of the whole array.
+          global_shape: shape of the whole array.
         """
         part = self.shard_shape(global_shape)
         counts, positions = self.tiles(len(part))
@@ -158,7 +158,7 @@ class Sharding:
         return {d: index for d, index in every.items() if d in mine}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Returns whether arrays of `ndim` axes lie the same way under both."""
+        """Returns whether both shardings place arrays of `ndim` axes alike."""
         return self == other or (
             self.devices == other.devices
             and self.offloaded == other.offloaded
@@ -170,7 +170,7 @@ class Sharding:
         raise NotImplementedError
 
     def canonical(self) -> Sharding:
-        """Returns the one of all equal shardings that arrays have."""
+        """Returns the form of this sharding that arrays have."""
         return self
 
 
@@ -187,8 +187,8 @@ class SingleDeviceSharding(Sharding):
 
     Args:
       device: a device, or its name.
-      memory_kind: of the memory arrays lie in: `"device"`, `"pinned_host"`, … None is
-        the devices' own.
+      memory_kind: kind of the arrays' memory: `"device"`, `"pinned_host"`, … None is
+        the device's default.
     """
 
     __slots__ = ("_device",)
@@ -216,7 +216,7 @@ class SingleDeviceSharding(Sharding):
         return (1,) * ndim, [(0,) * ndim]
 
     def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
-        """Returns the same device with another kind of memory."""
+        """Returns a sharding on the same device in another kind of memory."""
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
     def __hash__(self) -> int:
@@ -235,14 +235,14 @@ class SingleDeviceSharding(Sharding):
 
 
 class NamedSharding(Sharding):
-    """An array over a mesh: each of its axes is split over mesh axes, or not.
+    """An array on a mesh, with each axis whole or split over mesh axes.
 
     Args:
-      mesh: the devices; or an `AbstractMesh`, in place of which functions that place
-        arrays take the current mesh, which must be like it.
+      mesh: a `Mesh`; or an `AbstractMesh`, for which functions that place arrays
+        substitute the current mesh, which must have the same axes.
       spec: a `PartitionSpec`.
-      memory_kind: of the memory arrays lie in: `"device"`, `"pinned_host"`, … None is
-        the devices' own.
+      memory_kind: kind of the arrays' memory: `"device"`, `"pinned_host"`, … None is
+        the devices' default.
 
     Raises:
       PlacementError: the spec names an axis twice, or one that the mesh does not have.
@@ -302,7 +302,7 @@ class NamedSharding(Sharding):
         """The devices of the mesh in row-major order.
 
         Raises:
-          PlacementError: it is an `AbstractMesh`.
+          PlacementError: the mesh is abstract, and the current mesh is not like it.
         """
         return self.located().mesh.flat
 
@@ -313,15 +313,15 @@ class NamedSharding(Sharding):
 
     @property
     def memory_kind(self) -> str | None:
-        """See `Sharding`; None over an `AbstractMesh`."""
+        """See `Sharding`; as given for an `AbstractMesh`."""
         return super().memory_kind if self._has_devices else self.offloaded
 
     def located(self) -> NamedSharding:
-        """Returns the sharding over a mesh with devices: its own, or the current one.
+        """Returns the sharding on a mesh with devices: its own, or the current mesh.
 
         Raises:
-          PlacementError: it is over an `AbstractMesh`, and there is no current mesh, or
-            it is another one.
+          PlacementError: it has an `AbstractMesh`, and there is no current mesh, or the
+            current mesh has other axes.
         """
         if self._has_devices:
             return self
@@ -392,14 +392,14 @@ class NamedSharding(Sharding):
         )
 
     def canonical(self) -> NamedSharding:
-        """See `Sharding`: the spec ends with an entry that says something."""
+        """Returns the sharding without trailing None entries in its spec."""
         entries = self.spec.canonical()
         if len(entries) == len(self.spec):
             return self
         return self.with_spec(self.spec.with_entries(entries))
 
     def with_spec(self, spec: PartitionSpec) -> NamedSharding:
-        """Returns another layout over the same mesh."""
+        """Returns a sharding on the same mesh with another spec."""
         return NamedSharding(self.mesh, spec, memory_kind=self.offloaded)
 
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
@@ -423,12 +423,12 @@ class NamedSharding(Sharding):
 
 
 class GSPMDSharding(Sharding):
-    """What a compiler chose and no mesh of ours can name.
+    """A compiler's choice that cannot be expressed by a mesh.
 
     Args:
-      devices: in the order of the parts.
-      hlo_sharding: the runtime's description.
-      memory_kind: of the memory arrays lie in; None is the devices' own.
+      devices: the devices, in the order of the parts.
+      hlo_sharding: the runtime's sharding.
+      memory_kind: kind of the arrays' memory; None is the devices' default.
     """
 
     __slots__ = ("_devices", "_hlo")
@@ -456,7 +456,7 @@ class GSPMDSharding(Sharding):
         return bool(self._hlo.is_replicated())
 
     def hlo(self, ndim: int) -> HloSharding:
-        """The description itself."""
+        """The sharding of the runtime."""
         return self._hlo
 
     def tiles(self, ndim: int) -> tuple[Shape, list[Shape]]:
@@ -484,10 +484,10 @@ class GSPMDSharding(Sharding):
 
 
 def tiles_of(hlo: HloSharding, count: int, ndim: int) -> tuple[Shape, list[Shape]]:
-    """Returns what `Sharding.tiles` does, for a description of the runtime.
+    """Returns `Sharding.tiles` of a sharding of the runtime.
 
     Args:
-      hlo: the description.
+      hlo: the runtime's sharding.
       count: number of devices.
       ndim: number of axes.
     """
@@ -502,12 +502,15 @@ def tiles_of(hlo: HloSharding, count: int, ndim: int) -> tuple[Shape, list[Shape
 
 
 def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
-    """Returns a description of the runtime in terms of a mesh, where that is possible.
+    """Returns a sharding of the runtime as a `NamedSharding`, if possible.
 
     Args:
-      mesh: whose devices, in row-major order, the description numbers.
-      hlo: the description.
+      mesh: the mesh whose devices, in row-major order, `hlo` numbers.
+      hlo: the runtime's sharding.
       ndim: number of axes of the array.
+
+    Returns:
+      A `NamedSharding` on `mesh`; a `GSPMDSharding` if the mesh cannot express it.
     """
     if hlo.is_replicated():
         return NamedSharding(mesh, PartitionSpec())
@@ -517,7 +520,7 @@ def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
     entries: list[Any] = []
     for axis in range(ndim):
         assert grid is not None
-        names = _axes_that_count(mesh, grid[..., axis], counts[axis])
+        names = _axes_indexing(mesh, grid[..., axis], counts[axis])
         if names is None:
             return GSPMDSharding(mesh.flat, hlo)
         entries.append(names)
@@ -527,10 +530,10 @@ def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
     return found
 
 
-def _axes_that_count(
+def _axes_indexing(
     mesh: Mesh, positions: np.ndarray[Any, Any], count: int
 ) -> tuple[Any, ...] | None:
-    """Returns the mesh axes, slowest first, whose indices make up `positions`."""
+    """Returns the mesh axes, slowest first, that index the parts, or None."""
     strides = []
     for i, (name, size) in enumerate(
         zip(mesh.axis_names, mesh.axis_sizes, strict=True)

@@ -1,7 +1,7 @@
-"""Devices that are not here: compiling ahead of time for a GPU or TPU.
+"""Compile-only devices: for compiling ahead of time for a GPU or TPU.
 
-Only the plug-in's wheel is needed. A program compiled for such devices can be looked
-at (its HLO, costs, memory) and serialised, but not run.
+This needs only the plug-in's wheel. A program for these devices can be inspected (its
+HLO, costs, memory) and serialized, but not run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def gpu_devices(target_config: str, shape: str = "1x1x1") -> list[Device]:
       shape: ``processes x hosts x devices`` of the topology, such as ``"1x1x4"``.
 
     Raises:
-      BackendError: there is no CUDA plug-in, or it refuses the description.
+      BackendError: the CUDA plug-in is not installed, or rejects the description.
     """
     api = plugins.load("cuda")
     try:
@@ -43,7 +43,7 @@ def tpu_devices(name: str = "v5e:2x2") -> list[Device]:
     Raises:
       BackendError: libtpu is not installed, or does not know the topology.
     """
-    # Otherwise libtpu asks the cloud's metadata server about a TPU that is not here.
+    # Otherwise libtpu asks the cloud's metadata server about this machine's TPU.
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     plugins.load("tpu")
     try:
@@ -54,13 +54,13 @@ def tpu_devices(name: str = "v5e:2x2") -> list[Device]:
 
 
 def cpu_devices(count: int) -> list[Device]:
-    """Returns this machine's CPU as `count` devices, in a client of its own.
+    """Returns this machine's CPU as `count` devices of a new client.
 
-    So programs for several devices can be compiled and looked at in a process whose own
-    client has one.
+    A process whose own client has one device can so compile and inspect programs for
+    several.
 
     Args:
-      count: how many.
+      count: number of devices.
 
     Raises:
       BackendError: `count` is not positive.

@@ -1,8 +1,8 @@
-"""The guard over copies between host and devices: which are logged or refused.
+"""The transfer guard: logs or forbids copies between host and devices.
 
-A copy is *explicit* if `device_put` or `device_get` was asked for it. On the CPU, host
-memory is device memory: what leaves is not a copy, and what enters counts as one, so
-that a program can be tried out where there is no accelerator.
+A copy is *explicit* if `device_put` or `device_get` makes it. On the CPU, host memory
+is device memory: a device-to-host transfer is not a copy; a host-to-device transfer
+counts as one, so that a program can be checked without an accelerator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TO_HOST = "device-to-host"
 BETWEEN = "device-to-device"
 
 
-#: Whether any thread has had the guard do something: it is not asked before.
+#: Whether any thread has ever set a guard; until then copies are not checked.
 on = False
 _NAMES = ("", "_host_to_device", "_device_to_host", "_device_to_device")
 
@@ -37,11 +37,11 @@ for _name in _NAMES:
     _changed(getattr(config, f"transfer_guard{_name}"))
 
 
-class _Asked(threading.local):
+class _Current(threading.local):
     explicit = False
 
 
-_asked = _Asked()
+_current = _Current()
 _log = logging.getLogger("fxflow")
 
 _HINTS = {
@@ -53,23 +53,23 @@ _HINTS = {
 
 def explicitly(function: Callable[..., T], *args: Any) -> T:
     """Calls a function whose copies are explicit."""
-    before, _asked.explicit = _asked.explicit, True
+    before, _current.explicit = _current.explicit, True
     try:
         return function(*args)
     finally:
-        _asked.explicit = before
+        _current.explicit = before
 
 
 def guard(direction: str, what: Any, where: Any) -> None:
-    """Logs or refuses a copy, as the options say.
+    """Allows, logs or forbids a copy, according to the options.
 
     Args:
       direction: `TO_DEVICE`, `TO_HOST` or `BETWEEN`.
       what: the type of the array.
-      where: where it goes.
+      where: the target of the copy.
 
     Raises:
-      TransferError: it is not allowed.
+      TransferError: the copy is not allowed.
     """
     own = (
         config.transfer_guard_host_to_device
@@ -81,7 +81,7 @@ def guard(direction: str, what: Any, where: Any) -> None:
     level = own or config.transfer_guard
     if level == "allow":
         return
-    explicit = _asked.explicit
+    explicit = _current.explicit
     if explicit and level in ("log", "disallow"):
         return
     text = f"{direction} transfer of {what} to {where}"

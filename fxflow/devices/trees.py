@@ -1,7 +1,7 @@
-"""The registry of pytree containers, on jaxlib's C++ implementation.
+"""The registry of pytree containers, with jaxlib's C++ implementation.
 
-fxflow has a registry of its own. jaxlib's default one is shared with every other user
-of jaxlib in the process, and registering one class there twice is an error.
+fxflow has its own registry: every library in the process that uses jaxlib shares the
+default registry, in which registering a class twice is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ registry: Any = PyTreeRegistry(
     enable_dict=True,
 )
 
-#: ``flatten(tree, leaf_predicate=None) -> (leaves, treedef)``, bound once: it is hot.
+#: ``flatten(tree, leaf_predicate=None) -> (leaves, treedef)``; bound once for speed.
 flatten: Callable[..., tuple[list[Any], PyTreeDef]] = registry.flatten
 
 
@@ -39,8 +39,8 @@ treedef_tuple: Callable[[list[PyTreeDef]], PyTreeDef] = functools.partial(
 )
 
 
-#: ``from_parts(registry, node_data, children)``: a structure of others, where
-#: ``node_data`` is the container's class and what it keeps, or None for a leaf.
+#: ``from_parts(registry, node_data, children)``: a structure of child structures;
+#: ``node_data`` is the container's class and its auxiliary data, or None for a leaf.
 from_parts: Callable[..., PyTreeDef] = pytree.PyTreeDef.from_node_data_and_children
 
 
@@ -49,7 +49,7 @@ def all_leaves(values: Iterable[Any]) -> bool:
     return bool(pytree.all_leaves(registry, values))
 
 
-# -- dictionaries of the standard library that keep more than their items --------------
+# -- dictionaries of the standard library that have auxiliary data ---------------------
 
 
 def _flatten_ordered(
@@ -76,7 +76,7 @@ _DefaultAux = tuple[Callable[[], Any] | None, tuple[Any, ...]]
 def _flatten_default(
     tree: defaultdict[Any, Any],
 ) -> tuple[tuple[Any, ...], _DefaultAux]:
-    # Sorted as plain dictionaries are, so that equal trees have equal leaves.
+    # Sorted like those of plain dictionaries, so that equal trees have equal leaves.
     keys = tuple(sorted(tree))
     return tuple(tree[k] for k in keys), (tree.default_factory, keys)
 

@@ -7,9 +7,9 @@ from fxflow.devices._jaxlib import RuntimeFailure
 from fxflow.devices.memory_kinds import (
     Space,
     check_kind,
+    default_kind,
     kind_of,
     kinds_of,
-    usual_kind,
 )
 
 
@@ -38,7 +38,7 @@ class Device:
 
 def test_the_cpu():
     device = local_devices()[0]
-    assert usual_kind(device) == "device"
+    assert default_kind(device) == "device"
     assert {"device", "pinned_host"} <= {*kinds_of(device)}
     assert check_kind(device, None) is check_kind(device, "device") is None
     assert check_kind(device, "pinned_host") == "pinned_host"
@@ -61,7 +61,7 @@ def test_the_cpu():
 )
 def test_memory_kinds_of_accelerators(kinds, usual, host):
     device = Device(*kinds)
-    assert usual_kind(device) == usual
+    assert default_kind(device) == usual
     assert kind_of(Space.Host, device) == host
     assert check_kind(device, usual) is None
 
