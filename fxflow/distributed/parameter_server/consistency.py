@@ -1,19 +1,19 @@
-"""Who may read when, and what becomes of a push: values, and functions of values.
+"""When a worker may read, and what becomes of its push: pure functions of values.
 
-A *clock* is how many pushes a worker has made; a *version* how many updates a server
-has made; the *staleness* of a push how many updates were made between the parameters
-it was computed from and its own. A `Consistency` says what is wanted, in plain numbers.
-What follows from it are functions of a `WorkerGroup`, all that one server knows of the
-workers: `may_read` says whether a pull is answered now, `arrive`, `join` and `leave`
-give the next group and an `UpdateDecision`. Nothing here waits, sends or computes on
-arrays. The server calls these functions, the simulator calls them under a virtual
-clock.
+A worker's *clock* is the number of pushes it has made. A server's *version* is the
+number of updates it has made. The *staleness* of a push is the number of updates
+between the parameters that it was computed from and its own. A `Consistency` is the
+policy, in plain numbers. The decisions are functions of a `WorkerGroup`, which is all
+that one server knows of the workers: `may_read` returns whether to answer a pull now;
+`arrive`, `join` and `leave` return the next group and an `UpdateDecision`. Nothing here
+waits, sends or computes on arrays. The server calls these functions; the simulator
+calls them under a virtual clock.
 
-There are two ways to wait. In *rounds* (`bsp`, `backup`, `local_sgd`) an update is the
-average of one push of each of several workers, and who has pushed reads again after it.
-Otherwise pushes are applied as they come (`ssp`, `asynchronous`, `elastic_averaging`)
-or whenever enough of them wait (`softsync`), and reads wait for slower workers (`ssp`)
-or not at all.
+Workers wait in one of two ways. In *rounds* (`bsp`, `backup`, `local_sgd`) an update
+averages one push from each of several workers, and a worker that has pushed reads again
+after the update. Otherwise a server applies pushes as they arrive (`ssp`,
+`asynchronous`, `elastic_averaging`) or whenever enough of them wait (`softsync`), and
+reads wait for slower workers (`ssp`) or not at all.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from typing import Any, NamedTuple
 
 from fxflow.errors import ArgumentError
 
-# -- what is wanted --------------------------------------------------------------------
+# -- policies --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Consistency:
-    """How far workers may run apart, and how their pushes become updates.
+    """How far apart workers may run, and how their pushes become updates.
 
     Made by `bsp`, `ssp`, `asynchronous`, `backup`, `softsync`, `local_sgd` and
     `elastic_averaging`; prints as the call that makes it.
 
     Attributes:
       kind: the name of the function that made it.
-      staleness: by how many clocks a worker may lead the slowest (None: any).
-      rate: "fixed", or "staleness": a push counts divided by its staleness.
+      staleness: number of clocks by which a worker may lead the slowest (None: any).
+      rate: "fixed", or "staleness": divide a push by its staleness.
       compensation: λ of delay compensation (0: none).
-      workers: how many pushes make a round (None: one of each worker).
-      spares: how many workers there are beyond those.
-      splits: into how many updates the pushes of all workers are split.
-      steps: how many steps a worker makes by itself between two exchanges.
+      workers: number of pushes in a round (None: one of each worker).
+      spares: number of workers beyond those.
+      splits: number of updates into which one push of each worker is split.
+      steps: number of local steps between two exchanges.
       alpha: how far worker and server move towards each other in one exchange.
     """
 
@@ -69,7 +69,7 @@ class Consistency:
         return "changes" if alone else "gradients"
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as a dictionary of JSON."""
+        """Returns the consistency as a JSON object."""
         names = _ARGUMENTS[self.kind]
         return {"kind": self.kind, **{name: getattr(self, name) for name in names}}
 
@@ -96,12 +96,12 @@ class Consistency:
 
 
 def bsp() -> Consistency:
-    """Returns bulk-synchronous rounds: as one process with all the batches.
+    """Returns bulk-synchronous rounds, which act like one process with all batches.
 
-    Every worker computes on the same parameters; the average of one gradient of each
-    alive worker is one update. A worker at clock c sees all updates of clocks below c
-    and no other. Who joins while gradients wait takes part in the next round; who
-    leaves is not waited for, what it had pushed counts.
+    All workers compute on the same parameters; an update averages one gradient from
+    each live worker. A worker at clock c sees exactly the updates of clocks below c. A
+    worker that joins while gradients wait takes part in the next round. A round does
+    not wait for a worker that leaves, but uses what it has pushed.
 
     Returns:
       The `Consistency`.
@@ -118,17 +118,17 @@ def bsp() -> Consistency:
 def ssp(
     staleness: int, *, rate: str = "fixed", compensation: float = 0.0
 ) -> Consistency:
-    """Returns stale-synchronous reads: a worker leads the slowest by a bounded lead.
+    """Returns stale-synchronous reads, which bound a worker's lead over the slowest.
 
-    A worker at clock c reads only if every alive worker is at clock c − `staleness` or
-    beyond. It sees its own pushes, all of clocks below c − `staleness`, and any later
-    ones that have arrived: each is an update of its own as it comes. With staleness 0
-    workers read together, as in `bsp` (where their gradients are averaged into one
-    update). A newcomer starts as far ahead of the slowest as it
-    may read at once, but not beyond the fastest so far.
+    A worker at clock c reads only if every live worker is at clock c − `staleness` or
+    beyond. It sees its own pushes, all pushes of clocks below c − `staleness`, and
+    later ones that have arrived; each push is a separate update. With staleness 0
+    workers read together, as in `bsp` (which averages their gradients into one update).
+    A new worker starts as far ahead of the slowest as it may read at once, but not
+    beyond the fastest so far.
 
     Args:
-      staleness: how many clocks a worker may lead the slowest by.
+      staleness: number of clocks by which a worker may lead the slowest.
       rate: as for `asynchronous`.
       compensation: as for `asynchronous`.
 
@@ -154,17 +154,18 @@ def ssp(
 
 
 def asynchronous(*, rate: str = "staleness", compensation: float = 0.0) -> Consistency:
-    """Returns an update for each push as it arrives: no worker waits.
+    """Returns asynchronous updates: one for each push as it arrives; no worker waits.
 
     A worker sees its own pushes and all others that have arrived; nothing bounds how
-    old a gradient may be. With n workers of one speed its staleness is about n − 1.
+    old a gradient may be. With n workers of equal speed its staleness is about n − 1.
 
     Args:
-      rate: "staleness" divides a gradient by its staleness (by 1 if it is 0), without
-        which many workers may not converge; "fixed" applies each in full.
-      compensation: λ of g + λ·g⊙g⊙(w − w_old), the gradient g taken from the
-        parameters w_old that the worker had to those w of now, by a cheap guess at the
-        Hessian; 0 leaves g alone.
+      rate: "staleness" divides a gradient by its staleness (by 1 if that is 0), as
+        training with many workers may not converge otherwise; "fixed" applies each
+        gradient in full.
+      compensation: λ in g + λ·g⊙g⊙(w − w_old), which uses a cheap estimate of the
+        Hessian to correct a gradient g of the worker's parameters w_old to the server's
+        current w; 0: no correction.
 
     Returns:
       The `Consistency`.
@@ -188,13 +189,13 @@ def asynchronous(*, rate: str = "staleness", compensation: float = 0.0) -> Consi
 def backup(workers: int, spares: int) -> Consistency:
     """Returns rounds of the first gradients to arrive, without waiting for stragglers.
 
-    The first `workers` gradients of a version are averaged into one update; a later one
-    is dropped and counted, and its worker reads at once. No gradient is stale. If fewer
-    than `workers` are alive, a round has one gradient of each.
+    An update averages the first `workers` gradients of a version; later ones are
+    dropped and counted, and their workers read at once. No gradient is stale. If fewer
+    than `workers` are alive, a round has one gradient from each.
 
     Args:
-      workers: how many gradients make an update.
-      spares: how many workers there are beyond those.
+      workers: number of gradients in an update.
+      spares: number of workers beyond those.
 
     Returns:
       The `Consistency`.
@@ -214,14 +215,14 @@ def backup(workers: int, spares: int) -> Consistency:
 
 
 def softsync(n: int, *, rate: str = "staleness") -> Consistency:
-    """Returns updates by the average of a share of the workers' gradients; none waits.
+    """Returns updates that average part of the workers' gradients; no worker waits.
 
-    With λ workers alive an update takes ⌊λ/n⌋ gradients (at least one) from any
-    workers: n = 1 is an update for as many gradients as there are workers, n = λ is
-    `asynchronous`. Staleness is about n.
+    With λ live workers an update averages ⌊λ/n⌋ gradients (at least one) from any
+    workers: with n = 1 as many gradients as there are workers; n = λ is `asynchronous`.
+    Staleness is about n.
 
     Args:
-      n: into how many updates one gradient of each worker is split.
+      n: number of updates into which one gradient of each worker is split.
       rate: as for `asynchronous`; each gradient of the average has its own factor.
 
     Returns:
@@ -243,14 +244,14 @@ def softsync(n: int, *, rate: str = "staleness") -> Consistency:
 
 
 def local_sgd(steps: int) -> Consistency:
-    """Returns rounds of several local steps: what changed in them is averaged.
+    """Returns rounds of several local steps, which average the workers' changes.
 
-    A worker makes `steps` steps of its own from the parameters that it read, and
-    pushes the difference. Rounds are those of `bsp`; so is local_sgd(1) with an
-    optimizer without state.
+    A worker makes `steps` local steps from the parameters that it read, and pushes the
+    difference. Rounds work as in `bsp`; local_sgd(1) with a stateless optimizer is
+    equivalent to it.
 
     Args:
-      steps: how many steps of its own a worker makes in a round.
+      steps: number of local steps in a round.
 
     Returns:
       The `Consistency`.
@@ -271,16 +272,16 @@ def local_sgd(steps: int) -> Consistency:
 
 
 def elastic_averaging(steps: int, alpha: float) -> Consistency:
-    """Returns workers with parameters of their own, on springs to the server's.
+    """Returns elastic averaging: springs tie each worker's parameters to the server's.
 
-    After `steps` steps of its own a worker reads the server's parameters x̃, moves its
-    own x by −α·(x − x̃), and pushes α·(x − x̃), which the server adds to x̃ at once.
-    No worker waits; workers explore apart, and need few exchanges.
+    After `steps` local steps a worker reads the server's parameters x̃, moves its own
+    x by −α·(x − x̃), and pushes α·(x − x̃), which the server adds to x̃ at once. No
+    worker waits; workers explore independently, and need few exchanges.
 
     Args:
-      steps: how many steps of its own a worker makes between exchanges.
-      alpha: α, in (0, 1]: learning rate times the spring's ρ. Times the number of
-        workers it should stay below 1 (0.9 in the paper).
+      steps: number of local steps between exchanges.
+      alpha: α in (0, 1]: the learning rate times the ρ of the spring. α times the
+        number of workers should stay below 1 (0.9 in the paper).
 
     Returns:
       The `Consistency`.
@@ -311,7 +312,7 @@ _MAKERS: dict[str, Callable[..., Consistency]] = {
     "local_sgd": local_sgd,
     "elastic_averaging": elastic_averaging,
 }
-#: The attributes that say all of a `Consistency` of each kind.
+#: The attributes that define a `Consistency` of each kind.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "bsp": (),
     "ssp": ("staleness", "rate", "compensation"),
@@ -351,7 +352,7 @@ _PARTS = 64
 
 
 class _Members:
-    """An immutable dictionary of `Member`s; a new one costs a 64th of a copy."""
+    """An immutable dictionary of `Member`s; a change copies a 64th of it."""
 
     __slots__ = ("_parts",)
 
@@ -362,7 +363,7 @@ class _Members:
         return self._parts[worker % _PARTS].get(worker)
 
     def set(self, worker: int, member: Member | None) -> _Members:
-        """Returns members with another record of a worker, or without it (None)."""
+        """Returns members with a worker's record replaced, or removed (None)."""
         parts, i = list(self._parts), worker % _PARTS
         parts[i] = parts[i].copy()
         if member is None:
@@ -381,12 +382,12 @@ class _Members:
 
 
 class Push(NamedTuple):
-    """What decides on a push; its arrays are the server's to keep.
+    """What a decision about a push depends on; the server keeps its arrays.
 
     Attributes:
-      worker: its number.
-      clock: how many pushes the worker had made before this one.
-      version: of the parameters it was computed from.
+      worker: number of the worker.
+      clock: number of pushes that the worker made before this one.
+      version: version of the parameters that it was computed from.
     """
 
     worker: int
@@ -398,10 +399,9 @@ class Weighted(NamedTuple):
     """A push as part of an update.
 
     Attributes:
-      push: which.
-      weight: what it is multiplied by: its share of an average times the factor for
-        its staleness.
-      staleness: how many updates were made since the parameters it was computed from.
+      push: the push.
+      weight: its factor: its share of an average times the factor for its staleness.
+      staleness: number of updates since the parameters that it was computed from.
     """
 
     push: Push
@@ -410,13 +410,12 @@ class Weighted(NamedTuple):
 
 
 class UpdateDecision(NamedTuple):
-    """What becomes of pushes after something happened.
+    """What becomes of pushes after an event.
 
     Attributes:
-      apply: the pushes that make an update now, in the order in which they came; empty
-        if there is no update.
+      apply: the pushes that make an update now, in order of arrival; empty: no update.
       hold: whether the push that arrived waits.
-      drop: why the push that arrived is dropped; empty if it is not.
+      drop: why the push that arrived is dropped; empty: it is not dropped.
     """
 
     apply: tuple[Weighted, ...] = ()
@@ -425,11 +424,11 @@ class UpdateDecision(NamedTuple):
 
 
 class Member(NamedTuple):
-    """What is known of an alive worker.
+    """What a server knows of a live worker.
 
     Attributes:
-      clock: how many pushes it has made.
-      ready: the version from which on it may read, in rounds.
+      clock: number of pushes that it has made.
+      ready: in rounds, the first version that it may read.
     """
 
     clock: int
@@ -438,16 +437,16 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkerGroup:
-    """What one server knows of the workers: immutable, made anew by each event.
+    """What one server knows of the workers: immutable, replaced by each event.
 
-    An event costs a few microseconds, for 10,000 workers too.
+    An event costs a few microseconds, even with 10,000 workers.
 
     Attributes:
-      version: how many updates were made.
-      dropped: how many pushes were dropped.
-      slowest: the smallest clock of an alive worker; if there is none, `fastest`.
-      fastest: the largest clock of a worker so far, alive or not.
-      missing: of how many alive workers the round under way still needs a push.
+      version: number of updates made.
+      dropped: number of pushes dropped.
+      slowest: the smallest clock of a live worker; `fastest` without live workers.
+      fastest: the largest clock of any worker so far, alive or not.
+      missing: number of live workers that have yet to push in the current round.
     """
 
     version: int = 0
@@ -457,9 +456,9 @@ class WorkerGroup:
     missing: int = 0
     _alive: int = 0
     _members: _Members = field(default_factory=_Members, repr=False)
-    # How many workers are at each clock. Workers share few clocks, so it is small.
+    # The number of workers at each clock; small, because workers share few clocks.
     _at_clock: dict[int, int] = field(default_factory=dict, repr=False)
-    # In blocks of up to _BLOCK: one more copies one block.
+    # In blocks of up to _BLOCK pushes, so that adding one copies one block.
     _held: tuple[tuple[Push, ...], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
@@ -475,21 +474,21 @@ class WorkerGroup:
         return (worker for worker, _ in self._members.items())
 
     def __getitem__(self, worker: int) -> Member:
-        """Returns what is known of an alive worker; raises ArgumentError on others."""
+        """Returns the record of a live worker; raises ArgumentError on others."""
         member = self._members.get(worker)
         if member is None:
             raise ArgumentError(
-                f"worker {worker} is not in the group of {self._alive}: it has to join"
+                f"worker {worker} is not in the group of {self._alive}: it must join"
             )
         return member
 
     @property
     def waiting(self) -> tuple[Push, ...]:
-        """The pushes that wait, in the order in which they came."""
+        """The waiting pushes, in order of arrival."""
         return tuple(push for block in self._held for push in block)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as a dictionary of JSON."""
+        """Returns the group as a JSON object."""
         return {
             "version": self.version,
             "dropped": self.dropped,
@@ -517,7 +516,7 @@ class WorkerGroup:
 
 
 def _with_member(group: WorkerGroup, worker: int, member: Member | None) -> WorkerGroup:
-    """Returns the group with another record of a worker, or without it (None)."""
+    """Returns the group with a worker's record replaced, or removed (None)."""
     before = group._members.get(worker)
     slowest, fastest, at_clock = group.slowest, group.fastest, group._at_clock.copy()
     missing, alive = group.missing, group._alive
@@ -573,13 +572,13 @@ def may_read(
     """Returns whether a pull is answered now; if not, it waits for the next event.
 
     Args:
-      consistency: what is wanted.
+      consistency: the policy.
       group: what the server knows of the workers.
-      worker: who pulls.
-      clock: how many pushes the worker has made: a pull does not overtake them.
+      worker: the worker that pulls.
+      clock: number of pushes that it has made: a pull does not overtake them.
 
     Returns:
-      Whether the parameters of now are fresh enough, and it is the worker's turn.
+      Whether the current parameters have the worker's pushes and are fresh enough.
 
     Raises:
       ArgumentError: the worker is not in the group.
@@ -597,17 +596,17 @@ def may_read(
 def late(
     consistency: Consistency, group: WorkerGroup, worker: int, clock: int
 ) -> tuple[int, ...]:
-    """Returns for whom a pull waits, to name them.
+    """Returns the workers that a pull waits for, to name them.
 
     Args:
-      consistency: what is wanted.
+      consistency: the policy.
       group: what the server knows of the workers.
-      worker: who pulls.
-      clock: how many pushes the worker has made.
+      worker: the worker that pulls.
+      clock: number of pushes that it has made.
 
     Returns:
-      Numbers of workers, in order; empty if `may_read`. The worker itself if it is its
-      own push that has not arrived.
+      Numbers of workers, in order; empty if the worker may read. The worker itself if
+      its own push has not arrived.
 
     Raises:
       ArgumentError: the worker is not in the group.
@@ -618,9 +617,9 @@ def late(
         return (worker,)
     members = group._members.items()
     if consistency.in_rounds:
-        return tuple(who for who, member in members if member.ready <= group.version)
+        return tuple(n for n, member in members if member.ready <= group.version)
     least = clock - (consistency.staleness or 0)
-    return tuple(who for who, member in members if member.clock < least)
+    return tuple(n for n, member in members if member.clock < least)
 
 
 def arrive(
@@ -628,13 +627,13 @@ def arrive(
 ) -> tuple[WorkerGroup, UpdateDecision]:
     """Decides on a push: it is part of an update, waits for others, or is dropped.
 
-    A worker's clock goes on in each case, except if it is another's than the push says
-    or the worker is not in the group.
+    The worker's clock advances in each case, unless it differs from the push's or the
+    worker is not in the group.
 
     Args:
-      consistency: what is wanted.
+      consistency: the policy.
       group: what the server knows of the workers.
-      push: who pushes, its clock, and the version it was computed from.
+      push: the push that arrived.
 
     Returns:
       The next group, and what becomes of the pushes.
@@ -647,11 +646,11 @@ def arrive(
         reason = f"clock {clock} of worker {worker}, which is at {member.clock}"
         return _dropping(group, reason)
     if version > group.version:
-        reason = f"computed from version {version}, which is not made yet"
+        reason = f"computed from version {version}, which does not exist yet"
     elif consistency.in_rounds and version < group.version:
         reason = f"late: computed from version {version} of {group.version}"
     elif consistency.in_rounds and member.ready > group.version:
-        reason = f"the second of worker {worker} in one round"
+        reason = f"the second push of worker {worker} in one round"
     else:
         reason = ""
     if reason:
@@ -666,20 +665,21 @@ def arrive(
 def join(
     consistency: Consistency, group: WorkerGroup, worker: int
 ) -> tuple[WorkerGroup, UpdateDecision]:
-    """Takes a worker in; one that is in already leaves first, as if it had died.
+    """Adds a worker; one that is already in the group leaves first, as if it had died.
 
-    It starts at the largest clock of a worker so far, or at the largest below it at
-    which it may read at once; in rounds, if pushes wait, with the next round. So a
-    round under way and the fastest workers do not wait for a newcomer, and no two
-    pushes that wait have the same worker and clock. Its clock is `group[worker].clock`.
+    It starts at the largest clock of any worker so far, or at the largest clock below
+    that at which it may read at once; in rounds with waiting pushes, it starts with the
+    next round. So neither the current round nor the fastest workers wait for a new
+    worker, and no two waiting pushes have the same worker and clock. Its clock is
+    `group[worker].clock`.
 
     Args:
-      consistency: what is wanted.
+      consistency: the policy.
       group: what the server knows of the workers.
       worker: its number.
 
     Returns:
-      The next group, and the update that was waiting for who was in before.
+      The next group, and the update that waited only for the worker that left, if any.
     """
     group, decision = leave(consistency, group, worker)
     clock = group.fastest
@@ -694,17 +694,17 @@ def join(
 def leave(
     consistency: Consistency, group: WorkerGroup, worker: int
 ) -> tuple[WorkerGroup, UpdateDecision]:
-    """Lets a worker go, dead or done; nothing happens if it is not in the group.
+    """Removes a dead or finished worker; does nothing if it is not in the group.
 
-    What it has pushed stays. Reads that waited for it may be answered now.
+    Its pushes remain. Reads that waited for it may be answered now.
 
     Args:
-      consistency: what is wanted.
+      consistency: the policy.
       group: what the server knows of the workers.
       worker: its number.
 
     Returns:
-      The next group, and the update that waited for this worker alone, if one did.
+      The next group, and the update that waited only for this worker, if any.
     """
     if worker not in group:
         return group, UpdateDecision()
@@ -720,7 +720,7 @@ def _dropping(group: WorkerGroup, reason: str) -> tuple[WorkerGroup, UpdateDecis
 def _update(
     consistency: Consistency, group: WorkerGroup, held: tuple[tuple[Push, ...], ...]
 ) -> tuple[WorkerGroup, tuple[Weighted, ...]]:
-    """Makes an update of the pushes that wait, if they are enough."""
+    """Makes an update of the waiting pushes, if there are enough."""
     count = len(held) and _BLOCK * (len(held) - 1) + len(held[-1])
     if consistency.in_rounds:
         needed = count if not group.missing else consistency.workers or math.inf
@@ -739,7 +739,7 @@ def _update(
         group.dropped,
         group.slowest,
         group.fastest,
-        # After an update each alive worker may read, and is to push again.
+        # After an update each live worker may read, and has yet to push.
         group._alive if enough else group.missing,
         group._alive,
         group._members,

@@ -1,15 +1,15 @@
-"""How gradients are sent: a code of `compression` for all, or a selection.
+"""Filters: encode gradients with a code of `compression`, or select entries to send.
 
 A filter is a pair of pure functions: the worker encodes one server's part of a
-gradient, the server decodes it; both are compiled with what surrounds them. What is
-not sent is added to the next gradient (*error feedback*), so that the sum of what
-arrives differs from the sum of the gradients by the loss of one step.
+gradient, and the server decodes it. Both are compiled with the surrounding code. What
+is not sent is added to the next gradient (*error feedback*), so the sum of what arrives
+differs from the sum of the gradients only by the loss of one step.
 
     exchange = by_group({"*/b": "f32", "embedding": top_k(0.01)}, "int8")
     server = parameter_server(loss, optimizer, consistency=ssp(4), exchange=exchange)
 
-Arrays that are not real floating point, and those that a code would not make smaller
-(a bias of a few numbers), are sent as they are.
+Arrays that are not real floating point, or that a code would not make smaller (such as
+short biases), are sent unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fxflow.distributed.compression import Code, code_of_step, lost
 from fxflow.errors import ArgumentError
 from fxflow.transforms.inspection import eval_shape
 
-#: The rows of a piece at the end of its name, as a `Cutter` writes them.
+#: The rows that `Cutter` appends to the name of a piece.
 _ROWS = re.compile(r"\[\d{12}:\d{12}\]$")
 
 
@@ -38,14 +38,14 @@ class Filter(NamedTuple):
     """Encodes gradients, by the names of their parameters.
 
     Attributes:
-      name: with its arguments, for reports.
+      name: its name with arguments, for reports.
       init: `init(gradient) -> residual`: zeros, before the first gradient.
       encode: `encode(gradient, residual) -> (coded, residual)`; `coded` is a pytree of
-        arrays whose shapes depend on those of the gradient alone.
+        arrays whose shapes depend only on those of the gradient.
       decode: `decode(coded, like) -> gradient`, in the shapes and dtypes of `like`.
       check: `check(names)` raises an ArgumentError if the filter does not fit these
         parameters.
-      chosen: `chosen(name)` is the filter of one parameter, where they differ.
+      chosen: `chosen(name)` returns the filter of one parameter; None: this one.
     """
 
     name: str
@@ -56,19 +56,19 @@ class Filter(NamedTuple):
     chosen: Callable[[str], Filter] | None = None
 
     def of(self, name: str) -> Filter:
-        """Returns the filter that codes a parameter: this one, or one of its own."""
+        """Returns the filter of one parameter: this one, or that of its group."""
         return self if self.chosen is None else self.chosen(name).of(name)
 
 
 def filter_of(
     exchange: str | Code | Filter, what: str = "parameter_server: exchange"
 ) -> Filter:
-    """Returns the filter of an argument.
+    """Returns the filter that an argument `exchange` names.
 
     Args:
       exchange: "f32", "bf16", "f16", "int8", "one_bit", a `Code` that rounds to
         nearest, or a filter.
-      what: the argument, for messages.
+      what: name of the argument, for error messages.
 
     Raises:
       ArgumentError: it is not one of these.
@@ -91,9 +91,9 @@ def filter_of(
 
 
 def pull_filter_of(pull: str) -> Filter:
-    """Returns the filter of an argument `pull`, by which parameters are sent.
+    """Returns the filter that an argument `pull` names; it encodes parameters.
 
-    It has no error feedback: each pull encodes what the server has.
+    There is no error feedback: each pull encodes the server's current parameters.
 
     Args:
       pull: "f32", "bf16" or "f16".
@@ -109,7 +109,7 @@ def pull_filter_of(pull: str) -> Filter:
 
 
 def coded_types(code: Filter, like: Mapping[str, Any]) -> tuple[list[Aval], Any]:
-    """Returns the types of what a filter sends, and their structure.
+    """Returns the types of the arrays that a filter sends, and their structure.
 
     Args:
       code: the filter.
@@ -125,7 +125,7 @@ def coded_types(code: Filter, like: Mapping[str, Any]) -> tuple[list[Aval], Any]
 
 
 def bytes_by_filter(code: Filter, like: Mapping[str, Any]) -> dict[str, int]:
-    """Returns how many bytes each filter sends, by its name.
+    """Returns the number of bytes that each filter sends, by its name.
 
     Args:
       code: the filter.
@@ -145,18 +145,16 @@ def bytes_by_filter(code: Filter, like: Mapping[str, Any]) -> dict[str, int]:
 
 
 def top_k(share: float, *, values: str | Code = "f32") -> Filter:
-    """Returns the filter that sends the largest entries of each array, with positions.
+    """Returns a filter that sends the largest entries of each array, with positions.
 
-    Entries that are not sent wait in the residual until they are among the largest.
+    Other entries accumulate in the residual until they are among the largest.
 
     Args:
-      share: fraction of the entries that are sent, in (0, 1]; at least one of each
-        array.
-      values: how the entries are sent: "f32", "bf16", "f16", "int8", "one_bit" or a
-        `Code`.
+      share: fraction of the entries to send, in (0, 1]; at least one of each array.
+      values: code of the entries: "f32", "bf16", "f16", "int8", "one_bit" or a `Code`.
 
     Raises:
-      ArgumentError: `share` is not such a number; `values` is not one of these.
+      ArgumentError: `share` is not in (0, 1], or `values` is not one of these.
 
     Reference: Aji, Heafield 2017, "Sparse communication for distributed gradient
     descent"; Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with memory".
@@ -175,24 +173,24 @@ def significance(
     block_size: int = 64,
     values: str | Code = "f32",
 ) -> Filter:
-    """Returns the filter that sends blocks once they have accumulated enough.
+    """Returns a filter that sends blocks once they have accumulated enough.
 
-    A block is significant if one of its accumulated entries is at least the threshold.
-    The largest significant blocks are sent, all others wait in the residual. Programs
-    have static shapes, so a push has room for a fixed share of the blocks, and takes
-    that share of the bytes even if fewer are significant. Guarantee: the entries of
-    blocks that are never sent are below the threshold, unless more blocks are
-    significant at every step than there is room for.
+    A block is significant if the magnitude of one of its accumulated entries reaches
+    the threshold. The largest significant blocks are sent; the others stay in the
+    residual. Programs have static shapes, so a push has room for a fixed share of the
+    blocks, and takes that many bytes even if fewer are significant. Guarantee: the
+    entries of blocks that are never sent are below the threshold, unless more blocks
+    are significant at every step than there is room for.
 
     Args:
-      threshold: 0 or more; in the unit of the gradient, or relative.
+      threshold: at least 0; in the unit of the gradient, or relative.
       share: fraction of the blocks for which there is room, in (0, 1].
       relative: whether the threshold is in units of the root mean square of the
         step's gradient of the array. (Not of the parameter: a gradient does not change
         it before the server's optimizer has seen it.)
-      block_size: number of neighbours in one block: for a table, the length of a row.
-      values: how the entries are sent: "f32", "bf16", "f16", "int8", "one_bit" or a
-        `Code`.
+      block_size: number of adjacent entries in a block; for a table, the length of a
+        row.
+      values: code of the entries: "f32", "bf16", "f16", "int8", "one_bit" or a `Code`.
 
     Raises:
       ArgumentError: an argument is not among those above.
@@ -222,17 +220,17 @@ def by_group(
     groups: Mapping[str | Callable[[str], bool], str | Code | Filter],
     default: str | Code | Filter = "f32",
 ) -> Filter:
-    """Returns the filter that sends each parameter by the filter of its group.
+    """Returns a filter that encodes each parameter with the filter of its group.
 
     Args:
-      groups: from a shell pattern (``"*/b"``, ``"embedding*"``) or a predicate on a
-        parameter's name, such as ``layers/0/w``, to a code or filter. The first group
-        that matches a parameter has it.
-      default: for parameters that no group matches.
+      groups: maps a shell pattern (``"*/b"``, ``"embedding*"``) or a predicate on a
+        parameter's name, such as ``layers/0/w``, to a code or filter. A parameter
+        belongs to the first group that matches.
+      default: code or filter for parameters that no group matches.
 
     Raises:
-      ArgumentError: a key is neither a pattern nor a predicate, or a value neither a
-        code nor a filter; when the filter is used, a group is empty.
+      ArgumentError: a key is neither a pattern nor a predicate, or a value is neither a
+        code nor a filter; or, when the filter is used, a group is empty.
 
     Example:
       >>> by_group({"*/b": "f32", "embedding": top_k(0.01)}, "int8").name
@@ -305,12 +303,12 @@ def _of_arrays(
     pack: Callable[[Any, Any], tuple[Any, ...]],
     unpack: Callable[[tuple[Any, ...], int], Any],
 ) -> Filter:
-    """Returns the filter that codes each array by itself, with error feedback.
+    """Returns a filter that encodes each array separately, with error feedback.
 
     Args:
-      name: of the filter.
-      pack: `(f32[n], f32[n]) -> tuple of arrays`, of the gradient with the residual,
-        and of this step's gradient alone.
+      name: name of the filter.
+      pack: `(f32[n], f32[n]) -> tuple of arrays`: encodes the gradient plus the
+        residual, given this step's gradient alone, too.
       unpack: the inverse, given n.
     """
 
@@ -345,7 +343,7 @@ def _of_arrays(
             if is_coded(g):
                 full = g.astype(_wide(g)) + residual[n]
                 sent[n] = pack(_flat(full), _flat(g))
-                # As it arrives, in the gradient's own dtype.
+                # Compare with what the server decodes, in the gradient's own dtype.
                 kept[n] = lost(full, unpacked(sent[n], g).astype(_wide(g)))
         return sent, kept
 
@@ -359,7 +357,7 @@ def _of_arrays(
 
 
 def _wide(x: Any) -> Any:
-    """Returns the dtype in which losses are remembered."""
+    """Returns the dtype of an array's residual."""
     return fnp.promote_types(typeof(x).dtype, dtypes.float32)
 
 
@@ -373,7 +371,7 @@ def _in_rows(flat: Any, width: int) -> Any:
 
 
 def _packed(code: Code, flat: Any) -> tuple[Any, ...]:
-    """Codes `f32[n]` in blocks of one size, as even as possible."""
+    """Encodes `f32[n]` in the fewest blocks, all of the same size."""
     size = typeof(flat).size
     blocks = -(-size // code.block_size)
     even = -(-size // blocks)
@@ -393,19 +391,19 @@ def _largest(
     relative: bool,
     code: Code | None,
 ) -> Filter:
-    """Returns the filter that sends a share of the blocks: those with the largest."""
+    """Returns a filter that sends a share of the blocks: those with largest entries."""
 
     def pack(flat: Any, gradient: Any) -> tuple[Any, ...]:
         rows = _in_rows(flat, min(block_size, typeof(flat).size))
         count = typeof(rows).shape[0]
         largest = fnp.max(fnp.abs(rows), axis=-1)
-        # Nan must be sent, not wait.
+        # Send nan at once instead of accumulating it.
         largest = fnp.where(fnp.isfinite(largest), largest, fnp.inf)
         largest, where = lax.top_k(largest, math.ceil(share * count))
         chosen = rows[where]
         if threshold:
             unit = fnp.sqrt(fnp.mean(gradient**2)) if relative else 1.0
-            # Not `largest >= ...`: a unit that is nan lets everything through.
+            # Not `largest >= ...`: a unit that is nan must select all blocks.
             small = fnp.expand_dims(largest < threshold * unit, -1)
             chosen = fnp.where(small, 0, chosen)
         where = where.astype(dtypes.uint16 if count <= 2**16 else dtypes.uint32)

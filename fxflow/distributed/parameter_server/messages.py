@@ -1,8 +1,8 @@
-"""The messages of the parameter server: the fields of each kind.
+"""The messages of the parameter server, with the fields of each kind.
 
-`request` is the sender's number of a question, which the answer repeats; a worker's own
-questions have negative ones. `shard` is the shard that a message is about, or −1.
-Arrays travel beside the fields, by name.
+`request` is a number that the sender gives a request, and that the answer repeats; it
+is negative for requests that a caller of `WorkerClient` waits for. `shard` is the shard
+that a message concerns, or −1. Arrays are sent in addition to the fields, by name.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Hello(NamedTuple):
     """Asks a server what it serves.
 
     Attributes:
-      server: number that the asker takes it for.
-      shards: how many the asker counts.
-      fingerprint: of the model that the asker trains; None: it does not say.
+      server: number of the server, according to the sender.
+      shards: number of shards, according to the sender.
+      fingerprint: fingerprint of the sender's model; None: not given.
     """
 
     shard: int
@@ -41,9 +41,9 @@ class Welcome(NamedTuple):
     """Answers `Hello`.
 
     Attributes:
-      shards: fingerprint of the model of each shard that is served here, or "".
-      parts: of a snapshot's rows that the shard has.
-      waits: whether another worker brings more of them.
+      shards: fingerprint of the model of each shard that the server serves, or "".
+      parts: number of parts of a snapshot's rows that the shard has.
+      waits: whether another worker sends the rest of them.
     """
 
     shard: int
@@ -60,15 +60,15 @@ class Welcome(NamedTuple):
 
 @fields_of("model")
 class Offer(NamedTuple):
-    """Offers a model, with the first values of its parameters.
+    """Offers a model, with the initial values of its parameters.
 
     Attributes:
-      model: as `Model.to_message` gives it.
-      workers: names of those with whom rounds begin.
-      keys: kinds of random keys in the optimizer's state that a snapshot has; None: the
-        run does not begin with a snapshot.
+      model: the fields of `Model.to_message`.
+      workers: names of the workers with which rounds begin.
+      keys: kinds of random keys in the optimizer's state of a snapshot; None: the run
+        does not begin with a snapshot.
       snapshot: its name.
-      parts: of its rows, which follow.
+      parts: number of parts of its rows, which follow.
     """
 
     shard: int
@@ -82,7 +82,7 @@ class Offer(NamedTuple):
 
 @fields_of("push_rows")
 class PushRows(NamedTuple):
-    """Brings a part of the rows of a snapshot."""
+    """Sends a part of the rows of a snapshot."""
 
     shard: int
     table: str
@@ -95,7 +95,7 @@ class ModelTaken(NamedTuple):
     """Answers `Offer` and `PushRows`.
 
     Attributes:
-      begun: whether the shard trains; if not, it lacks rows of a snapshot.
+      begun: whether the shard is trained; if not, it lacks rows of a snapshot.
     """
 
     shard: int
@@ -107,7 +107,7 @@ class ModelTaken(NamedTuple):
 
 @fields_of("join")
 class Join(NamedTuple):
-    """A worker joins a shard; also an entry."""
+    """A worker joins a shard; also an entry of the log."""
 
     shard: int
     fingerprint: str
@@ -132,7 +132,7 @@ class Joined(NamedTuple):
 
 @fields_of("leave")
 class Leave(NamedTuple):
-    """A worker leaves; with a shard and a reason an entry."""
+    """A worker leaves; with a shard and a reason, an entry of the log."""
 
     shard: int = -1
     why: str = ""
@@ -143,14 +143,14 @@ class Leave(NamedTuple):
 
 @fields_of("push")
 class Gradient(NamedTuple):
-    """Pushes a gradient, or a step without one; also an entry.
+    """Pushes a gradient, or a step without one; also an entry of the log.
 
     Attributes:
-      seen: version of the parameters that the gradient is of.
+      seen: version of the parameters that the gradient was computed from.
       have: version that the worker has.
-      pull: whether the parameters are to follow.
-      deadline: seconds for which the pull may wait.
-      why: there is no gradient.
+      pull: whether to send the parameters afterwards.
+      deadline: seconds that the pull may wait.
+      why: why there is no gradient.
     """
 
     shard: int
@@ -165,10 +165,10 @@ class Gradient(NamedTuple):
 
 @fields_of("ack")
 class Ack(NamedTuple):
-    """Acknowledges a push, or that a worker leaves.
+    """Acknowledges `Gradient` or `Leave`.
 
     Attributes:
-      dropped: why the gradient was not used; empty: it was, or will be.
+      dropped: why the gradient was not used; empty: it was or will be used.
     """
 
     shard: int = -1
@@ -179,7 +179,7 @@ class Ack(NamedTuple):
 
 @fields_of("pull")
 class Pull(NamedTuple):
-    """Asks for parameters; see `Gradient`."""
+    """Requests parameters; see `Gradient`."""
 
     shard: int
     clock: int
@@ -193,7 +193,7 @@ class Params(NamedTuple):
     """Answers `Pull`; with a sequence number also acknowledges that push.
 
     Attributes:
-      same: whether it is the version that the worker has: then there are no arrays.
+      same: whether the worker already has this version; if so, there are no arrays.
     """
 
     shard: int
@@ -205,14 +205,14 @@ class Params(NamedTuple):
 
 @fields_of("read")
 class Read(NamedTuple):
-    """An entry: a worker has read the parameters."""
+    """An entry of the log: a worker has read the parameters."""
 
     shard: int
 
 
 @fields_of("pull_rows")
 class PullRows(NamedTuple):
-    """Asks for rows of tables, by arrays of ids."""
+    """Requests rows of tables, by arrays of ids."""
 
     shard: int
     request: int = 0
@@ -229,7 +229,7 @@ class Rows(NamedTuple):
 
 @fields_of("refuse")
 class Refuse(NamedTuple):
-    """A server lacks what must come before: the worker begins again.
+    """The server lacks what must come before: the worker restarts the protocol.
 
     Attributes:
       last: number of the worker's last push that the shard has.
@@ -246,9 +246,9 @@ class Failure(NamedTuple):
     """A request failed.
 
     Attributes:
-      again: whether a snapshot was given up, and another one may be made.
-      model: what the run trains, if the worker trains another model.
-      late: what a read waited for.
+      again: whether the server abandoned a snapshot, and the worker may retry.
+      model: description of the run's model, if the worker trains another one.
+      late: names of the workers that a read waited for.
     """
 
     why: str
@@ -264,8 +264,8 @@ class Heartbeat(NamedTuple):
     """A worker is alive.
 
     Attributes:
-      sent: when, in nanoseconds of its clock.
-      kinds, ahead: of its spans, if the server traces; see `monitor.tracing`.
+      sent: time of sending, in nanoseconds of the worker's clock.
+      kinds, ahead: fields for its spans, while traced; see `monitor.tracing`.
     """
 
     name: str
@@ -279,11 +279,11 @@ class Pong(NamedTuple):
     """Answers `Heartbeat`.
 
     Attributes:
-      inside: the shards that count the worker.
+      inside: the shards whose group has the worker.
       absent: servers that this one waits for.
-      lost: why no view can follow; empty if one can.
-      trace: whether spans are recorded; None: nothing traces.
-      clock: the worker's `sent`, and the time here.
+      lost: why the view can no longer change; empty: it can.
+      trace: whether to record spans; None: the run is not traced.
+      clock: the worker's `sent`, and the server's time.
     """
 
     incarnation: int
@@ -294,7 +294,7 @@ class Pong(NamedTuple):
     clock: list[int] | None = None
 
 
-# -- servers among themselves ----------------------------------------------------------
+# -- between servers -------------------------------------------------------------------
 
 
 @fields_of("alive")
@@ -302,7 +302,7 @@ class Alive(NamedTuple):
     """A heartbeat of a server; see `server.agreement.Heard`.
 
     Attributes:
-      began: when its process did, in nanoseconds.
+      began: start time of its process, in nanoseconds.
       sizes: number and bytes of each shard that it serves.
       at: number and position of each shard that it holds.
     """
@@ -318,18 +318,19 @@ class Alive(NamedTuple):
 
 @fields_of("view")
 class ViewIs(NamedTuple):
-    """Tells of the view."""
+    """Announces a view."""
 
     view: ViewFields
 
 
 @fields_of("entry")
 class Entry(NamedTuple):
-    """An entry of a shard's log, for a copy; without a kind, asks for its position.
+    """An entry of a shard's log, for a copy; without a kind, requests its position.
 
     Attributes:
-      after: position before it.
-      kind, epoch, fields: of the entry; its other numbers and arrays are the message's.
+      after: position before the entry.
+      kind, epoch, fields: those of the entry; the message has its other numbers and its
+        arrays.
     """
 
     shard: int
@@ -341,11 +342,11 @@ class Entry(NamedTuple):
 
 @fields_of("entry_ok")
 class EntryTaken(NamedTuple):
-    """Answers `Entry` and `State`; heads a log on disk.
+    """Answers `Entry` and `State`; also the head of a log on disk.
 
     Attributes:
       at: position of the copy.
-      gap: whether it lacks entries before the one that came.
+      gap: whether the copy lacks entries before the received one.
     """
 
     shard: int
@@ -356,12 +357,12 @@ class EntryTaken(NamedTuple):
 
 @fields_of("state")
 class State(NamedTuple):
-    """All of a shard, with most of it in an array; also in files.
+    """The whole state of a shard, most of it in an array; also in files.
 
     Attributes:
       at: position of the shard.
-      runs: generations of rows that a snapshot on disk consists of.
-      records: blocks in a file of rows, at its end.
+      runs: generations of rows that make up a snapshot on disk.
+      records: number of blocks in a file of rows, at its end.
     """
 
     shard: int = -1
@@ -372,7 +373,7 @@ class State(NamedTuple):
 
 @fields_of("prepare")
 class Prepare(NamedTuple):
-    """Asks a voter for a promise; see `paxos`."""
+    """Requests a voter's promise; see `paxos`."""
 
     turn: int
     proposer: int
@@ -383,7 +384,7 @@ class Promised(NamedTuple):
     """Answers `Prepare`.
 
     Attributes:
-      accepted: turn, proposer and view of the vote before; None: there was none.
+      accepted: turn, proposer and view of the last accepted vote; None: none.
     """
 
     turn: int
@@ -412,7 +413,7 @@ class Accepted(NamedTuple):
 
 @fields_of("enlist")
 class Enlist(NamedTuple):
-    """A new server asks for a place in the run."""
+    """A new server asks to join the run."""
 
     address: str
 
@@ -422,8 +423,8 @@ class Enlisted(NamedTuple):
     """Answers `Enlist`.
 
     Attributes:
-      number: of the new server; −1: not yet.
-      why: what the server that answers waits for.
+      number: number of the new server; −1: it is not admitted yet.
+      why: what the answering server waits for.
     """
 
     view: ViewFields
@@ -431,16 +432,16 @@ class Enlisted(NamedTuple):
     why: str
 
 
-# -- snapshots and questions -----------------------------------------------------------
+# -- snapshots and statistics ----------------------------------------------------------
 
 
 @fields_of("cut")
 class Cut(NamedTuple):
-    """Holds a shard for a snapshot; with `upto` names the pushes that are part of it.
+    """Holds a shard for a snapshot; `upto` names the pushes that are part of it.
 
     Attributes:
-      cut: its number.
-      looks: whether for the parameters only.
+      cut: number of the cut.
+      looks: whether the snapshot has only the parameters.
       upto: numbers of workers and of their last pushes.
     """
 
@@ -457,7 +458,7 @@ class CutMade(NamedTuple):
 
     Attributes:
       last: numbers of workers and of their last pushes that the shard has.
-      version: of the parameters.
+      version: version of the parameters.
       keys: kinds of random keys in the optimizer's state.
       tables: names of the tables whose rows can be read.
     """
@@ -472,7 +473,7 @@ class CutMade(NamedTuple):
 
 @fields_of("snapshot")
 class ReadRows(NamedTuple):
-    """Asks for a part of the rows of a cut."""
+    """Requests a part of the rows of a cut."""
 
     shard: int
     cut: int
@@ -486,7 +487,7 @@ class RowsRead(NamedTuple):
     """Answers `ReadRows`.
 
     Attributes:
-      end: whether there were no more.
+      end: whether there are no more rows.
     """
 
     shard: int
@@ -496,7 +497,7 @@ class RowsRead(NamedTuple):
 
 @fields_of("stats")
 class Stats(NamedTuple):
-    """Asks a server what it did."""
+    """Requests a server's statistics."""
 
     request: int = 0
 
@@ -511,11 +512,11 @@ class StatsAre(NamedTuple):
 
 @fields_of("trace")
 class Trace(NamedTuple):
-    """Asks for what was recorded.
+    """Requests the recorded spans.
 
     Attributes:
-      on: whether to go on.
-      last: whether it is the last time.
+      on: whether to keep recording.
+      last: whether this is the last request.
     """
 
     on: bool
@@ -528,9 +529,9 @@ class Traces(NamedTuple):
     """Answers `Trace`; see `monitor.tracing`.
 
     Attributes:
-      own, told: kinds of the server's spans and of those of workers.
+      own, told: kinds of the server's spans, and of the workers' spans.
       ahead: nanoseconds by which the server's clock is ahead of each worker's.
-      names: of the workers.
+      names: names of the workers.
     """
 
     own: list[Any]

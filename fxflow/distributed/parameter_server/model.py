@@ -1,8 +1,8 @@
-"""What workers train, as servers know it: types, programs and first values.
+"""The model as servers know it: types and programs.
 
-A worker makes a `Model` of its parameters, optimizer and consistency, one part for each
-shard of the plan, and offers it. The first offer is taken. All others must have its
-fingerprint, for a worker with another model would spoil the run.
+A worker makes a `Model` of its parameters, optimizer and consistency for each shard of
+the plan, and offers it to the servers. They accept the first offer. Later ones must
+have the same fingerprint: a worker with another model would corrupt the run.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ from fxflow.distributed.parameter_server.tables.remote import TableModel, table_
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.serialization import HostLeaf
 
-#: So many parameters are described to a worker whose model is another.
-_NAMED = 2000
+#: Describe at most this many parameters to a worker that has another model.
+_MAX_DESCRIBED = 2000
 
 
 class Model(NamedTuple):
-    """One shard's part of what is trained.
+    """One shard's part of the model.
 
     Attributes:
-      consistency: of the run.
-      names: of the pieces of parameters that lie here.
+      consistency: the run's consistency.
+      names: names of the pieces of parameters in the shard.
       params: their types.
       state: types of the optimizer's state for them.
-      coded: types of a gradient as it travels.
-      programs: `init`: from params to state; `begin`: from (weight, coded, params,
-        seen) to a weighted gradient; `add`: the same to a gradient, which comes first;
-        `update`: from (params, state, gradient) to params and state; `apply`: `begin`
-        and `update` in one, without `seen` where delays are not compensated (both write
-        over params and state unless those may be `seen` later); `send`, unless
-        parameters travel as they are: from params to what workers pull, one array each.
-      tables: this shard's rows of tables, by name.
-      filters: bytes of a gradient (``"push"``) and of the parameters (``"pull"``) as
-        they travel, by the name of the filter.
+      coded: types of an encoded gradient.
+      programs: `init`: params → state; `begin`: (weight, coded, params, seen) → a
+        weighted gradient; `add`: the same, added to a gradient, its first argument;
+        `update`: (params, state, gradient) → params and state; `apply`: `begin` and
+        `update` in one, without `seen` if delays are not compensated (`update` and
+        `apply` overwrite params and state unless those may be `seen` later); `send`,
+        unless parameters are sent unchanged: params → what workers pull, one array
+        each.
+      tables: models of the shard's tables, by name.
+      filters: bytes of an encoded gradient (``"push"``) and of the encoded parameters
+        (``"pull"``), by the name of the filter.
     """
 
     consistency: Consistency
@@ -69,7 +70,7 @@ class Model(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """What two models share if and only if they train the same in the same way."""
+        """A hash: two models have the same one if and only if they train alike."""
         digests = {name: p.digest for name, p in sorted(self._all_programs().items())}
         tables = {name: t.description for name, t in sorted(self.tables.items())}
         described = [self.consistency.to_json(), self.names, digests, tables]
@@ -78,13 +79,13 @@ class Model(NamedTuple):
 
     @property
     def described(self) -> dict[str, str]:
-        """What of it may differ between two workers, by name; no more than is read."""
+        """What may differ between two workers' models, by name; limited in size."""
         found = {"the consistency": str(self.consistency)}
         for name, program in sorted(self._all_programs().items()):
             found[f"the program {name!r}"] = program.digest[:12]
         for name, table in self.tables.items():
             found[f"table {name!r}"] = json.dumps(table.description, sort_keys=True)
-        for name, aval in zip(self.names[:_NAMED], self.params, strict=False):
+        for name, aval in zip(self.names[:_MAX_DESCRIBED], self.params, strict=False):
             found[f"parameter {name!r}"] = str(aval)
         return found
 
@@ -94,7 +95,7 @@ class Model(NamedTuple):
         return sum(aval.size * aval.dtype.itemsize for aval in self.params)
 
     def to_message(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-        """Returns it as JSON and arrays, for a message."""
+        """Returns the model as JSON and arrays, for a message."""
         arrays: dict[str, np.ndarray[Any, Any]] = {}
         programs = {}
         for name, program in self._all_programs().items():
@@ -124,7 +125,7 @@ class Model(NamedTuple):
         return fields, arrays
 
     def _all_programs(self) -> dict[str, ProgramText]:
-        """Returns the programs, those of tables under longer names."""
+        """Returns all programs, those of tables under a prefixed name."""
         found = dict(self.programs)
         for table, model in self.tables.items():
             for name, program in model.programs.items():
@@ -185,17 +186,17 @@ class Model(NamedTuple):
 
 
 def difference(mine: Mapping[str, str], run: Mapping[str, str]) -> str:
-    """Returns in words what of two models differs first.
+    """Describes the first difference between two models.
 
     Args:
-      mine: `Model.described` of one's own.
-      run: of the run's.
+      mine: `Model.described` of this worker's model.
+      run: `Model.described` of the run's model.
 
     Example:
       >>> difference({"parameter 'w'": "f32[3]"}, {"parameter 'w'": "f32[4]"})
       "Here parameter 'w' is f32[3], in the run f32[4]"
     """
-    # Types before programs, which differ for that reason.
+    # Types come first: if they differ, programs differ for that reason.
     names = sorted({*mine, *run}, key=lambda name: ("program" in name, name))
     for name in names:
         one, other = mine.get(name), run.get(name)
@@ -206,11 +207,11 @@ def difference(mine: Mapping[str, str], run: Mapping[str, str]) -> str:
         if one is None or other is None:
             has, place = (other, "in the run") if one is None else (one, "here")
             return (
-                f"This server has {name} ({has}) {place} only: other parameters, or "
-                "others of another size, which move the rest to other servers"
+                f"This server has {name} ({has}) {place} only: the parameters differ, "
+                "or their sizes, which moves the rest to other servers"
             )
         return f"Here {name} is {one}, in the run {other}"
-    return f"They differ in parameters after the first {_NAMED}"
+    return f"They differ in parameters after the first {_MAX_DESCRIBED}"
 
 
 def make_model(
@@ -224,17 +225,17 @@ def make_model(
     tables: Sequence[TableSpec] = (),
     platform: str = "cpu",
 ) -> Model:
-    """Makes the part of a model that one server has.
+    """Makes one shard's part of a model.
 
     Args:
-      names: of its pieces, in order of the alphabet: that of a pytree's leaves.
+      names: names of its pieces, sorted like the leaves of a pytree.
       params: the pieces, or `ShapeDtypeStruct`s.
-      optimizer: of `fxflow.optim`: sees this server's pieces and no others.
-      consistency: of the run.
-      code: how gradients travel; None: as they are.
-      pull: how parameters travel to the workers; None: as they are.
-      tables: with their optimizers.
-      platform: of the server.
+      optimizer: an optimizer of `fxflow.optim`; it sees only these pieces.
+      consistency: the run's consistency.
+      code: filter of gradients; None: they are sent unchanged.
+      pull: filter of parameters for workers; None: they are sent unchanged.
+      tables: specifications of the tables.
+      platform: platform of the server.
 
     Raises:
       DistributedError: the optimizer calls Python, or a library that is not XLA's.
@@ -244,14 +245,14 @@ def make_model(
     like = {name: struct_of(aval) for name, aval in trained.items()}
     code = code or filter_of("f32")
     coded, coded_tree = coded_types(code, like)
-    strength = consistency.compensation
+    compensation = consistency.compensation
 
     def gradient_of(weight: Any, coded: Any, params: Any, seen: Any) -> list[Any]:
         named = code.decode(coded_tree.unflatten(coded), params)
         gradient = [named[name] for name in params]
-        if strength:
+        if compensation:
             gradient = [
-                g + strength * g * g * (now - then)
+                g + compensation * g * g * (now - then)
                 for g, now, then in zip(gradient, params.values(), seen.values())
             ]
         return [(g * weight).astype(t.dtype) for g, t in zip(gradient, types)]
@@ -290,7 +291,7 @@ def make_model(
         "update": (update, (trained, state, types)),
         "apply": (
             apply,
-            (trained, state, weight, coded, *([trained] * bool(strength))),
+            (trained, state, weight, coded, *([trained] * bool(compensation))),
         ),
     }
     if pull is not None and coded_types(pull, like)[0] != types:
@@ -301,8 +302,8 @@ def make_model(
             *args,
             name=f"parameter_server.{name}",
             platform=platform,
-            # Not what a worker computes on whose gradient will be compensated.
-            donated=2 if name in ("update", "apply") and not strength else 0,
+            # Compensation needs the parameters that a worker computed on.
+            donated=2 if name in ("update", "apply") and not compensation else 0,
         )
         for name, (function, args) in written.items()
     }

@@ -1,9 +1,9 @@
-"""Which rows of which tensor lie on which server: a plan, and how it changes.
+"""Plans which rows of each tensor lie on which server.
 
 A tensor has rows along its first axis. A `PlacementPlan` cuts tensors into *pieces* of
-consecutive rows, and gives each piece to a server, so that bytes and load are balanced.
-It is a value made of plain numbers, and needs the types of arrays only.
-`replan` follows servers that come and go, and says which rows have to move.
+consecutive rows, and assigns each piece to a server, so that bytes and load are
+balanced. It consists of plain numbers, and needs only the types of arrays. `replan`
+adapts a plan when servers join or leave, and lists the rows that move.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes, typeof
 from fxflow.errors import ArgumentError
 
-#: A cut below this many bytes costs more in messages than it evens out.
+#: Cutting off fewer bytes costs more in messages than it gains in balance.
 _LEAST = 2**20
 _NOWHERE = -1
-#: An imbalance below this part of a fair share is left alone.
+#: Ignore an imbalance below this fraction of a fair share.
 _SLACK = 0.05
 
-# -- what is placed --------------------------------------------------------------------
+# -- tensors ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,11 @@ class Tensor:
 
     Attributes:
       name: its path in the parameters, such as "layers/0/w".
-      shape: of the whole; rows are along the first axis, a number is one row.
+      shape: shape of the whole tensor; its rows are along the first axis, and a scalar
+        is one row.
       dtype: name of its dtype.
-      accesses: how often all of it is read and written in a step: 1 for a dense
-        parameter, the expected share of touched rows for a table.
+      accesses: how often the whole tensor is read and written in a step: 1 for a dense
+        parameter, the expected share of used rows for a table.
     """
 
     name: str
@@ -60,25 +61,25 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole."""
+        """Bytes of the whole tensor."""
         return self.rows * self.row_bytes
 
 
 def tensors_of(
     params: Any, accesses: Mapping[str, float] | None = None
 ) -> tuple[Tensor, ...]:
-    """Returns what a plan has to know of a pytree of arrays.
+    """Returns the tensors of a pytree of arrays, as a plan needs them.
 
     Args:
       params: pytree of arrays, or of anything with a shape and a dtype.
-      accesses: how often a tensor is read and written in a step, by its name; 1 for
-        those not named.
+      accesses: how often a tensor is read and written in a step, by its name; the
+        default is 1.
 
     Returns:
       A `Tensor` for each leaf, named by its path.
 
     Raises:
-      ArgumentError: a name in `accesses` is that of no tensor.
+      ArgumentError: a name in `accesses` is not the name of a tensor.
 
     Example:
       >>> tensors_of({"w": np.zeros((4, 3), np.float32)})
@@ -93,8 +94,8 @@ def tensors_of(
         found.append(Tensor(name, aval.shape, np.dtype(aval.dtype).name, load))
     if left:
         raise ArgumentError(
-            f"tensors_of: accesses names {', '.join(map(repr, left))}; there is "
-            f"{', '.join(repr(t.name) for t in found) or 'no tensor'}"
+            f"tensors_of: accesses names {', '.join(map(repr, left))}; the tensors are "
+            f"{', '.join(repr(t.name) for t in found) or 'none'}"
         )
     return tuple(found)
 
@@ -106,7 +107,7 @@ class Piece(NamedTuple):
     """Consecutive rows of a tensor on one server.
 
     Attributes:
-      name: of the tensor.
+      name: name of the tensor.
       start: its first row.
       stop: the row after its last.
       server: number of the server.
@@ -119,11 +120,11 @@ class Piece(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one server has of a plan.
+    """One server's share of a plan.
 
     Attributes:
-      pieces: how many.
-      nbytes: of all its pieces.
+      pieces: number of its pieces.
+      nbytes: bytes of all its pieces.
       load: bytes read and written in a step: those of each piece times its accesses.
     """
 
@@ -139,11 +140,11 @@ class PlacementPlan:
     Prints as a table, and draws itself in a notebook.
 
     Attributes:
-      servers: their numbers.
-      tensors: all that is placed, in the order given.
-      pieces: every row of every tensor in exactly one; in order of tensors and rows.
-      noun: what its servers are called when it is printed: "shard" where a server may
-        have several.
+      servers: numbers of the servers.
+      tensors: all tensors, in the given order.
+      pieces: the pieces, in order of tensors and rows; every row is in exactly one.
+      noun: what the printed table calls its servers: "shard" if a server may have
+        several.
     """
 
     servers: tuple[int, ...]
@@ -174,10 +175,10 @@ class PlacementPlan:
         """Returns the servers with copies of each server's pieces: the next in a ring.
 
         Args:
-          k: how many servers hold each shard, the one that serves it included.
+          k: number of servers that hold each shard, including the one that serves it.
 
         Returns:
-          For each server itself and the k − 1 that follow it in `servers`.
+          For each server, itself and the k − 1 servers that follow it in `servers`.
 
         Raises:
           ArgumentError: k is not between 1 and the number of servers.
@@ -192,7 +193,7 @@ class PlacementPlan:
         return {server: ring[i : i + k] for i, server in enumerate(self.servers)}
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as a dictionary of JSON."""
+        """Returns the plan as a JSON object."""
         index = {tensor.name: i for i, tensor in enumerate(self.tensors)}
         return {
             "servers": list(self.servers),
@@ -225,7 +226,7 @@ class PlacementPlan:
         whole = [(t.name, 0, t.rows) for t in tensors]
         if covered != whole or not {p.server for p in pieces} <= set(servers):
             raise ArgumentError(
-                "PlacementPlan.from_json: the pieces are not each row of each tensor "
+                "PlacementPlan.from_json: the pieces must have each row of each tensor "
                 "once, on one of the servers"
             )
         return PlacementPlan(servers, tensors, pieces)
@@ -258,7 +259,7 @@ class PlacementPlan:
         return ", ".join(named) + ", …" * (len(pieces) > 3)
 
     def svg(self) -> str:
-        """Returns a picture: a bar for each server, with its pieces by bytes."""
+        """Returns a drawing: a bar for each server, with its pieces by bytes."""
         shares, tensors = self.shares(), {t.name: t for t in self.tensors}
         hues = {name: 360 * i * 0.618 % 360 for i, name in enumerate(tensors)}
         scale = 560 / (max(share.nbytes for share in shares.values()) or 1)
@@ -278,8 +279,8 @@ class PlacementPlan:
                 if 7 * len(_caption(piece, tensor)) < width:
                     drawn.append(f'<text x="{x + 4:.1f}" y="{y + 14}">{caption}</text>')
                 x += width
-            told = f"{_size(nbytes)}, {_size(load)}/step"
-            drawn.append(f'<text x="{x + 6:.1f}" y="{y + 14}">{told}</text>')
+            label = f"{_size(nbytes)}, {_size(load)}/step"
+            drawn.append(f'<text x="{x + 6:.1f}" y="{y + 14}">{label}</text>')
         height = 16 + 26 * len(shares)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="820" height="{height}" '
@@ -305,7 +306,7 @@ def _size(nbytes: float) -> str:
 
 
 def _spans(pieces: Iterable[Piece], name: str) -> list[tuple[int, int]]:
-    """Returns the rows of a tensor as few spans, if its pieces are without gaps."""
+    """Returns the rows of a tensor's pieces as spans; adjacent pieces are merged."""
     found: list[tuple[int, int]] = []
     for piece in pieces:
         if piece.name == name:
@@ -330,19 +331,19 @@ def place(
 
     Strategies:
 
-    - "greedy": the largest first, each to the server that has least of what it costs
-      (load or bytes); what would make that server exceed its fair share of everything
-      is cut, and the rest goes to others. If nothing is cut and all is accessed alike,
-      no server has more than 4/3 of what it has in the best plan.
-    - "round_robin": in order, to one server after the other; large tensors in pieces.
-    - "rows": the same share of the rows of each tensor to each server; tensors of fewer
-      rows as by "greedy".
+    - "greedy": the largest tensor first, to the server that has least of what the
+      tensor costs (load or bytes). A tensor that would make that server exceed its fair
+      share is cut, and the rest goes to other servers. If no tensor is cut and all have
+      equal accesses, the largest share is at most 4/3 of that in the best plan.
+    - "round_robin": in order, to one server after another; large tensors in pieces.
+    - "rows": an equal share of the rows of each tensor to each server; tensors with
+      fewer rows than servers as by "greedy".
 
     Args:
-      tensors: what to place (see `tensors_of`).
-      servers: how many servers, or their numbers.
+      tensors: the tensors (see `tensors_of`).
+      servers: number of servers, or their numbers.
       strategy: one of those above.
-      split_above: tensors of as many bytes or fewer are not cut; None is 1 MiB, and 0
+      split_above: tensors of at most this many bytes are not cut; None: 1 MiB, or 0
         for "rows".
 
     Returns:
@@ -404,14 +405,14 @@ def _cut(tensor: Tensor, count: int) -> list[tuple[int, int]]:
 
 
 class RowMove(NamedTuple):
-    """Rows that go from one server to another.
+    """Rows that move from one server to another.
 
     Attributes:
-      name: of the tensor.
+      name: name of the tensor.
       start: the first row.
       stop: the row after the last.
-      source: the server that has them; if it has left, its replicas do.
-      target: the server that is to have them.
+      source: the server that has them; if it has left, its replicas have them.
+      target: the server that receives them.
     """
 
     name: str
@@ -422,7 +423,7 @@ class RowMove(NamedTuple):
 
 
 class _Packer:
-    """Pieces as they are placed, and each server's share of all bytes and load."""
+    """A plan under construction, and each server's share of all bytes and load."""
 
     def __init__(
         self, tensors: tuple[Tensor, ...], servers: tuple[int, ...], split_above: int
@@ -446,11 +447,11 @@ class _Packer:
         self._shares = np.zeros((len(servers), 2))
 
     def weight(self, piece: Piece) -> float:
-        """Returns what part of all bytes or load a piece is, whichever is larger."""
+        """Returns a piece's share of all bytes or of all load, whichever is larger."""
         return (piece.stop - piece.start) * float(self._of_row[piece.name].max())
 
     def share(self, server: int) -> float:
-        """Returns what part of all bytes or load a server has, the larger."""
+        """Returns a server's share of all bytes or of all load, whichever is larger."""
         return float(self._shares[self._index[server]].max())
 
     def put(self, piece: Piece) -> None:
@@ -464,7 +465,7 @@ class _Packer:
         self.pieces.remove(piece)
 
     def settle(self, given: list[Piece]) -> list[RowMove]:
-        """Puts pieces on servers, cut where they do not fit; tells which have moved."""
+        """Puts pieces on servers, cut where they do not fit; returns the moves."""
         waiting = [(self.weight(piece), piece) for piece in given]
         waiting.sort()
         moves = []
@@ -488,7 +489,7 @@ class _Packer:
         return moves
 
     def excess(self, server: int) -> list[Piece]:
-        """Takes from a server what it has above its fair share, in few pieces."""
+        """Takes what a server has above its fair share, in few pieces; returns it."""
         taken = []
         pieces = [piece for piece in self.pieces if piece.server == server]
         for piece in sorted(pieces, key=self.weight, reverse=True):
@@ -499,7 +500,7 @@ class _Packer:
                 self.take(piece)
                 taken.append(piece)
                 continue
-            # What stays is not to be too small either.
+            # The rest must not be too small either.
             most = piece.stop - piece.start - self._least_rows.get(piece.name, 0)
             rows = min(self._rows_in(piece, excess), most)
             if rows := self._cut_off(piece, rows):
@@ -509,17 +510,17 @@ class _Packer:
         return taken
 
     def _rows_in(self, piece: Piece, part: float) -> int:
-        """Returns how many rows of a piece are a part of everything."""
+        """Returns how many rows of a piece make up a share of all bytes or load."""
         row = float(self._of_row[piece.name].max())
         return int(part / row * (1 + 1e-9)) if row else 0
 
     def _cut_off(self, piece: Piece, rows: int) -> int:
-        """Returns how many rows may be cut off a piece, for that many; 0: none."""
+        """Returns `rows` if that many may be cut off a piece, else 0."""
         least = self._least_rows.get(piece.name, math.inf)
         return rows if least <= rows <= piece.stop - piece.start - least else 0
 
     def plan(self) -> PlacementPlan:
-        """Returns the plan; pieces of one server that adjoin become one."""
+        """Returns the plan; adjacent pieces of one server are merged."""
         order = {tensor.name: i for i, tensor in enumerate(self.tensors)}
         found: list[Piece] = []
         for piece in sorted(self.pieces, key=lambda p: (order[p.name], p.start)):
@@ -556,16 +557,16 @@ def _require_tensors(caller: str, tensors: tuple[Tensor, ...]) -> None:
             )
 
 
-# -- servers that come and go ----------------------------------------------------------
+# -- servers that join and leave -------------------------------------------------------
 
 
 class Replan(NamedTuple):
-    """A plan for other servers, and how to come to it.
+    """A plan for changed servers, and the moves that lead to it.
 
     Attributes:
       plan: the new plan.
-      moves: what changes its server.
-      nbytes: how many bytes that is.
+      moves: the rows that move.
+      nbytes: bytes of those rows.
     """
 
     plan: PlacementPlan
@@ -574,18 +575,19 @@ class Replan(NamedTuple):
 
 
 def replan(plan: PlacementPlan, servers: int | Sequence[int]) -> Replan:
-    """Places what servers that leave had, and gives those that join their fair share.
+    """Adapts a plan when servers join or leave, with as few moves as balance requires.
 
-    What need not move stays: a server that stays gives away only what it has above its
-    fair share (of load or of bytes), down to a single row cut off a piece, but nothing
-    below 1 MiB and 5 % of a share.
+    The pieces of servers that leave go to others, and servers that join get a fair
+    share. A server that stays gives away only what it has above its fair share (of load
+    or of bytes), down to a single row cut off a piece, but nothing below 1 MiB and 5 %
+    of a share.
 
     Args:
-      plan: how tensors lie now.
-      servers: how many servers there are from now on, or their numbers.
+      plan: the current plan.
+      servers: number of servers in the new plan, or their numbers.
 
     Returns:
-      The new plan and what moves.
+      The new plan and the moves.
 
     Raises:
       ArgumentError: no servers, or a number twice.

@@ -1,4 +1,4 @@
-"""Finds or starts the servers of a run: a cluster's, or some in this process."""
+"""Finds the servers of a run in a cluster, or starts servers in this process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Cluster:
       index: of this process among those of its job.
       keys: of the run; None on the loopback.
       workers: the initial number of jobs `worker`; 0: unknown. More may join.
-      chief: whether it has a job `chief`, which trains as they do.
+      chief: whether it has a job `chief`, which trains like the workers.
       shards: the number of shards of the parameters, the same as on the servers; 0:
         one for each server.
     """
@@ -81,7 +81,7 @@ def cluster_of(
     given: Cluster | Mapping[str, Any] | str | None,
     environment: Mapping[str, str] | None = None,
 ) -> Cluster | None:
-    """Returns the cluster of an argument `cluster`.
+    """Returns the cluster that an argument `cluster` describes.
 
     Args:
       given: a `Cluster`; ``{"ps": ["host:port", ...], "worker": [...]}`` or the path of
@@ -89,7 +89,7 @@ def cluster_of(
       environment: variables; None: those of this process.
 
     Returns:
-      The cluster; None if neither says anything.
+      The cluster; None if neither names one.
 
     Raises:
       ArgumentError: it has no servers, one of its addresses is missing, duplicate or
@@ -109,8 +109,8 @@ def cluster_of(
     if given is None and env.get(SERVERS):
         given = {"ps": env[SERVERS].split(",")}
     if given is None and env.get("TF_CONFIG"):
-        given, said = _tf_config(env["TF_CONFIG"])
-        task = task or said
+        given, config_task = _tf_config(env["TF_CONFIG"])
+        task = task or config_task
     if given is None:
         return None
     if not isinstance(given, Mapping) or not given.get("ps"):
@@ -119,7 +119,7 @@ def cluster_of(
             f"{{'ps': ['host:port', ...], 'worker': [...]}}; got {given!r}"
         )
     _check_jobs(given)
-    job, index = _place(task or "worker:0", given)
+    job, index = _job_and_index(task or "worker:0", given)
     return Cluster(
         tuple(given["ps"]),
         job,
@@ -185,7 +185,7 @@ def _tf_config(text: str) -> tuple[Any, str]:
         ) from None
 
 
-def _place(task: str, jobs: Mapping[str, Sequence[str]]) -> tuple[str, int]:
+def _job_and_index(task: str, jobs: Mapping[str, Sequence[str]]) -> tuple[str, int]:
     """Returns the job and index of a task ``job:index`` of the cluster."""
     job, _, index = task.partition(":")
     if job not in JOBS or not (index.isascii() and index.isdigit()):
@@ -226,7 +226,7 @@ class LocalServers:
       >>> state = server.init(np.zeros(6, np.float32))
       >>> servers.add()
       2
-      >>> state, _ = server.step(state, 1.0)  # it is sent its shards meanwhile
+      >>> state, _ = server.step(state, 1.0)  # the new server receives shards
       >>> server.close()
       >>> servers.close()
     """
@@ -263,7 +263,7 @@ class LocalServers:
             the run must have begun.
 
         Returns:
-          Its number.
+          The number of the new server.
 
         Raises:
           DistributedError: there is no shard for it, or no server admits it.
@@ -279,7 +279,7 @@ class LocalServers:
         return number
 
     def close(self) -> None:
-        """Ends the servers."""
+        """Stops the servers."""
         for server in self.servers:
             server.stop()
         for thread in self._threads:
@@ -292,7 +292,7 @@ def connect(
     """Connects a worker.
 
     Args:
-      cluster: where the servers are; None: one within this process.
+      cluster: the cluster of the servers; None: one server within this process.
       deadline: seconds after which a wait fails.
 
     Returns:

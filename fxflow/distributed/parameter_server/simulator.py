@@ -1,15 +1,14 @@
 """A parameter server under a virtual clock: the same decisions, without processes.
 
-Workers read, compute and push; servers are queues that serve one request after the
-other. The functions of `consistency` that servers call decide which worker may read and
-what becomes of a push; a `PlacementPlan` gives the load of each server. Compute times
-and the network are distributions and numbers, measured ones to predict a real run. With
-a `Problem` the gradients are computed as well, so that a loss is known at each virtual
-time.
+Workers read, compute and push; servers are queues that serve one request after another.
+The same functions of `consistency` as on servers decide which worker may read and what
+becomes of a push; a `PlacementPlan` gives the load of each server. Compute times and
+the network are distributions and numbers; measured ones predict a real run. With a
+`Problem`, the simulator also computes gradients, and the loss at each virtual time.
 
-What is simplified: a push arrives when the last server has it, and is then decided on
-once for all servers; an acknowledgement takes no time of its own; a worker asks for the
-next parameters right behind its push, and computes only when it has them.
+Simplifications: a push arrives when the last server has it, and one decision then
+applies to all servers; acknowledgements take no extra time; a worker requests the next
+parameters right after its push, and computes only when it has them.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from fxflow.distributed.parameter_server.consistency import (
 from fxflow.distributed.parameter_server.placement import PlacementPlan, Tensor, place
 from fxflow.errors import ArgumentError
 
-# -- what is assumed -------------------------------------------------------------------
+# -- assumptions -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Compute:
-    """How long a step takes a worker.
+    """The time that a worker takes for a step.
 
     Attributes:
-      mean: seconds, of a worker that is not slow, without stragglers.
+      mean: mean seconds, for a worker that is not slow, without stragglers.
       kind: "constant"; "exponential"; "lognormal", with `sigma`; "measured": drawn from
         `samples`, scaled to the mean.
       sigma: standard deviation of the logarithm.
-      samples: measured times, of any unit.
-      slow: factor of the time of some workers, by number.
-      straggling: probability and factor of a step that takes longer, for any worker.
+      samples: measured times, in any unit.
+      slow: factors of the time of slow workers, by number.
+      straggling: probability that a step of any worker takes longer, and the factor.
     """
 
     mean: float
@@ -100,14 +99,15 @@ class Compute:
 
 @dataclass(frozen=True)
 class Network:
-    """What a message costs.
+    """The cost of messages.
 
     Attributes:
-      latency: seconds from a process to another, one way.
-      bandwidth: bytes a second of each process's link, in each direction.
-      request: seconds of a server for each request.
-      apply: seconds of a server for each byte of a push.
-      duplex: whether a server sends and receives at once; if not, it has one queue.
+      latency: seconds from one process to another, one way.
+      bandwidth: bytes per second of each process's link, in each direction.
+      request: seconds that a server takes for each request.
+      apply: seconds that a server takes for each byte of a push.
+      duplex: whether a server sends and receives concurrently; if not, it has one
+        queue.
     """
 
     latency: float = 50e-6
@@ -124,14 +124,14 @@ class Network:
 
 
 class ProcessFault(NamedTuple):
-    """Something that happens to a process.
+    """A fault of a process, or its return.
 
     Attributes:
-      time: when, in seconds.
-      kind: "kill" and "stop" end or halt a worker; "join" starts, restarts or resumes
-        one; "server" keeps the servers from serving for `seconds`.
-      worker: its number.
-      seconds: of "server".
+      time: time of the fault, in seconds.
+      kind: "kill" ends a worker and "stop" halts it; "join" starts, restarts or resumes
+        one; "server" halts the servers for `seconds`.
+      worker: number of the worker.
+      seconds: duration of "server".
     """
 
     time: float
@@ -141,10 +141,10 @@ class ProcessFault(NamedTuple):
 
 
 class Problem(Protocol):
-    """Something to minimize, with NumPy."""
+    """A loss to minimize, in NumPy."""
 
     def init(self) -> np.ndarray[Any, Any]:
-        """Returns the parameters to start from."""
+        """Returns the initial parameters."""
         ...
 
     def gradient(
@@ -154,7 +154,7 @@ class Problem(Protocol):
         ...
 
     def loss(self, params: np.ndarray[Any, Any]) -> float:
-        """Returns the loss on everything."""
+        """Returns the loss on all data."""
         ...
 
 
@@ -164,7 +164,7 @@ class Quadratic:
     Args:
       size: number of parameters.
       condition: ratio of the largest curvature to the smallest.
-      noise: standard deviation of each gradient's element.
+      noise: standard deviation of the noise of each gradient element.
     """
 
     curvature: np.ndarray[Any, Any]
@@ -198,8 +198,8 @@ class LogisticRegression:
     Args:
       examples: number of points.
       size: number of features.
-      batch: examples in a gradient.
-      seed: of the points.
+      batch: number of examples in a gradient.
+      seed: seed of the points.
     """
 
     x: np.ndarray[Any, Any]
@@ -231,24 +231,24 @@ class LogisticRegression:
         return float(np.mean(np.logaddexp(0, -self.y * (self.x @ params))))
 
 
-# -- what comes out --------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """What a simulation found.
+    """The result of a simulation.
 
     Attributes:
       seconds: virtual time at the end.
       finished: whether all steps were made (False: no worker was left to make them).
-      updates: how many updates a server made.
-      steps: how many steps of workers are part of updates.
-      dropped: how many pushes were dropped.
-      staleness: how many pushes were applied at each staleness.
-      computing: share of the workers' time in which they computed.
-      idle: share of it in which they waited for others; the rest is messages.
-      percentiles: seconds from one push of a worker to its next, by percentile.
-      losses: of a problem: virtual time, updates, loss; else empty.
+      updates: number of updates of each server.
+      steps: number of workers' steps that are part of updates.
+      dropped: number of pushes that were dropped.
+      staleness: number of pushes that were applied, by staleness.
+      computing: fraction of the workers' time that they computed.
+      idle: fraction that they waited for others; the rest is messages.
+      percentiles: seconds between consecutive pushes of a worker, by percentile.
+      losses: virtual time, updates and loss after each update; empty without a problem.
     """
 
     seconds: float
@@ -264,7 +264,7 @@ class Simulation:
 
     @property
     def throughput(self) -> float:
-        """Steps of workers in a second."""
+        """Workers' steps per second."""
         return self.steps / self.seconds if self.seconds else math.inf
 
     @property
@@ -300,25 +300,25 @@ def simulate(
     problem: Problem | None = None,
     learning_rate: float = 0.1,
 ) -> Simulation:
-    """Simulates training until as many steps were taken as `steps` of each worker.
+    """Simulates training until the workers have made `steps` steps each, on average.
 
     Args:
-      consistency: how far workers may run apart.
-      workers: how many there are at the start: numbers 0, 1, ….
-      servers: where parameters lie: a plan, whose loads are the bytes of a pull and of
-        a push; or a number of servers of which each has to be asked for nothing.
-      compute: how long a step takes; a number is that of every step.
-      network: what messages cost; None is a link of 10 Gbit/s.
-      steps: number of steps, times the number of workers, to wait for, whichever
-        workers make them; dropped pushes do not count.
-      seed: of all that is drawn. Worker w's draws depend on it and on w alone.
-      faults: what happens to processes.
+      consistency: how far apart workers may run.
+      workers: number of workers at the start; their numbers are 0, 1, ….
+      servers: a plan, whose loads are the bytes of a pull and of a push; or a number of
+        servers, whose messages have no bytes of parameters.
+      compute: time of a step; a number: every step takes that many seconds.
+      network: cost of messages; None: links of 10 Gbit/s.
+      steps: number of steps for each initial worker. It does not matter which workers
+        make them; dropped pushes do not count.
+      seed: seed of all random numbers; those of worker w depend only on it and on w.
+      faults: faults of processes.
       detection: seconds until a silent worker counts as lost.
-      problem: what to train, or None.
-      learning_rate: of the problem's plain gradient steps.
+      problem: problem to train; None: compute no gradients.
+      learning_rate: rate of the problem's gradient descent.
 
     Returns:
-      A `Simulation`; the same for the same arguments.
+      A `Simulation`; equal arguments give equal results.
 
     Raises:
       ArgumentError: no workers or steps, or a fault of unknown kind.
@@ -358,7 +358,7 @@ def simulate(
 
 @dataclass
 class _VirtualWorker:
-    """A worker and what it has been doing since when."""
+    """The state of a simulated worker; `since` is when its current activity began."""
 
     rng: random.Random
     life: int = 0
@@ -369,11 +369,11 @@ class _VirtualWorker:
     killed: bool = False
     since: float = 0.0
     pushed: float | None = None
-    left: list[str] = field(default_factory=list)
+    deferred: list[str] = field(default_factory=list)
 
 
 class _ServerQueues:
-    """Queues. All requests go to all servers, so servers with like loads are like."""
+    """The servers' queues: one for each load, as all requests go to all servers."""
 
     def __init__(self, plan: PlacementPlan, network: Network) -> None:
         loads = [share.load for share in plan.shares().values() if share.pieces]
@@ -386,7 +386,7 @@ class _ServerQueues:
         self.receiving = [0.0] * len(unique) if network.duplex else self.sending
 
     def served(self, now: float, free: list[float], service: list[float]) -> float:
-        """Returns when the last server has served a request, which comes now."""
+        """Returns when the last server has served a request that arrives now."""
         for i, seconds in enumerate(service):
             free[i] = max(free[i], now) + seconds
         return max(now + self.whole, max(free))
@@ -397,7 +397,7 @@ class _ServerQueues:
 
 
 class _Simulator:
-    """A simulation under way: the events to come, in order of time."""
+    """A running simulation, with its future events in order of time."""
 
     def __init__(
         self,
@@ -427,23 +427,23 @@ class _Simulator:
         event = (time, next(self.order), kind, worker, life, seconds)
         heapq.heappush(self.events, event)
 
-    def until(self, pushes: int) -> Simulation:
-        """Runs until `steps` steps are part of updates, or no event is left."""
+    def until(self, steps: int) -> Simulation:
+        """Runs until that many steps are part of updates, or no event is left."""
         handlers = {
             "computed": self.on_computed,
             "push": self.on_push,
             "arrived": self.on_arrived,
             "pulled": self.on_pulled,
         }
-        while self.events and self.taken < pushes:
+        while self.events and self.taken < steps:
             self.now, _, kind, number, life, seconds = heapq.heappop(self.events)
             if kind in handlers:
                 worker = self.workers[number]
                 sent = kind in ("push", "arrived")
                 if life < worker.life - (sent and worker.killed):
-                    continue  # of a life that is over; what it sent still arrives
+                    continue  # The worker died; only what it has sent still arrives.
                 if worker.halted and not sent:
-                    worker.left.append(kind)
+                    worker.deferred.append(kind)
                 else:
                     handlers[kind](number, worker)
             elif kind == "server":
@@ -454,12 +454,12 @@ class _Simulator:
                 self.on_fault(kind, number)
         for number in self.blocked:
             self.spend("idle", self.workers[number])
-        return self.found(self.taken >= pushes)
+        return self.result(self.taken >= steps)
 
     # -- a worker's round --------------------------------------------------------------
 
     def read(self, number: int, worker: _VirtualWorker) -> None:
-        """A pull has arrived at the servers: it is answered, or waits."""
+        """Answers a pull that has arrived at the servers, or makes it wait."""
         if may_read(self.consistency, self.group, number, worker.clock):
             worker.version = self.group.version
             if self.training is not None:
@@ -504,7 +504,7 @@ class _Simulator:
             self.read(number, worker)
 
     def follow(self, group: WorkerGroup, decision: UpdateDecision) -> None:
-        """Goes on with another group: an update is made, who waited may read."""
+        """Applies a decision; workers that waited for it read."""
         before, self.group = self.group, group
         for _, _, staleness in decision.apply:
             self.staleness[staleness] += 1
@@ -534,9 +534,9 @@ class _Simulator:
         if kind == "join":
             if worker.alive and worker.halted:
                 worker.halted = False
-                for event in worker.left:
+                for event in worker.deferred:
                     self.at(self.now, event, number)
-                worker.left = []
+                worker.deferred = []
             elif not worker.alive:
                 self.start(number, worker)
         elif worker.alive:
@@ -548,7 +548,8 @@ class _Simulator:
 
     def start(self, number: int, worker: _VirtualWorker) -> None:
         worker.life += 1
-        worker.alive, worker.killed, worker.halted, worker.left = True, False, False, []
+        worker.alive, worker.killed, worker.halted = True, False, False
+        worker.deferred = []
         worker.since, worker.pushed = self.now, None
         self.blocked = [other for other in self.blocked if other != number]
         group, decision = join(self.consistency, self.group, number)
@@ -562,11 +563,11 @@ class _Simulator:
         worker = self.workers[number]
         if worker.life == life and (worker.halted or not worker.alive):
             worker.life += 1
-            worker.alive, worker.killed, worker.left = False, False, []
+            worker.alive, worker.killed, worker.deferred = False, False, []
             self.blocked = [other for other in self.blocked if other != number]
             self.follow(*leave(self.consistency, self.group, number))
 
-    def found(self, finished: bool) -> Simulation:
+    def result(self, finished: bool) -> Simulation:
         spent = sum(self.spent.values()) or 1.0
         percentiles = (50, 90, 99)
         values = np.percentile(self.step_times or [0.0], percentiles)
@@ -586,7 +587,7 @@ class _Simulator:
 
 
 class _Training:
-    """The parameters of a problem on the server, and what workers have of them."""
+    """The parameters of a problem: the server's, and those that workers have."""
 
     def __init__(
         self, consistency: Consistency, problem: Problem, learning_rate: float
@@ -606,7 +607,7 @@ class _Training:
         self.pulled[worker] = self.params
 
     def compute(self, worker: int, clock: int, rng: random.Random) -> None:
-        """Makes what a worker pushes: a gradient, or what it has changed."""
+        """Computes what a worker pushes: a gradient, or its change of parameters."""
         start = self.pulled[worker]
         if self.consistency.pushes == "gradients":
             self.pushed[worker, clock] = self.problem.gradient(start, rng), start
@@ -617,7 +618,7 @@ class _Training:
             x = x - self.rate * self.problem.gradient(x, rng)
         if alpha is None:
             change = x - start
-        else:  # both ends of the spring move
+        else:  # The spring moves both ends.
             change = alpha * (x - self.params)
             self.own[worker] = x - change
         self.pushed[worker, clock] = change, start

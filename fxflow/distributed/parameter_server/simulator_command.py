@@ -1,11 +1,11 @@
-"""``fxflow simulate``: compare consistencies under a virtual clock.
+"""``fxflow simulate`` compares consistencies under a virtual clock.
 
     fxflow simulate --workers 16 --step 0.1 --sigma 0.5 --slow 0:2
     fxflow simulate --workers 50 --step 1.9 --measured steps.txt "backup(46, 4)" bsp
 
-One line for each consistency: throughput, the share of the workers' time in which they
-waited for others, staleness, and the time of a step. The numbers depend on the
-arguments alone.
+It prints a line for each consistency: throughput, the share of the workers' time that
+they waited for others, staleness, and the time of a step. The numbers depend only on
+the arguments.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=0.1,
         metavar="S",
-        help="mean seconds in which a worker computes a gradient (default 0.1)",
+        help="mean seconds that a worker takes for a gradient (default 0.1)",
     )
     add(
         "--sigma",

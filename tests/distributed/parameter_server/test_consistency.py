@@ -1,4 +1,4 @@
-"""Decisions on reads and pushes, over random schedules of what workers may do."""
+"""Decisions on reads and pushes, over random schedules of workers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("value", EVERY, ids=repr)
-def test_values_print_and_travel(value: Consistency) -> None:
+def test_a_consistency_survives_repr_and_json(value: Consistency) -> None:
     names = {
         **vars(kinds),
         "softsync": lambda splits, rate: kinds.softsync(splits, rate=rate),
@@ -55,7 +55,7 @@ def test_values_print_and_travel(value: Consistency) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: kinds.ssp(-1), "ssp: staleness must be a whole number, 0 or more"),
         (lambda: kinds.ssp(True), "got True"),
@@ -75,8 +75,8 @@ def test_values_print_and_travel(value: Consistency) -> None:
         (lambda: WorkerGroup.from_json({"version": 1}), "not a group"),
     ],
 )
-def test_wrong_values_are_refused(make: Callable[[], object], told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
+def test_invalid_values_are_rejected(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
         make()
 
 
@@ -101,7 +101,7 @@ def taken(decision: UpdateDecision) -> list[int]:
     return [weighted.push.worker for weighted in decision.apply]
 
 
-def test_a_round_takes_one_push_of_each() -> None:
+def test_a_round_has_one_push_of_each_worker() -> None:
     value = kinds.bsp()
     group = group_of(value, 3)
     for worker in (2, 0):
@@ -132,7 +132,7 @@ def test_a_round_does_not_wait_for_workers_that_left_or_joined_late() -> None:
     group, decision = leave(value, group, 2)
     assert taken(decision) == [0]
     assert may_read(value, group, 7, group[7].clock)
-    # Who dies after its push is still part of the round.
+    # The push of a worker that dies afterwards is still part of the round.
     group, _ = push(value, group, 7)
     group, decision = leave(value, group, 7)
     assert decision == UpdateDecision()
@@ -140,11 +140,11 @@ def test_a_round_does_not_wait_for_workers_that_left_or_joined_late() -> None:
     assert taken(decision) == [7, 0]
 
 
-def test_a_restarted_worker_is_not_waited_for_twice() -> None:
+def test_a_round_does_not_wait_for_a_worker_that_restarted() -> None:
     value = kinds.bsp()
     group = group_of(value, 2)
     group, _ = push(value, group, 0)
-    group, decision = join(value, group, 1)  # it died unseen
+    group, decision = join(value, group, 1)  # its death was not noticed
     assert taken(decision) == [0]
     assert may_read(value, group, 1, group[1].clock)
 
@@ -158,7 +158,7 @@ def test_ssp_bounds_the_lead() -> None:
         assert may_read(value, group, 0, clock) == (clock <= 2)
     assert late(value, group, 0, 4) == (1,)
     assert may_read(value, group, 1, 0)
-    # A newcomer may read at once, and the others wait for 1, not for it.
+    # A new worker may read at once, and the others wait for 1, not for it.
     group, _ = join(value, group, 2)
     assert group[2].clock == 2
     assert may_read(value, group, 2, 2)
@@ -188,7 +188,7 @@ def test_staleness_divides_the_rate() -> None:
         assert [w.weight for w in found] == weights
 
 
-def test_the_first_pushes_of_a_round_count() -> None:
+def test_backup_uses_the_first_pushes_of_a_round() -> None:
     value = kinds.backup(2, 1)
     group = group_of(value, 3)
     group, _ = push(value, group, 2)
@@ -198,14 +198,14 @@ def test_the_first_pushes_of_a_round_count() -> None:
     assert decision == UpdateDecision(drop="late: computed from version 0 of 1")
     assert group.dropped == 1
     assert may_read(value, group, 1, 1)
-    # With fewer than are wanted a round is one of each.
+    # With fewer live workers, a round has one push of each.
     group, _ = leave(value, group, 0)
     group, _ = leave(value, group, 2)
     group, decision = push(value, group, 1)
     assert taken(decision) == [1]
 
 
-def test_softsync_takes_a_share_of_the_workers() -> None:
+def test_softsync_averages_pushes_of_a_share_of_the_workers() -> None:
     value = kinds.softsync(2)
     group = group_of(value, 6)
     group, first = push(value, group, 0)
@@ -221,20 +221,20 @@ def test_softsync_takes_a_share_of_the_workers() -> None:
     assert [w.staleness for w in decision.apply] == [1, 0]
 
 
-def test_pushes_that_cannot_be_are_dropped() -> None:
+def test_impossible_pushes_are_dropped() -> None:
     value = kinds.bsp()
     group = group_of(value, 2)
-    for wrong, told in (
+    for wrong, reason in (
         (Push(5, 0, 0), "worker 5 is not in the group"),
         (Push(0, 3, 0), "clock 3 of worker 0, which is at 0"),
-        (Push(0, 0, 9), "version 9, which is not made yet"),
+        (Push(0, 0, 9), "version 9, which does not exist yet"),
     ):
         after, decision = arrive(value, group, wrong)
-        assert told in decision.drop
+        assert reason in decision.drop
         assert after.dropped == 1
     group, _ = push(value, group, 0)
     _, decision = push(value, group, 0)
-    assert "the second of worker 0 in one round" in decision.drop
+    assert "the second push of worker 0 in one round" in decision.drop
     with pytest.raises(ArgumentError, match="worker 5 is not in the group of 2"):
         may_read(value, group, 5, 0)
 
@@ -244,9 +244,9 @@ def test_pushes_that_cannot_be_are_dropped() -> None:
 
 @dataclass
 class Schedule:
-    """Workers that read, compute, push, die and come, in an order drawn by a seed.
+    """Workers that read, compute, push, die and join, in an order drawn by a seed.
 
-    It knows by itself, from its own record of what happened, what each read has to see.
+    It checks from its own record of events what each read must see.
     """
 
     value: Consistency
@@ -275,7 +275,7 @@ class Schedule:
         self.finish(rng)
 
     def turn(self, worker: int) -> bool:
-        """Lets a worker push what it computed, or else read; whether it could."""
+        """Makes a worker push what it computed, or read; returns whether it could."""
         if worker in self.held:
             version = self.held.pop(worker)
             push = Push(worker, self.clocks[worker], version)
@@ -307,7 +307,7 @@ class Schedule:
         if self.value.in_rounds:
             assert worker not in [p.worker for p in self.group.waiting]
         own = [p for p in self.pushed if p.worker == worker]
-        if self.value.kind != "softsync":  # nothing of its own may be missing
+        if self.value.kind != "softsync":  # none of its own pushes may be missing
             assert all(p in self.applied or p in self.dropped for p in own)
 
     def follow(self, group: WorkerGroup, decision: UpdateDecision) -> None:
@@ -323,7 +323,7 @@ class Schedule:
             workers = [w.push.worker for w in decision.apply]
             assert len(set(workers)) == len(workers)
             assert count <= (self.value.workers or count)
-            if self.value.workers is None:  # of all whom the round waited for
+            if self.value.workers is None:  # from all that the round waited for
                 assert all(
                     worker in workers or self.born[worker] > self.group.version
                     for worker in self.clocks
@@ -335,7 +335,7 @@ class Schedule:
         group, decision = join(self.value, self.group, worker)
         self.follow(group, decision)
         clock = self.clocks[worker] = group[worker].clock
-        # In rounds with the version under way, or the next.
+        # In rounds, it starts with the current version or the next.
         self.born[worker] = group[worker].ready
         assert clock <= group.fastest
         assert all(clock > p.clock for p in group.waiting if p.worker == worker)
@@ -350,7 +350,7 @@ class Schedule:
         self.held.pop(worker, None)
 
     def check(self) -> None:
-        """The counts that make decisions quick are those of a count from scratch."""
+        """Checks that cached counts equal counts from scratch."""
         group = self.group
         assert list(group) == sorted(self.clocks) and len(group) == len(self.clocks)
         assert {w: group[w].clock for w in group} == self.clocks
@@ -362,8 +362,8 @@ class Schedule:
         assert group.dropped == len(self.dropped)
 
     def finish(self, rng: random.Random) -> None:
-        """No worker waits forever, and no push is lost or counted twice."""
-        for _ in range(3):  # every worker advances, also one that waits
+        """Checks that no worker waits forever and that each push counts once."""
+        for _ in range(3):  # every worker advances, even one that waits
             start = dict(self.clocks)
             for _ in range(40 * len(start)):
                 able = [w for w in sorted(start) if self.clocks[w] < start[w] + 3]
@@ -378,7 +378,9 @@ class Schedule:
         assert self.group.waiting == ()
         applied = self.applied.elements()
         assert sorted([*applied, *self.dropped]) == sorted(self.pushed)
-        if self.value.staleness is None:  # else a newcomer may start at a past clock
+        if (
+            self.value.staleness is None
+        ):  # otherwise a new worker may start at a past clock
             assert set(self.applied.values()) <= {1}
 
 
@@ -395,19 +397,23 @@ values = st.one_of(
 
 @settings(max_examples=100)
 @given(values, st.integers(0, 2**32), st.integers(1, 7))
-def test_schedules(value: Consistency, seed: int, workers: int) -> None:
+def test_random_schedules_keep_the_guarantees(
+    value: Consistency, seed: int, workers: int
+) -> None:
     Schedule(value, seed).run(workers, 60)
 
 
 @pytest.mark.soak
 @settings(max_examples=5000)
 @given(values, st.integers(0, 2**32), st.integers(1, 12))
-def test_many_schedules(value: Consistency, seed: int, workers: int) -> None:
+def test_long_random_schedules_keep_the_guarantees(
+    value: Consistency, seed: int, workers: int
+) -> None:
     Schedule(value, seed).run(workers, 300)
 
 
 @given(values, st.integers(0, 2**32))
-def test_groups_travel(value: Consistency, seed: int) -> None:
+def test_a_group_survives_json(value: Consistency, seed: int) -> None:
     schedule = Schedule(value, seed)
     rng = random.Random(seed)
     for worker in range(5):

@@ -1,4 +1,4 @@
-"""Each filter in one process: what arrives, what waits, what it takes."""
+"""Each filter in one process: what arrives, what stays, and how many bytes it sends."""
 
 import functools
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def gradient(seed: int) -> dict[str, np.ndarray]:
 
 
 def step(which: int, x: Mapping[str, Any], residual: Any) -> tuple[Any, Any]:
-    """Returns what arrives, and what waits."""
+    """Returns what arrives, and the residual."""
     encode, decode = compiled(which)
     sent, residual = encode(x, residual)
     found = fxflow.device_get(decode(sent, LIKE))
@@ -70,7 +70,7 @@ def step(which: int, x: Mapping[str, Any], residual: Any) -> tuple[Any, Any]:
 
 
 def waiting(residual: Any, total: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Returns the residual of each array; nothing for what travels as it is."""
+    """Returns the residual of each array; 0 for arrays that are sent unchanged."""
     if isinstance(residual, list):
         merged: dict[str, Any] = {}
         for part in residual:
@@ -82,25 +82,27 @@ def waiting(residual: Any, total: dict[str, np.ndarray]) -> dict[str, Any]:
 @pytest.mark.parametrize("which", range(len(FILTERS)), ids=IDS)
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**20), steps=st.integers(1, 6))
-def test_all_that_was_meant_arrives_or_waits(which: int, seed: int, steps: int) -> None:
+def test_each_gradient_arrives_or_is_residual(
+    which: int, seed: int, steps: int
+) -> None:
     residual = FILTERS[which].init(LIKE)
-    meant = {n: np.zeros(x.shape) for n, x in LIKE.items()}
+    total = {n: np.zeros(x.shape) for n, x in LIKE.items()}
     arrived = {n: np.zeros(x.shape) for n, x in LIKE.items()}
     for i in range(steps):
         x = gradient(seed + i)
         found, residual = step(which, x, residual)
         for name in LIKE:
-            meant[name] += x[name]
+            total[name] += x[name]
             arrived[name] += found[name]
-    for name, rest in waiting(residual, meant).items():
+    for name, rest in waiting(residual, total).items():
         np.testing.assert_allclose(
-            arrived[name] + np.asarray(rest, np.float64), meant[name], atol=1e-4
+            arrived[name] + np.asarray(rest, np.float64), total[name], atol=1e-4
         )
 
 
 @pytest.mark.parametrize("which", range(len(FILTERS)), ids=IDS)
-def test_what_waits_does_not_grow(which: int) -> None:
-    # The same gradient again and again: all of it arrives in the mean.
+def test_the_residual_does_not_grow(which: int) -> None:
+    # If the gradient stays the same, what arrives has the same mean.
     x = gradient(0)
     residual = FILTERS[which].init(LIKE)
     total = {n: np.zeros(v.shape) for n, v in LIKE.items()}
@@ -114,7 +116,7 @@ def test_what_waits_does_not_grow(which: int) -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3.4e38])
 @pytest.mark.parametrize("which", range(len(FILTERS)), ids=IDS)
-def test_one_bad_gradient_does_not_spoil_the_next(which: int, bad: float) -> None:
+def test_a_non_finite_gradient_does_not_affect_the_next(which: int, bad: float) -> None:
     x = gradient(0)
     x["a/w"][0, 0] = bad
     found, residual = step(which, x, FILTERS[which].init(LIKE))
@@ -125,7 +127,7 @@ def test_one_bad_gradient_does_not_spoil_the_next(which: int, bad: float) -> Non
         assert np.isfinite(np.asarray(rest)).all()
 
 
-def test_what_a_code_would_not_make_smaller_travels_as_it_is() -> None:
+def test_arrays_that_a_code_would_not_make_smaller_are_sent_unchanged() -> None:
     for which, code in enumerate(FILTERS):
         x = gradient(3)
         found, _ = step(which, x, code.init(LIKE))
@@ -150,12 +152,12 @@ def test_what_a_code_would_not_make_smaller_travels_as_it_is() -> None:
     ],
     ids=lambda x: getattr(x, "name", ""),
 )
-def test_bytes(code: Filter, nbytes: int) -> None:
+def test_a_filter_sends_the_expected_bytes(code: Filter, nbytes: int) -> None:
     sizes, _ = coded_types(code, {"w": np.zeros((4, 256), np.float32)})
     assert sum(a.size * a.dtype.itemsize for a in sizes) == nbytes
 
 
-def test_the_largest_go_first() -> None:
+def test_top_k_sends_the_largest_entries() -> None:
     code = top_k(0.25)
     x = {"w": np.array([1, -8, 3, 0, 2, 0, 7, 1] * 2, np.float32)}
     sent, residual = code.encode(x, code.init(x))
@@ -164,7 +166,7 @@ def test_the_largest_go_first() -> None:
     assert residual["w"].tolist() == [1, 0, 3, 0, 2, 0, 0, 1] * 2
 
 
-def test_what_is_not_significant_waits_until_it_is() -> None:
+def test_blocks_accumulate_until_they_are_significant() -> None:
     code = significance(1.0, 0.5, block_size=2)
     x = {"w": np.array([0.4, 0, 0, -3, 0, 0.1, 0, 0], np.float32)}
     residual = code.init(x)
@@ -177,7 +179,7 @@ def test_what_is_not_significant_waits_until_it_is() -> None:
     np.testing.assert_allclose(residual["w"][5], 0.3, rtol=1e-6)
 
 
-def test_groups_by_name() -> None:
+def test_by_group_selects_filters_by_name() -> None:
     code = by_group(
         {"*/b": "f32", lambda name: name.startswith("e"): top_k(0.1)}, "bf16"
     )
@@ -191,7 +193,7 @@ def test_groups_by_name() -> None:
     assert np.count_nonzero(found["e"]) == 8
 
 
-def test_a_group_that_is_empty_is_named() -> None:
+def test_an_error_names_an_empty_group() -> None:
     inner = by_group({"0/*": "int8"})
     by_group({"*/b": "f32", "*": inner}).check(["0/b", "0/w"])
     with pytest.raises(
@@ -204,7 +206,7 @@ def test_a_group_that_is_empty_is_named() -> None:
         by_group({"0/w": "f32", "*": inner}).check(["0/w", "1/w"])
 
 
-def test_pieces_have_the_group_of_their_tensor() -> None:
+def test_pieces_belong_to_the_group_of_their_tensor() -> None:
     tensor = np.ones((2**20, 2), np.float32)
     names = Cutter(place(tensors_of({"table": tensor}), 2)).names
     assert all("[" in name for (name,) in names)
@@ -251,12 +253,12 @@ def test_filters_have_distinct_names() -> None:
         (lambda: pull_filter_of("int8"), "pull must be 'f32', 'bf16' or 'f16'"),
     ],
 )
-def test_other_arguments_are_refused(make: Any, message: str) -> None:
+def test_invalid_arguments_are_rejected(make: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         make()
 
 
-def test_bytes_by_filter() -> None:
+def test_bytes_by_filter_counts_nested_groups() -> None:
     like = {n: np.zeros(256, np.float32) for n in ("a/b", "a/w", "c/b", "t")}
     inner = by_group({"a/*": "int8"}, "bf16")
     code = by_group({"t": "f32", "*": inner})

@@ -1,4 +1,4 @@
-"""The fields of each kind of message, and what does not fit them."""
+"""The fields of each kind of message, and invalid fields."""
 
 import json
 import types
@@ -26,7 +26,7 @@ JSON = st.recursive(
 
 
 def values(hint: Any) -> st.SearchStrategy[Any]:
-    """Values of the type of a field."""
+    """Returns a strategy for values of a field's type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is types.UnionType:
         return st.one_of([*map(values, arguments)])
@@ -55,7 +55,7 @@ def frame(kind: str, fields: Any) -> bytes:
 @pytest.mark.parametrize("cls", TYPES, ids=lambda cls: cls.__name__)
 @given(data=st.data())
 @settings(max_examples=10, deadline=None)
-def test_fields_come_back_as_they_were(cls: Any, data: st.DataObject) -> None:
+def test_decode_returns_the_encoded_fields(cls: Any, data: st.DataObject) -> None:
     fields = cls(*(data.draw(values(h)) for h in typing.get_type_hints(cls).values()))
     message = decode(encode(Message.of(fields, 1, 2, 3)))
     assert type(message.fields) is cls and message.fields == fields
@@ -65,8 +65,8 @@ def test_fields_come_back_as_they_were(cls: Any, data: st.DataObject) -> None:
 @pytest.mark.parametrize("cls", TYPES, ids=lambda cls: cls.__name__)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)
-def test_other_fields_are_refused(cls: Any, data: st.DataObject) -> None:
-    """Whatever JSON there is in their place: a `MessageError`, or fields that fit."""
+def test_invalid_fields_are_rejected(cls: Any, data: st.DataObject) -> None:
+    """Any JSON in place of the fields gives a `MessageError`, or valid fields."""
     hints = list(typing.get_type_hints(cls).values())
     given = [data.draw(values(hint)) for hint in hints]
     at = data.draw(st.integers(0, len(given)))
@@ -97,16 +97,16 @@ def test_other_fields_are_refused(cls: Any, data: st.DataObject) -> None:
         [0, 0, 0, 0, False, 0, 0.0, None],
     ],
 )
-def test_a_push_with_wrong_fields(fields: Any) -> None:
+def test_a_push_with_wrong_fields_is_rejected(fields: Any) -> None:
     with pytest.raises(MessageError, match="message 'push' has the fields"):
         decode([frame("push", fields)])
 
 
-def test_whole_seconds_are_seconds() -> None:
+def test_an_integer_is_a_valid_float() -> None:
     given = [0, 0, 0, 0, False, 0, 2, ""]
     assert decode([frame("push", given)]).fields.deadline == 2
 
 
-def test_what_is_sent_has_the_fields_of_its_kind() -> None:
+def test_encode_rejects_wrong_fields() -> None:
     with pytest.raises(MessageError, match="message 'pull' has the fields"):
         encode(Message("pull", fields={"shard": 0}))

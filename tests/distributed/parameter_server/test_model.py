@@ -17,7 +17,7 @@ def model(**options: object) -> Model:
     return make_model(["a", "b"], PARAMS, given.pop("optimizer"), **given)
 
 
-def test_it_travels_as_a_message() -> None:
+def test_a_model_survives_a_message() -> None:
     made = model()
     fields, arrays = made.to_message()
     found = Model.from_message(json.loads(json.dumps(fields)), arrays)
@@ -27,7 +27,7 @@ def test_it_travels_as_a_message() -> None:
     assert found.nbytes == 76
 
 
-def test_fingerprints_tell_models_apart() -> None:
+def test_different_models_have_different_fingerprints() -> None:
     others = [
         model(optimizer=optim.adam(0.2)),
         model(optimizer=optim.sgd(0.1)),
@@ -45,7 +45,7 @@ def test_fingerprints_tell_models_apart() -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, {"consistency": {"kind": "bsp"}}])
-def test_other_messages_are_refused(fields: dict) -> None:
+def test_other_fields_are_rejected(fields: dict) -> None:
     with pytest.raises(ValueError, match="not a model"):
         Model.from_message({"programs": {}, **fields}, {})
 
@@ -69,5 +69,5 @@ def test_other_messages_are_refused(fields: dict) -> None:
     ],
     ids=["consistency", "rate", "structure", "shape"],
 )
-def test_the_difference_of_two_models_is_named(other: Model, message: str) -> None:
+def test_difference_names_what_differs(other: Model, message: str) -> None:
     assert message in difference(model().described, other.described)

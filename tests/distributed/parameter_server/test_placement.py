@@ -1,4 +1,4 @@
-"""Plans hold every row once, are balanced, and change by few bytes."""
+"""Plans have each row once, are balanced, and change by few bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ limits = st.one_of(st.none(), st.integers(1_000_000, 50_000_000))
 
 
 def check(plan: PlacementPlan) -> None:
-    """Each row of each tensor is in one piece, on one of the servers."""
+    """Checks that each row of each tensor is in one piece, on one of the servers."""
     for tensor in plan.tensors:
         pieces = plan.of(tensor.name)
         assert pieces, "an empty tensor has a server too"
@@ -71,18 +71,18 @@ def test_greedy_is_balanced(tensors: list[Tensor], servers: int) -> None:
     plan = place(tensors, servers)
     loads = [share.nbytes for share in plan.shares().values()]
     fair = sum(loads) / servers
-    # What is not cut has below 1 MiB beyond what fits, or is a row.
+    # A piece that is not cut exceeds what fits by less than 1 MiB, or is one row.
     widest = max((tensor.row_bytes for tensor in tensors), default=0)
     assert max(loads) <= 1.05 * fair + 2 * 2**20 + widest
 
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 3))
-def test_greedy_without_cuts_is_nearly_the_best(sizes: list[int], servers: int) -> None:
+def test_greedy_without_cuts_is_nearly_optimal(sizes: list[int], servers: int) -> None:
     tensors = [Tensor(f"t{i}", (size,)) for i, size in enumerate(sizes)]
     loads = [share.nbytes // 4 for share in place(tensors, servers).shares().values()]
     sums = {(0,) * servers}
-    for size in sizes:  # what servers have in any plan
+    for size in sizes:  # the shares of all possible plans
         sums = {
             tuple(sorted((*s[:i], s[i] + size, *s[i + 1 :])))
             for s in sums
@@ -91,7 +91,7 @@ def test_greedy_without_cuts_is_nearly_the_best(sizes: list[int], servers: int) 
     assert max(loads) <= 4 / 3 * min(map(max, sums))
 
 
-def test_greedy_is_graham() -> None:
+def test_greedy_reaches_the_worst_case_of_graham() -> None:
     tensors = [Tensor(f"w{i}", (n, 2**18)) for i, n in enumerate((5, 5, 4, 4, 3, 3, 3))]
     loads = [
         s.nbytes >> 20 for s in place(tensors, 3, split_above=2**30).shares().values()
@@ -99,7 +99,7 @@ def test_greedy_is_graham() -> None:
     assert sorted(loads) == [8, 8, 11]
 
 
-def test_round_robin_and_rows() -> None:
+def test_round_robin_and_rows_place_tensors_in_order() -> None:
     tensors = [Tensor("a", (4,)), Tensor("b", ()), Tensor("c", (6, 2))]
     plan = place(tensors, 2, strategy="round_robin")
     assert [piece.server for piece in plan.pieces] == [0, 1, 0]
@@ -109,7 +109,7 @@ def test_round_robin_and_rows() -> None:
     assert len(plan.of("b")) == 1
 
 
-def test_load_and_bytes_are_shared_out() -> None:
+def test_load_and_bytes_are_both_balanced() -> None:
     table = Tensor("table", (1000, 1000), accesses=0.001)
     tensors = [table, *(Tensor(f"w{i}", (250, 1000)) for i in range(4))]
     shares = place(tensors, 2).shares()
@@ -120,7 +120,7 @@ def test_load_and_bytes_are_shared_out() -> None:
     assert {share.nbytes for share in shares.values()} == {8000, 8400}
 
 
-def test_large_tensors_are_split_and_many_servers_stay_empty() -> None:
+def test_large_tensors_are_split_and_small_ones_leave_servers_empty() -> None:
     plan = place([Tensor("w", (1000, 100_000)), Tensor("b", ())], 4)
     assert [p[1:] for p in plan.of("w")] == [
         (250 * i, 250 * (i + 1), i) for i in range(4)
@@ -134,7 +134,7 @@ def test_large_tensors_are_split_and_many_servers_stay_empty() -> None:
 @settings(max_examples=40)
 @example([Tensor("t", (23452, 64))], 1, {0, 1, 2, 3, 4, 12})  # shares below 1 MiB
 @given(lists, st.integers(1, 9), st.sets(st.integers(0, 12), min_size=1, max_size=9))
-def test_replanning_moves_no_more_than_it_must(
+def test_replanning_moves_only_what_it_must(
     tensors: list[Tensor], servers: int, after: set[int]
 ) -> None:
     before = place(tensors, servers)
@@ -153,7 +153,7 @@ def test_replanning_moves_no_more_than_it_must(
         assert [m.source for m in moved] in ([], [source])
         if now:
             assert now[0] == (moved[0].target if moved else source)
-    # Only what is orphaned or above a fair share has moved.
+    # Only rows of servers that left, or above a fair share, have moved.
     shares = before.shares()
     fair = sum(share.nbytes for share in shares.values()) / len(after)
     orphaned = sum(s.nbytes for n, s in shares.items() if n not in after)
@@ -161,7 +161,7 @@ def test_replanning_moves_no_more_than_it_must(
     joined = after - set(before.servers)
     assert nbytes <= orphaned + (excess if joined else 0) + 1
     assert all(m.source != m.target for m in moves)
-    # Pieces above 1 MiB are cut to fit, so balance is as of a plan from scratch.
+    # Pieces above 1 MiB are cut to fit, so the balance is that of a new plan.
     loads = [share.nbytes for share in plan.shares().values()]
     if joined or max(s.nbytes for s in shares.values()) <= fair:
         widest = max((tensor.row_bytes for tensor in tensors), default=0)
@@ -194,11 +194,11 @@ def test_pytrees_are_named_by_their_paths() -> None:
         Tensor("b", (), "float32"),
         Tensor("layers/0/w", (3, 2), "float16", 0.5),
     )
-    with pytest.raises(ArgumentError, match="accesses names 'v'; there is 'b'"):
+    with pytest.raises(ArgumentError, match="accesses names 'v'; the tensors are 'b'"):
         tensors_of(params, {"v": 1})
 
 
-def test_plans_draw_themselves() -> None:
+def test_a_plan_has_an_svg_drawing() -> None:
     plan = place([Tensor("a<b", (4096, 4096)), Tensor("b", ())], 2)
     root = ET.fromstring(plan._repr_svg_())
     titles = [e.text for e in root.iter() if e.tag.endswith("title")]
@@ -208,7 +208,7 @@ def test_plans_draw_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: place([], 0), "servers must be a number of servers, 1 or more"),
         (lambda: place([], [1, 1]), r"got \(1, 1\)"),
@@ -225,10 +225,12 @@ def test_plans_draw_themselves() -> None:
                     "pieces": [[0, 0, 2, 0], [0, 3, 4, 0]],
                 }
             ),
-            "not each row of each tensor once",
+            "must have each row of each tensor once",
         ),
     ],
 )
-def test_wrong_requests_are_refused(make: Callable[[], object], told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
+def test_invalid_arguments_are_rejected(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=message):
         make()

@@ -35,7 +35,7 @@ def test_the_cluster_is_read_from_the_environment() -> None:
     assert found is not None and (found.rank, found.trainers) == (0, ("chief 0",))
 
 
-def test_a_dictionary_or_a_file(tmp_path: Path) -> None:
+def test_the_cluster_is_read_from_a_dictionary_or_a_file(tmp_path: Path) -> None:
     given = {"ps": PS, "worker": ["10.0.0.3:1"]}
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(given))
@@ -70,7 +70,7 @@ def tf_config(**task: object) -> dict[str, str]:
         ({"ps": PS}, {"FXFLOW_PS_WORKERS": "-1"}, "a whole number, got '-1'"),
     ],
 )
-def test_invalid_clusters_are_refused(
+def test_invalid_clusters_are_rejected(
     given: dict[str, list[str]] | None, environment: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ArgumentError, match=re.escape(message)):
@@ -88,7 +88,7 @@ def test_local_servers_leave_no_thread() -> None:
     assert threading.active_count() == before
 
 
-def test_a_local_server_for_which_there_is_nothing() -> None:
+def test_a_server_without_a_shard_to_hold_cannot_be_added() -> None:
     pytest.importorskip("zmq")
     servers = LocalServers(2)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Simulations end, agree with closed forms, and are the same again."""
+"""Simulations end, agree with closed forms, and are reproducible."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fxflow.distributed.parameter_server.simulator import (
 )
 from fxflow.errors import ArgumentError
 
-#: Messages cost nothing.
+#: Messages take no time.
 FREE = Network(latency=0, bandwidth=math.inf, request=0)
 VALUES = [
     bsp(),
@@ -50,7 +50,7 @@ VALUES = [
 # -- closed forms ----------------------------------------------------------------------
 
 
-def test_rounds_take_as_long_as_the_slowest_of_them() -> None:
+def test_a_round_takes_as_long_as_its_slowest_worker() -> None:
     found = simulate(
         bsp(), workers=8, compute=Compute(1, "exponential"), network=FREE, steps=400
     )
@@ -61,9 +61,9 @@ def test_rounds_take_as_long_as_the_slowest_of_them() -> None:
     assert found.idle == pytest.approx(1 - 1 / expected, abs=0.03)
 
 
-def test_the_longer_the_tail_the_more_backup_workers_pay() -> None:
+def test_more_backup_workers_pay_off_with_a_longer_tail() -> None:
     def gain(compute: Compute, spares: int) -> float:
-        """The time that spares save in a step; Abadi et al., OSDI 2016, figure 8."""
+        """Returns the speedup by spares; Abadi et al., OSDI 2016, figure 8."""
         times = []
         for b in (0, spares):
             found = simulate(
@@ -86,7 +86,7 @@ def test_backup_does_not_wait_for_the_last() -> None:
     assert found.dropped == 6  # after ten steps each
     some = Compute(1, "exponential")
     found = simulate(backup(6, 2), workers=8, compute=some, network=FREE, steps=300)
-    # Between the 6th of 8 that start together and the last of 6.
+    # A round ends between the 6th of 8 that start together and the last of 6.
     times = [sum(1 / k for k in range(n, m)) for n, m in ((3, 9), (1, 7))]
     assert times[0] < found.seconds / found.updates < times[1]
     assert set(found.staleness) == {0}
@@ -104,23 +104,23 @@ def test_asynchronous_workers_are_never_idle() -> None:
     assert found.mean_staleness == pytest.approx(5, rel=0.02)
 
 
-def test_a_server_serves_as_much_as_it_can() -> None:
+def test_throughput_is_that_of_a_saturated_server() -> None:
     plan = place([Tensor("w", (1000, 1000))], 4, strategy="rows")
     network = Network(latency=0, bandwidth=1e9, request=1e-3)
     found = simulate(
         asynchronous(), workers=50, servers=plan, network=network, steps=20
     )
-    # Each server gets a request and 1 MB of each push; sending goes on meanwhile.
+    # Each server receives a request and 1 MB of each push, and sends concurrently.
     assert found.throughput == pytest.approx(1 / 2e-3, rel=0.05)
     half = Network(latency=0, bandwidth=1e9, request=1e-3, duplex=False)
     slower = simulate(asynchronous(), workers=50, servers=plan, network=half, steps=20)
     assert slower.throughput == pytest.approx(1 / 4e-3, rel=0.05)
 
 
-def test_a_null_step_is_its_messages() -> None:
+def test_a_step_without_compute_takes_the_time_of_its_messages() -> None:
     network = Network(latency=1e-3, bandwidth=1e9, request=1e-4)
     found = simulate(asynchronous(), workers=1, network=network, steps=100)
-    # A push, and the pull right behind it.
+    # A push, and the pull right after it.
     assert found.percentiles[50] == pytest.approx(2e-3 + 2e-4)
 
 
@@ -131,7 +131,7 @@ def test_ssp_without_staleness_waits_like_bsp() -> None:
     assert both[0].idle == both[1].idle
 
 
-def test_idle_time_falls_with_the_bound() -> None:
+def test_idle_time_falls_as_the_staleness_bound_grows() -> None:
     compute = Compute(1, "lognormal", sigma=0.5)
     idle = [
         simulate(ssp(s), workers=8, compute=compute, network=FREE, steps=60).idle
@@ -154,7 +154,7 @@ def test_local_steps_save_messages() -> None:
 # -- learning --------------------------------------------------------------------------
 
 
-def test_bsp_is_gradient_descent() -> None:
+def test_bsp_equals_gradient_descent() -> None:
     problem = Quadratic(noise=0)
     found = simulate(
         bsp(), workers=4, compute=Compute(1, "exponential"), steps=20, problem=problem
@@ -183,7 +183,7 @@ def test_stale_gradients_need_a_smaller_rate() -> None:
 @pytest.mark.parametrize(
     "value", [*VALUES, asynchronous(rate="fixed", compensation=0.5)], ids=repr
 )
-def test_everything_learns(value: Consistency) -> None:
+def test_each_consistency_learns(value: Consistency) -> None:
     compute = Compute(1, "lognormal", sigma=0.3)
     problem = LogisticRegression(examples=200)
     found = simulate(value, workers=4, compute=compute, steps=60, problem=problem)
@@ -196,7 +196,7 @@ def test_everything_learns(value: Consistency) -> None:
 # -- faults ----------------------------------------------------------------------------
 
 
-def test_a_dead_worker_is_waited_for_until_it_is_noticed() -> None:
+def test_a_round_waits_for_a_dead_worker_until_its_death_is_detected() -> None:
     faults = [ProcessFault(4.5, "kill", 0)]
     found = simulate(
         bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
@@ -208,7 +208,7 @@ def test_a_dead_worker_is_waited_for_until_it_is_noticed() -> None:
     assert found.seconds == pytest.approx(6.5 + 8)
 
 
-def test_a_stopped_worker_goes_on_with_its_state() -> None:
+def test_a_stopped_worker_resumes_with_its_state() -> None:
     faults = [ProcessFault(4.5, "stop", 0), ProcessFault(6.0, "join", 0)]
     found = simulate(
         bsp(), workers=3, compute=1.0, network=FREE, steps=10, faults=faults,
@@ -218,16 +218,16 @@ def test_a_stopped_worker_goes_on_with_its_state() -> None:
     assert found.seconds == pytest.approx(11)
 
 
-def test_what_the_dead_had_sent_arrives() -> None:
+def test_the_push_of_a_worker_that_dies_afterwards_arrives() -> None:
     network = Network(latency=1.0, bandwidth=math.inf, request=0)
-    faults = [ProcessFault(2.5, "kill", 0)]  # its push is sent at 2, and there at 3
+    faults = [ProcessFault(2.5, "kill", 0)]  # its push is sent at 2, and arrives at 3
     found = simulate(
         asynchronous(), workers=1, compute=1.0, network=network, faults=faults
     )
     assert not found.finished and found.steps == 1
 
 
-def test_a_worker_that_died_waiting_returns_once() -> None:
+def test_a_worker_that_died_while_waiting_returns_once() -> None:
     faults = [ProcessFault(2.0, "kill", 0), ProcessFault(3.0, "join", 0)]
     compute = Compute(1.0, slow={1: 5.0})
     found = simulate(
@@ -249,7 +249,7 @@ def test_without_workers_the_run_does_not_finish() -> None:
     assert found.finished and found.seconds == pytest.approx(109)
 
 
-def test_servers_that_halt_delay_everybody() -> None:
+def test_halted_servers_delay_all_workers() -> None:
     faults = [ProcessFault(0.5, "server", seconds=3.0)]
     found = simulate(
         bsp(), workers=2, compute=1.0, network=FREE, steps=4, faults=faults
@@ -258,13 +258,13 @@ def test_servers_that_halt_delay_everybody() -> None:
 
 
 def schedule(value: Consistency, seed: int, workers: int) -> Simulation:
-    """A run with deaths, stops and returns; all that die for good are few."""
+    """Simulates deaths, stops and returns of workers."""
     rng = random.Random(seed)
     faults = []
     for _ in range(rng.randrange(12)):
-        who, when = rng.randrange(2 * workers), rng.uniform(0, 20)
-        faults.append(ProcessFault(when, rng.choice(["kill", "stop", "join"]), who))
-        faults.append(ProcessFault(when + rng.uniform(0, 6), "join", who))
+        worker, when = rng.randrange(2 * workers), rng.uniform(0, 20)
+        faults.append(ProcessFault(when, rng.choice(["kill", "stop", "join"]), worker))
+        faults.append(ProcessFault(when + rng.uniform(0, 6), "join", worker))
     compute = Compute(1, "lognormal", sigma=1.0, straggling=(0.05, 5.0))
     return simulate(
         value, workers=workers, compute=compute, network=Network(latency=0.01),
@@ -295,13 +295,13 @@ def test_thousands_of_schedules_end(
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_the_same_again(value: Consistency) -> None:
+def test_equal_seeds_give_equal_results(value: Consistency) -> None:
     assert schedule(value, 7, 4) == schedule(value, 7, 4)
     assert schedule(value, 7, 4) != schedule(value, 8, 4)
 
 
 @pytest.mark.soak
-def test_ten_thousand_workers() -> None:
+def test_runs_with_ten_thousand_workers_finish() -> None:
     plan = place([Tensor("w", (100_000, 250))], 500)
     compute = Compute(2, "lognormal", sigma=0.2)
     for value in (bsp(), ssp(4), asynchronous(), backup(9500, 500)):
@@ -309,7 +309,7 @@ def test_ten_thousand_workers() -> None:
         assert found.finished
 
 
-# -- what is given ---------------------------------------------------------------------
+# -- arguments and results -------------------------------------------------------------
 
 
 def test_measured_times_are_scaled_to_their_mean() -> None:
@@ -329,7 +329,7 @@ def test_results_print_as_a_summary() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: simulate(bsp(), workers=0), "workers must be 1 or more"),
         (lambda: simulate(bsp(), workers=1, steps=0), "steps must be 1 or more"),
@@ -343,6 +343,8 @@ def test_results_print_as_a_summary() -> None:
         (lambda: Network(bandwidth=0), "bandwidth positive"),
     ],
 )
-def test_wrong_assumptions_are_refused(make: Callable[[], object], told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
+def test_invalid_arguments_are_rejected(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=message):
         make()

@@ -30,7 +30,9 @@ def test_each_consistency_has_a_line_with_what_simulate_finds(capsys: Capture) -
     assert bound[1] == f"{expected.throughput:.4g}"
 
 
-def test_measured_steps_and_bytes_count(capsys: Capture, tmp_path: Path) -> None:
+def test_measured_steps_and_bytes_affect_the_throughput(
+    capsys: Capture, tmp_path: Path
+) -> None:
     path = tmp_path / "steps.txt"
     path.write_text("1.0\n1.0\n2.0\n")
     options = ["asynchronous", "--workers", "2", "--servers", "2", "--step", "0.01"]
@@ -40,7 +42,7 @@ def test_measured_steps_and_bytes_count(capsys: Capture, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["sync"], "'sync': the kinds are bsp, ssp"),
         (["ssp(-1)"], "ssp"),
@@ -50,9 +52,9 @@ def test_measured_steps_and_bytes_count(capsys: Capture, tmp_path: Path) -> None
         (["--workers", "0"], "workers must be 1 or more, got 0"),
     ],
 )
-def test_wrong_arguments_are_named(
-    capsys: Capture, arguments: list[str], words: str
+def test_invalid_arguments_exit_with_a_message(
+    capsys: Capture, arguments: list[str], message: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    assert ended.value.code == 2 and words in capsys.readouterr().err
+    assert ended.value.code == 2 and message in capsys.readouterr().err
