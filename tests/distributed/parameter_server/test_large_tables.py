@@ -266,7 +266,9 @@ def test_a_worker_with_another_snapshot_is_refused(
                 server_of(run, tmp_path).init(PARAMS, restored(kept))
         for given in ({**restored(kept), "name": "another"}, None):
             server = server_of(run, tmp_path, 1)
-            with pytest.raises(DistributedError, match=r"2 of .* parts are here, and"):
+            with pytest.raises(
+                DistributedError, match=r"2 of .* parts have arrived, and"
+            ):
                 server.init(PARAMS, given)
             server.close()
 

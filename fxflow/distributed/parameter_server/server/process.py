@@ -1,4 +1,4 @@
-"""A server: answers workers, one message after another, in one thread."""
+"""A server process: one thread that handles the messages of workers and servers."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, resumed
 from fxflow.errors import DistributedError, FxflowError
 
-#: Seconds between two checks of waiting readers and silent workers.
+#: Seconds between two checks for late pulls and silent workers.
 _TICK = 0.05
-#: Seconds after which a silent worker no longer decides on views.
+#: Seconds after which a silent worker no longer votes on views.
 _NO_VOTER = 3.0
-#: Seconds of silence after which a worker's connection is checked: two of its
-#: heartbeats.
+#: Seconds of silence, two heartbeats, after which a worker's connection is checked.
 _MISSED = 1.0
 
 
-class _Known(NamedTuple):
-    """A worker's process, as the server knows it.
+class _WorkerProcess(NamedTuple):
+    """A worker process.
 
     Attributes:
-      name: its name, for messages.
-      peer: its address on the listener.
+      name: the worker's name, for messages.
+      peer: the process's address on the listener.
       heard: the time of its last message.
     """
 
@@ -58,50 +57,50 @@ class _Known(NamedTuple):
     heard: float
 
 
-_UNKNOWN = _Known("", b"", 0.0)
+_UNKNOWN = _WorkerProcess("", b"", 0.0)
 
 
-class _Elsewhere(Exception):
-    """A shard is not served here."""
+class _NotServed(Exception):
+    """This server does not serve the shard."""
 
 
 @dataclasses.dataclass
-class _Reader:
-    """A pull that is not answered yet."""
+class _PendingPull:
+    """A pull that has not been answered yet."""
 
     peer: bytes
     worker: int
-    asked: messages.Gradient | messages.Pull
+    fields: messages.Gradient | messages.Pull
     clock: int
     begun: int = dataclasses.field(default_factory=time.monotonic_ns)
 
     def __post_init__(self) -> None:
-        self.shard, self.seen = self.asked.shard, self.asked.have
-        self.end = time.monotonic() + self.asked.deadline
+        self.shard, self.seen = self.fields.shard, self.fields.have
+        self.end = time.monotonic() + self.fields.deadline
 
 
 class ShardServer:
-    """One server of a view.
+    """One server of a run.
 
     Args:
-      hub: of the thread that calls `serve`, which closes it.
-      listener: of the hub, at which workers and other servers reach this one.
-      number: of this server.
+      hub: the hub of the thread that calls `serve`; `serve` closes it.
+      listener: the hub's listener, where workers and other servers reach this one.
+      number: the server's number.
       view: the initial view.
-      folder: for the log of acknowledged entries; None keeps no log.
-      keys: of the run; None on the loopback.
+      folder: the folder of the log of acknowledged entries; None keeps no log.
+      keys: the run's keys; None on the loopback interface.
       lost_after: seconds after which a silent worker counts as lost.
       silent_after: seconds after which a silent server counts as lost, if others can
         take its place.
-      gone_after: seconds after which others get the shards of such a server.
-      limits: of a message.
+      gone_after: seconds after which others get the shards of a silent server.
+      limits: the limits of a message.
 
     Raises:
-      DistributedError: the folder is another server's or another run's, or damaged.
+      DistributedError: the folder is damaged, or belongs to another server or run.
 
     Attributes:
-      gave_up: whether it ended before others had taken over its shards.
-      incarnation: of this process; a restart at the same address has another one.
+      gave_up: whether the server ended before others had taken over its shards.
+      incarnation: a random number of this process; a restarted server has another.
     """
 
     gave_up: bool
@@ -129,12 +128,12 @@ class ShardServer:
         self.number, self._lost_after = number, lost_after
         self.incarnation = secrets.randbits(62)
         self._store = Store(number, folder, limits)
-        self._readers: list[_Reader] = []
-        self._workers: dict[int, _Known] = {}
+        self._pending: list[_PendingPull] = []
+        self._workers: dict[int, _WorkerProcess] = {}
         self._cuts = Cuts()
-        #: Shard → the worker that sends the rows of its first snapshot.
+        #: Shard → the worker that sends the rows of its initial snapshot.
         self._senders: dict[int, int] = {}
-        self._looked = 0.0
+        self._checked = 0.0
         self.meter, self.tracing = Meter(), ServerTracing()
         self._span = self.tracing.recorder.span
         self._handlers: dict[type, Callable[[bytes, Message, Any], None]] = {
@@ -147,21 +146,21 @@ class ShardServer:
             messages.PullRows: self._on_pull_rows,
             messages.Gradient: self._on_push,
             messages.Cut: self._on_cut,
-            messages.ReadRows: self._on_snapshot,
+            messages.ReadRows: self._on_read_rows,
             messages.Enlist: self._on_enlist,
             messages.Leave: self._on_leave,
             messages.Stats: self._on_stats,
             messages.Trace: self._on_trace,
         }
         self._end = threading.Event()
-        #: When this server ends even if others have not taken over its shards.
+        #: When a leaving server ends even if others have not taken over its shards.
         self._leaves_at: float | None = None
         self.gave_up = False
-        view, kept = self._resumed(view, folder)
+        view, kept = self._initial_view(view, folder)
         for shard in view.held_by(number):
             self._store.open(shard)
         for shard in view.served_by(number):
-            self._expect(shard)
+            self._register_workers(shard)
         self._replicas = Replicas(
             hub,
             listener,
@@ -176,13 +175,13 @@ class ShardServer:
             changed=self._changed,
         )
 
-    def _resumed(self, view: View, folder: Path | None) -> tuple[View, bool]:
+    def _initial_view(self, view: View, folder: Path | None) -> tuple[View, bool]:
         """Returns the initial view, and whether the server was in a view before.
 
-        If a run continues, it is the view that the server was last in.
+        If a run continues, the initial view is the last one that the server entered.
 
         Raises:
-          DistributedError: the folder is of another run.
+          DistributedError: the folder belongs to another run.
         """
         kept = self._store.kept()
         try:
@@ -214,25 +213,25 @@ class ShardServer:
     # -- the loop ----------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Answers until `stop` is called (from any thread).
+        """Handles messages until `stop` is called (from any thread).
 
         Raises:
           DistributedError: an entry that was, or may be, acknowledged cannot be applied
-            here. If others have copies, one of them takes over; otherwise all workers
+            here. If other servers have copies, one takes over; otherwise all workers
             get an error.
         """
         try:
             while not self._end.is_set():
                 self._hub.wait(_TICK)
                 read = time.monotonic()
-                came = self.listener.receive()
-                for peer, message in (*self._replicas.take_early(), *came):
+                received = self.listener.receive()
+                for peer, message in (*self._replicas.take_early(), *received):
                     begun = time.monotonic_ns()
                     with self._span(message.kind, message.worker, message.sequence):
                         self.handle(peer, message)
                     self.meter.handled(message.kind, begun)
-                if not came or time.monotonic() - self._looked > _TICK:
-                    self._check_waiting(read)
+                if not received or time.monotonic() - self._checked > _TICK:
+                    self._check_timeouts(read)
         except EntryError as error:
             raise DistributedError(self._report_failure(error)) from error
         finally:
@@ -244,17 +243,17 @@ class ShardServer:
         self._hub.wake()
 
     def leave(self, within: float) -> None:
-        """Makes `serve` return when others, if any, have taken over the shards.
+        """Makes `serve` return once other servers, if any, have taken over its shards.
 
         Args:
-          within: seconds after which it returns even if they have not.
+          within: seconds after which `serve` returns in any case.
         """
         self._leaves_at = time.monotonic() + within
         self._replicas.leave()
         self._hub.wake()
 
     def _may_end(self, now: float) -> bool:
-        """Returns whether the server is leaving and waits for nothing any more."""
+        """Returns whether the server is leaving and has nothing left to wait for."""
         if self._leaves_at is None:
             return False
         if self._replicas.has_left or not self._replicas.has_successors:
@@ -263,7 +262,7 @@ class ShardServer:
         return self.gave_up
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Closes the connections and the files."""
         self._replicas.close()
         self._store.close()
         self._hub.close()
@@ -272,9 +271,9 @@ class ShardServer:
         """Sends workers the reason why no server will answer; returns the message."""
         text = self._named(str(error), error.worker)
         why = f"server {self.number} ends: it cannot apply {text}"
-        if not self._replicas.alone:
+        if not self._replicas.unreplicated:
             return f"{why}. Another server with a copy takes over"
-        why += ". Its log (--folder), if it keeps one, has all acknowledged entries"
+        why += ". Its log (--folder), if it has one, has all acknowledged entries"
         for worker, known in self._workers.items():
             for shard in self.view.served_by(self.number):
                 failure = messages.Failure(why, shard)
@@ -284,36 +283,36 @@ class ShardServer:
         return why
 
     def handle(self, peer: bytes, message: Message) -> None:
-        """Answers one message, with an error if it is invalid.
+        """Handles one message, and answers with an error if it is invalid.
 
         Raises:
-          EntryError: its entry was begun and cannot be completed.
+          EntryError: an entry was appended and cannot be applied.
         """
-        if self._replicas.is_early(peer, message):
+        if self._replicas.defer_if_early(peer, message):
             return
         kind = type(message.fields)
         try:
-            if self._replicas.takes(kind):
+            if self._replicas.handles(kind):
                 self._replicas.handle(message)
                 return
             self._note_worker(peer, message)
             if kind not in self._handlers:
                 raise DistributedError(f"a server takes no message {message.kind!r}")
             self._handlers[kind](peer, message, message.fields)
-        except _Elsewhere:
-            self._replicas.tell_view(peer, message)
+        except _NotServed:
+            self._replicas.send_view(peer, message)
         except (EntryError, OtherRunError):
             raise
         except OtherModelError as error:
             shard = self.shards[message.fields.shard]
             found = shard.model.described if shard.model else {}
             self._fail(peer, message, str(error), model=dict(found))
-        except Exception as error:  # of any kind: it must not affect others
+        except Exception as error:  # any error of one request must not affect others
             why = str(error) if isinstance(error, FxflowError) else repr(error)
             self._fail(peer, message, why, again=isinstance(error, LostCutError))
 
     def _fail(self, peer: bytes, message: Message, why: str, **more: Any) -> None:
-        """Sends the reason why a request failed."""
+        """Answers a request with an error."""
         failure = messages.Failure(
             self._named(why, message.worker),
             getattr(message.fields, "shard", -1),
@@ -323,7 +322,7 @@ class ShardServer:
         self._reply(peer, message, failure)
 
     def _named(self, text: str, worker: int) -> str:
-        """Returns a text with a worker's name in the place of its number."""
+        """Returns a text with the worker's name in place of its number."""
         name = self._workers.get(worker, _UNKNOWN).name
         return text.replace(f"worker {worker}", name) if name else text
 
@@ -331,7 +330,7 @@ class ShardServer:
         if message.worker:
             name = self._workers.get(message.worker, _UNKNOWN).name
             name = getattr(message.fields, "name", "") or name
-            self._workers[message.worker] = _Known(name, peer, time.monotonic())
+            self._workers[message.worker] = _WorkerProcess(name, peer, time.monotonic())
 
     def _reply(
         self,
@@ -340,26 +339,26 @@ class ShardServer:
         fields: Any,
         arrays: dict[str, np.ndarray[Any, Any]] | None = None,
     ) -> None:
-        """Answers a request under its numbers.
+        """Answers a request under its worker's and sequence numbers.
 
-        An answer about a shard waits until no server's death can undo it.
+        An answer about a shard waits until the shard's entries are committed.
         """
         numbers = message.worker, message.sequence, self.view.epoch
         reply = Message.of(fields, *numbers, arrays)
         shard = getattr(fields, "shard", -1)
         if shard >= 0 and not isinstance(fields, messages.Failure):
-            self._replicas.tell(shard, peer, reply)
+            self._replicas.send_committed(shard, peer, reply)
         else:
             self.listener.send(peer, reply)
 
-    def _check_waiting(self, read: float) -> None:
-        """Drops silent workers, and reads that took too long.
+    def _check_timeouts(self, read: float) -> None:
+        """Drops silent workers, and answers late pulls with an error.
 
         Args:
-          read: the time up to which all messages were read: later ones may be waiting
-            while a long message is handled, so their senders are not silent.
+          read: the time up to which all messages were read. Later messages may wait
+            while a long one is handled, so their senders do not count as silent.
         """
-        now = self._looked = time.monotonic()
+        now = self._checked = time.monotonic()
         if self._may_end(now):
             self._end.set()
             return
@@ -374,26 +373,24 @@ class ShardServer:
         for worker, known in list(self._workers.items()):
             silent = read - known.heard
             if silent > self._lost_after:
-                self._lose(worker, "silent")
+                self._drop_lost(worker, "silent")
             elif silent > _MISSED and known.peer and self._is_disconnected(known):
-                self._lose(worker, "gone")
-        for number in self._cuts.late(now):
+                self._drop_lost(worker, "disconnected")
+        for number in self._cuts.expired(now):
             self._end_cut(number)
-        for number, peer in self._cuts.makers():
+        for number, peer in self._cuts.requesters():
             if not self.listener.send(peer, self._replicas.view_message()):
-                self._end_cut(number)  # its maker has ended
-        late = [reader for reader in self._readers if reader.end <= now]
+                self._end_cut(number)  # its requester has exited
+        late = [p for p in self._pending if p.end <= now]
         if late:
-            self._readers = [reader for reader in self._readers if reader.end > now]
-        for reader in late:
-            shard = self.shards[reader.shard]
+            self._pending = [p for p in self._pending if p.end > now]
+        for pull in late:
+            shard = self.shards[pull.shard]
             names = [f"{name}, which has not joined yet" for name in shard.awaited]
-            names += map(self._name, shard.late(reader.worker, reader.clock))
+            names += map(self._name, shard.late(pull.worker, pull.clock))
             why = f"waits for {', '.join(names) or 'a push of its own'}"
-            failure = messages.Failure(
-                why, reader.shard, reader.asked.request, late=names
-            )
-            self.listener.send(reader.peer, Message.of(failure, reader.worker))
+            failure = messages.Failure(why, pull.shard, pull.fields.request, late=names)
+            self.listener.send(pull.peer, Message.of(failure, pull.worker))
 
     def _name(self, worker: int) -> str:
         name, _, heard = self._workers.get(worker, _UNKNOWN)
@@ -401,31 +398,31 @@ class ShardServer:
         return f"{name or f'worker {worker}'}{ago}"
 
     def _changed(self, before: View) -> None:
-        """Drops readers of shards that another server serves now."""
-        self._readers = [r for r in self._readers if self._replicas.serves(r.shard)]
+        """Drops the pulls of shards that another server now serves."""
+        self._pending = [p for p in self._pending if self._replicas.serves(p.shard)]
         for number in self.view.served_by(self.number):
             if before.primary(number) != self.number:
-                self._expect(number)
+                self._register_workers(number)
 
-    def _is_disconnected(self, known: _Known) -> bool:
-        """Returns whether a worker's connection is closed, as when it was killed.
+    def _is_disconnected(self, known: _WorkerProcess) -> bool:
+        """Returns whether a worker's connection is closed, as after a kill.
 
-        A worker that only lost its connection joins again.
+        A worker that only lost its connection will join again.
         """
         return not self.listener.send(known.peer, self._replicas.view_message())
 
-    def _expect(self, number: int) -> None:
+    def _register_workers(self, number: int) -> None:
         """Registers the workers of a shard that this server begins to serve.
 
-        Those that never send a message here are dropped as silent.
+        Workers that never send it a message are then dropped as silent.
         """
         shard, now = self.shards[number], time.monotonic()
         for worker in shard.group:
-            known = _Known(shard.names.get(worker, ""), b"", now)
+            known = _WorkerProcess(shard.names.get(worker, ""), b"", now)
             self._workers.setdefault(worker, known)
 
-    def _lose(self, worker: int, why: str) -> None:
-        """Drops a lost worker; tries again later if the log cannot be written."""
+    def _drop_lost(self, worker: int, why: str) -> None:
+        """Drops a lost worker; retries later if the log cannot be written."""
         known = self._workers[worker]
         try:
             self._drop_worker(worker, why)
@@ -437,7 +434,7 @@ class ShardServer:
 
     def _drop_worker(self, worker: int, why: str) -> None:
         self._workers.pop(worker, None)
-        self._readers = [r for r in self._readers if r.worker != worker]
+        self._pending = [p for p in self._pending if p.worker != worker]
         for number, shard in self.shards.items():
             if worker in shard.group and self._replicas.serves(number):
                 entry = Message.of(messages.Leave(number, why), worker)
@@ -446,86 +443,86 @@ class ShardServer:
     # -- entries -----------------------------------------------------------------------
 
     def _served(self, number: int) -> Shard:
-        """Returns a shard that a request is about.
+        """Returns the shard that a request names.
 
         Raises:
           DistributedError: there is no such shard.
-          _Elsewhere: another server serves it.
+          _NotServed: another server serves it.
         """
         if not 0 <= number < len(self.view.holders):
             raise DistributedError(
                 f"there is no shard {number}: the run has {len(self.view.holders)}"
             )
         if not self._replicas.serves(number):
-            raise _Elsewhere
+            raise _NotServed
         return self.shards[number]
 
     def _commit(self, number: int, entry: Message) -> str:
-        """Enters an entry that is due, and answers the readers that wait for it."""
-        dropped = self._enter(number, entry)
-        self._answer_readers(number)
-        self._take_cut(number)
+        """Appends an entry that is due, and answers the pulls that wait for it."""
+        dropped = self._append(number, entry)
+        self._answer_pulls(number)
+        self._answer_cut(number)
         return dropped
 
-    def _enter(self, number: int, entry: Message) -> str:
-        """Appends an entry to this server's and the copies' logs, and applies it."""
+    def _append(self, number: int, entry: Message) -> str:
+        """Replicates, logs and applies an entry."""
         with self._span("apply", entry.worker, entry.sequence, number):
-            return self._replicas.enter(number, entry)
+            return self._replicas.append(number, entry)
 
-    def _answer_readers(self, number: int) -> None:
+    def _answer_pulls(self, number: int) -> None:
         shard = self.shards[number]
         ready = [
-            r
-            for r in self._readers
-            if r.shard == number and shard.may_read(r.worker, r.clock)
+            pull
+            for pull in self._pending
+            if pull.shard == number and shard.may_read(pull.worker, pull.clock)
         ]
         if not ready:
             return
-        self._readers = [r for r in self._readers if r not in ready]
-        for reader in ready:
-            now, worker = time.monotonic_ns(), reader.worker
-            span = TraceSpan(reader.begun, now, "wait", worker, shard=number)
+        self._pending = [p for p in self._pending if p not in ready]
+        for pull in ready:
+            now, worker = time.monotonic_ns(), pull.worker
+            span = TraceSpan(pull.begun, now, "wait", worker, shard=number)
             self.tracing.recorder.add(span)
-            self._answer(reader)
+            self._answer(pull)
 
-    def _answer(self, reader: _Reader, sequence: int = 0, dropped: str = "") -> None:
-        """Sends parameters; with a sequence number also that push's acknowledgement."""
-        shard = self.shards[reader.shard]
+    def _answer(self, pull: _PendingPull, sequence: int = 0, dropped: str = "") -> None:
+        """Sends parameters; with a sequence number, also acknowledges that push."""
+        shard = self.shards[pull.shard]
         assert shard.model is not None
         version = shard.group.version
         if shard.model.consistency.compensation:
-            entry = Message.of(messages.Read(reader.shard), reader.worker)
-            self._enter(reader.shard, entry)
+            entry = Message.of(messages.Read(pull.shard), pull.worker)
+            self._append(pull.shard, entry)
         arrays = {}
-        if version != reader.seen:
-            with self._span("parameters", reader.worker, sequence, reader.shard):
-                arrays = {str(i): value for i, value in enumerate(shard.sent())}
+        if version != pull.seen:
+            with self._span("parameters", pull.worker, sequence, pull.shard):
+                arrays = {str(i): value for i, value in enumerate(shard.encoded())}
             self.meter.moved("pull", shard.model.filters["pull"], arrays)
-        same = version == reader.seen
+        same = version == pull.seen
         reply = Message.of(
-            messages.Params(reader.shard, reader.asked.request, version, same, dropped),
-            reader.worker,
+            messages.Params(pull.shard, pull.fields.request, version, same, dropped),
+            pull.worker,
             sequence,
             self.view.epoch,
             arrays,
         )
-        self._replicas.tell(reader.shard, reader.peer, reply)
+        self._replicas.send_committed(pull.shard, pull.peer, reply)
 
     # -- messages ----------------------------------------------------------------------
 
-    def _on_hello(self, peer: bytes, message: Message, asked: messages.Hello) -> None:
-        self._require_same_run(asked)
-        shard = self._served(asked.shard)
-        if asked.fingerprint is not None and shard.model is not None:
-            name = asked.name or f"worker {message.worker}"
-            shard.require_same(asked.fingerprint, name)
+    def _on_hello(self, peer: bytes, message: Message, hello: messages.Hello) -> None:
+        self._require_same_run(hello)
+        shard = self._served(hello.shard)
+        if hello.fingerprint is not None and shard.model is not None:
+            name = hello.name or f"worker {message.worker}"
+            shard.require_same(hello.fingerprint, name)
         shards = {}
         for number in self.view.served_by(self.number):
             shards[str(number)] = self.shards[number].fingerprint
-        parts, waits = self._rows_progress(asked.shard, message.worker)
+        parts, waits = self._rows_progress(hello.shard, message.worker)
         welcome = messages.Welcome(
-            asked.shard,
-            asked.request,
+            hello.shard,
+            hello.request,
             view=self.view.to_json(),
             server=self.number,
             incarnation=self.incarnation,
@@ -537,24 +534,24 @@ class ShardServer:
         )
         self._reply(peer, message, welcome)
 
-    def _require_same_run(self, asked: messages.Hello) -> None:
-        """Checks that the sender of a hello has the run's shards and servers.
+    def _require_same_run(self, hello: messages.Hello) -> None:
+        """Checks that a sender agrees on the run's number of shards and its servers.
 
         Raises:
-          DistributedError: it has others.
+          DistributedError: it does not.
         """
         count = len(self.view.holders)
-        if asked.shards not in (None, count):
+        if hello.shards not in (None, count):
             raise DistributedError(
                 f"the run has {count} shards, the cluster of "
-                f"{asked.name or 'this worker'} {asked.shards}: give both the same "
+                f"{hello.name or 'this worker'} {hello.shards}: give both the same "
                 "list of servers and, if it differs, the same number of shards "
                 "(FXFLOW_PS_SHARDS)"
             )
-        if asked.server not in (None, self.number):
+        if hello.server not in (None, self.number):
             raise DistributedError(
-                f"it is server {self.number} of its run, and not {asked.server}: the "
-                "addresses are in another order, one is duplicate, or they belong to "
+                f"it is server {self.number} of its run, and not {hello.server}: the "
+                "addresses are in another order, contain a duplicate, or belong to "
                 "two runs"
             )
 
@@ -570,12 +567,12 @@ class ShardServer:
             *self.tracing.heartbeat(worker, beat, message.arrays),
         )
         self._reply(peer, message, pong)
-        self._replicas.tell_view(peer, message)
+        self._replicas.send_view(peer, message)
 
     def _on_model(self, peer: bytes, message: Message, offer: messages.Offer) -> None:
         if self._served(offer.shard).turn(message) is Turn.NEXT:
             self._commit(offer.shard, message)
-        self._reply(peer, message, self._begun(message, offer))
+        self._reply(peer, message, self._model_taken(message, offer))
 
     def _on_push_rows(
         self, peer: bytes, message: Message, rows: messages.PushRows
@@ -588,57 +585,57 @@ class ShardServer:
             return
         if turn is Turn.NEXT:
             self._commit(rows.shard, message)
-        self._reply(peer, message, self._begun(message, rows))
+        self._reply(peer, message, self._model_taken(message, rows))
 
-    def _begun(
-        self, message: Message, asked: messages.Offer | messages.PushRows
+    def _model_taken(
+        self, message: Message, fields: messages.Offer | messages.PushRows
     ) -> messages.ModelTaken:
-        """Returns whether a shard's run has begun, and picks a sender of rows.
+        """Returns the answer to an offer, and chooses the sender of a snapshot's rows.
 
         Raises:
-          DistributedError: the worker must send them, and cannot.
+          DistributedError: the worker must send the rows, and does not have them.
         """
-        shard = self.shards[asked.shard]
-        parts, waits = self._rows_progress(asked.shard, message.worker)
+        shard = self.shards[fields.shard]
+        parts, waits = self._rows_progress(fields.shard, message.worker)
         if shard.lacking is not None and not waits:
             shard.require_snapshot(message)
-            self._senders[asked.shard] = message.worker
+            self._senders[fields.shard] = message.worker
         begun = shard.lacking is None
-        return messages.ModelTaken(asked.shard, asked.request, parts, waits, begun)
+        return messages.ModelTaken(fields.shard, fields.request, parts, waits, begun)
 
     def _rows_progress(self, number: int, worker: int) -> tuple[int, bool]:
-        """Returns how much a shard has of a snapshot, and whether another sends more.
+        """Returns the parts of a snapshot received, and whether another worker sends.
 
-        All workers have the same snapshot, but one sends it: the first, or another one
-        after the first has ended.
+        All workers have the same snapshot, but only one sends it: the first, or another
+        after the first has exited.
         """
         lacking, sender = self.shards[number].lacking, self._senders.get(number)
         other = sender != worker and sender in self._workers
         parts = lacking.taken if lacking is not None else 0
         return parts, lacking is not None and other
 
-    def _on_join(self, peer: bytes, message: Message, asked: messages.Join) -> None:
-        shard = self._served(asked.shard)
+    def _on_join(self, peer: bytes, message: Message, join: messages.Join) -> None:
+        shard = self._served(join.shard)
         if shard.lacking is not None:
-            refusal = messages.Refuse(asked.shard, asked.request, "early")
+            refusal = messages.Refuse(join.shard, join.request, "early")
             self._reply(peer, message, refusal)
             return
-        shard.require_same(asked.fingerprint, f"worker {message.worker}")
-        # A second request, after a late answer, must not reset its clock.
+        shard.require_same(join.fingerprint, f"worker {message.worker}")
+        # A second request, after a late answer, must not reset the worker's clock.
         if message.worker not in shard.group:
-            self._replace(message.worker)
-            self._commit(asked.shard, message)
+            self._drop_previous(message.worker)
+            self._commit(join.shard, message)
         joined = messages.Joined(
-            asked.shard,
-            asked.request,
+            join.shard,
+            join.request,
             clock=shard.group[message.worker].clock,
             version=shard.group.version,
             last=shard.ledger.last(message.worker),
         )
         self._reply(peer, message, joined)
 
-    def _replace(self, worker: int) -> None:
-        """Drops the previous process of a worker, if it has ended."""
+    def _drop_previous(self, worker: int) -> None:
+        """Drops the previous process of a worker if it has exited."""
         name = self._workers.get(worker, _UNKNOWN).name
         for other, known in list(self._workers.items()):
             same = other != worker and name and known.name == name
@@ -647,27 +644,27 @@ class ShardServer:
 
     def _on_pull(self, peer: bytes, message: Message, asked: messages.Pull) -> None:
         shard = self._served(asked.shard)
-        reader = _Reader(peer, message.worker, asked, asked.clock)
-        if shard.may_read(reader.worker, reader.clock):
-            self._answer(reader)
+        pull = _PendingPull(peer, message.worker, asked, asked.clock)
+        if shard.may_read(pull.worker, pull.clock):
+            self._answer(pull)
         else:
-            self._wait(reader)
+            self._defer(pull)
 
     def _on_pull_rows(
-        self, peer: bytes, message: Message, asked: messages.PullRows
+        self, peer: bytes, message: Message, pull: messages.PullRows
     ) -> None:
-        shard = self._served(asked.shard)
+        shard = self._served(pull.shard)
         rows = {
             name: shard.table(name).pull(ids) for name, ids in message.arrays.items()
         }
         self.meter.moved("pull", {}, rows, tables=True)
-        self._reply(peer, message, messages.Rows(asked.shard, asked.request), rows)
+        self._reply(peer, message, messages.Rows(pull.shard, pull.request), rows)
 
-    def _wait(self, reader: _Reader) -> None:
-        # A repeated request replaces the one before it.
-        mine = reader.worker, reader.shard
-        others = [r for r in self._readers if (r.worker, r.shard) != mine]
-        self._readers = [*others, reader]
+    def _defer(self, pull: _PendingPull) -> None:
+        # A repeated request replaces the earlier one.
+        mine = pull.worker, pull.shard
+        others = [p for p in self._pending if (p.worker, p.shard) != mine]
+        self._pending = [*others, pull]
 
     def _on_push(self, peer: bytes, message: Message, push: messages.Gradient) -> None:
         number, request = push.shard, push.request
@@ -675,7 +672,7 @@ class ShardServer:
         if shard.model is None:
             self._reply(peer, message, messages.Refuse(number, request, "empty"))
             return
-        if self._cuts.holds(number, peer, message):
+        if self._cuts.hold(number, peer, message):
             return
         turn = shard.turn(message)
         filters, tables = shard.model.filters["push"], bool(shard.tables)
@@ -695,60 +692,62 @@ class ShardServer:
         if not push.pull:
             self._reply(peer, message, ack)
             return
-        reader = _Reader(peer, message.worker, push, push.clock + 1)
-        if shard.may_read(reader.worker, reader.clock):
-            # One message for both: each costs a worker as much as a small step does.
-            self._answer(reader, message.sequence, dropped)
+        pull = _PendingPull(peer, message.worker, push, push.clock + 1)
+        if shard.may_read(pull.worker, pull.clock):
+            # One message for both: a message costs a worker as much as a small step.
+            self._answer(pull, message.sequence, dropped)
         else:
             self._reply(peer, message, ack)
-            self._wait(reader)
+            self._defer(pull)
 
-    def _on_cut(self, peer: bytes, message: Message, asked: messages.Cut) -> None:
-        number = asked.shard
+    def _on_cut(self, peer: bytes, message: Message, cut: messages.Cut) -> None:
+        number = cut.shard
         shard = self._served(number)
-        if asked.upto is None:
+        if cut.upto is None:
             now = time.monotonic()
-            self._cuts.begin(number, asked.cut, now, peer, asked.looks)
+            self._cuts.begin(number, cut.cut, now, peer, cut.looks)
             last = [[worker, last] for worker, last in shard.ledger.items()]
-            made = messages.CutMade(number, asked.request, last)
+            made = messages.CutMade(number, cut.request, last)
             self._reply(peer, message, made)
             return
-        for item in self._cuts.ask(asked, peer, message):
+        for item in self._cuts.define(cut, peer, message):
             self.handle(*item)
-        self._take_cut(number)
+        self._answer_cut(number)
 
-    def _take_cut(self, number: int) -> None:
-        """Answers the maker of a snapshot, once the shard has reached the cut."""
+    def _answer_cut(self, number: int) -> None:
+        """Answers the requester of a cut once the shard has reached it."""
         shard = self.shards[number]
-        waits = self._cuts.taken(number, shard)
-        if waits is None:
+        request = self._cuts.completed(number, shard)
+        if request is None:
             return
-        asked: messages.Cut = waits[1].fields
-        made = messages.CutMade(number, asked.request, version=shard.group.version)
-        if asked.looks:
-            arrays = {str(i): value for i, value in enumerate(shard.sent())}
+        cut: messages.Cut = request[1].fields
+        made = messages.CutMade(number, cut.request, version=shard.group.version)
+        if cut.looks:
+            arrays = {str(i): value for i, value in enumerate(shard.encoded())}
         else:
             keys, arrays = shard.values()
-            tables = self._cuts.keep(number, asked.cut, shard, time.monotonic())
+            tables = self._cuts.keep(number, cut.cut, shard, time.monotonic())
             made = made._replace(keys=keys, tables=tables)
-        self._reply(*waits, made, arrays)
+        self._reply(*request, made, arrays)
         self._end_cut(number)
 
     def _end_cut(self, number: int) -> None:
         for item in self._cuts.end(number):
             self.handle(*item)
 
-    def _on_snapshot(
-        self, peer: bytes, message: Message, asked: messages.ReadRows
+    def _on_read_rows(
+        self, peer: bytes, message: Message, read: messages.ReadRows
     ) -> None:
-        self._served(asked.shard)
-        arrays = self._cuts.rows(asked, time.monotonic())
-        read = messages.RowsRead(asked.shard, asked.request, end=not arrays)
-        self._reply(peer, message, read, arrays)
+        self._served(read.shard)
+        arrays = self._cuts.rows(read, time.monotonic())
+        answer = messages.RowsRead(read.shard, read.request, end=not arrays)
+        self._reply(peer, message, answer, arrays)
 
-    def _on_enlist(self, peer: bytes, message: Message, asked: messages.Enlist) -> None:
-        """Answers a server that asks to join."""
-        number, why = self._replicas.admit(asked.address)
+    def _on_enlist(
+        self, peer: bytes, message: Message, enlist: messages.Enlist
+    ) -> None:
+        """Answers a server that requests to join."""
+        number, why = self._replicas.admit(enlist.address)
         enlisted = messages.Enlisted(self.view.to_json(), number, why)
         self._reply(peer, message, enlisted)
 
@@ -756,13 +755,13 @@ class ShardServer:
         self._drop_worker(message.worker, "done")
         self._reply(peer, message, messages.Ack())
 
-    def _on_stats(self, peer: bytes, message: Message, asked: messages.Stats) -> None:
-        self._reply(peer, message, messages.StatsAre(asked.request, self.stats()))
+    def _on_stats(self, peer: bytes, message: Message, query: messages.Stats) -> None:
+        self._reply(peer, message, messages.StatsAre(query.request, self.stats()))
 
-    def _on_trace(self, peer: bytes, message: Message, asked: messages.Trace) -> None:
-        traces, arrays = self.tracing.asked(peer, asked)
+    def _on_trace(self, peer: bytes, message: Message, query: messages.Trace) -> None:
+        traces, arrays = self.tracing.asked(peer, query)
         names = {str(worker): known.name for worker, known in self._workers.items()}
-        traces = traces._replace(names=names, request=asked.request)
+        traces = traces._replace(names=names, request=query.request)
         self._reply(peer, message, traces, arrays)
 
     def stats(self) -> dict[str, Any]:
@@ -790,7 +789,7 @@ class ShardServer:
             "view": self.view.to_json(),
             "shards": shards,
             "workers": workers,
-            "waiting": len(self._readers),
+            "waiting": len(self._pending),
             "traffic": self.listener.traffic.to_dict(),
             "incarnation": self.incarnation,
             **self.meter.to_dict(),

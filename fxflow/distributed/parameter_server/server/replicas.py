@@ -1,6 +1,6 @@
-"""Replication of a server's shards, and its part in agreeing on views.
+"""Replication of a server's shards, and its messages about views.
 
-If each shard stays on one server, nothing is done here, and nothing is sent.
+If each shard is fixed to one server, `Replicas` does nothing and sends nothing.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from fxflow.distributed.parameter_server.server.store import Store
 from fxflow.distributed.parameter_server.views import View, room
 from fxflow.errors import DistributedError
 
-#: Heartbeats within the time after which a silent server counts as lost.
+#: Heartbeats sent in the time after which a silent server counts as lost.
 _BEATS = 5
-#: Seconds after which a follower that does not answer is asked for its position.
-_ASK_AGAIN = 1.0
-#: The most messages that wait for a view that this server does not know yet.
-_MOST_EARLY = 4096
-#: A server that wants to join repeats its request more often than this, in seconds.
-_ASKS_TO_JOIN = 2.0
+#: Seconds after which a follower that does not answer is probed for its position.
+_PROBE_AFTER = 1.0
+#: Maximum number of messages that wait for a view unknown to this server.
+_MAX_EARLY = 4096
+#: Seconds after its last request for which a server counts as joining.
+_JOIN_TIMEOUT = 2.0
 
 
 class Replicas:
     """Replicates a server's shards, so that another server can take its place.
 
     Args:
-      hub: of the server's thread.
-      listener: of the hub.
-      number: of the server.
-      incarnation: of the process.
+      hub: the hub of the server's thread.
+      listener: the hub's listener.
+      number: the server's number.
+      incarnation: the process's incarnation.
       view: the initial view.
       store: the server's shards.
-      keys: of the run.
+      keys: the run's keys.
       silent_after: seconds after which a silent server counts as lost.
       gone_after: seconds after which others get its shards.
-      kept: whether the initial view was kept on the server's disk.
+      kept: whether the initial view was stored on the server's disk.
       changed: called with the previous view when a new one is entered.
     """
 
@@ -73,25 +73,28 @@ class Replicas:
         self._hub, self._listener, self._keys = hub, listener, keys
         self._number, self._incarnation = number, incarnation
         self._began, self._silent_after = time.time_ns(), silent_after
-        #: Server → when its newest process began, and when that was last heard.
+        #: Server → when its newest process began, and the time of its last heartbeat.
         self._newest: dict[int, tuple[int, float]] = {}
         self._store, self._changed = store, changed
         self.view = view
-        self._alone = not view.members
+        #: Whether each shard is fixed to one server.
+        self._fixed = not view.members
         #: The copies of the shards that this server serves.
         self._copies: dict[int, Copies] = {}
+        #: Shard → answers to send once its entries up to an index are committed.
         self._outbox: dict[int, collections.deque[tuple[int, bytes, Message]]] = {}
         self._dialers: dict[int, Dialer] = {}
-        #: Workers that are heard or have a vote: a worker that leaves keeps its vote
+        #: Workers that are live or have a vote: a worker that leaves keeps its vote
         #: until a view without it is decided.
         self._workers: dict[int, bytes] = {}
-        self._own: collections.deque[Message] = collections.deque()
-        #: The epoch since which a shard has its primary, as far as is known.
-        self._since = dict.fromkeys(range(len(view.holders)), view.epoch)
+        #: Messages to this server itself.
+        self._loopback: collections.deque[Message] = collections.deque()
+        #: Shard → the epoch in which its primary began to serve it, as far as known.
+        self._primary_since = dict.fromkeys(range(len(view.holders)), view.epoch)
         self._early: list[tuple[bytes, Message]] = []
         self._kept = kept
         self._agreement = ViewAgreement(
-            *(number, incarnation, view, silent_after, self._to_voter, gone_after),
+            *(number, incarnation, view, silent_after, self._send_to_voter, gone_after),
             kept=kept,
         )
         self._handlers: dict[type, Callable[[Message, Any], None]] = {
@@ -105,16 +108,16 @@ class Replicas:
             messages.EntryTaken: self._on_entry_taken,
             messages.State: self._on_state,
         }
-        #: Why no view can follow, as last reported.
-        self._lost = ""
+        #: The last reported reason why no view can follow.
+        self._reported_loss = ""
         #: Address that wants to join → the time of its last request.
         self._joining: dict[str, float] = {}
         #: When the view was last sent to silent servers.
         self._view_sent = 0.0
-        #: Bytes of the shards that are served here, for the thread of the heartbeats.
+        #: Bytes of the shards that this server serves, for the heartbeat thread.
         self._sizes: dict[int, float] = {}
         self._heartbeats: Heartbeats | None = None
-        if not self._alone:
+        if not self._fixed:
             self._heartbeats = Heartbeats(keys, silent_after / _BEATS, self._heartbeat)
             self._dial()
 
@@ -123,14 +126,14 @@ class Replicas:
         if self._heartbeats is not None:
             self._heartbeats.close()
         if self._agreement.leaving:
-            # Otherwise the others would wait for this server when they leave.
+            # Otherwise the others would wait for this server before they leave.
             for dialer in self._dialers.values():
                 dialer.send(self._heartbeat())
                 dialer.close(linger=1.0)
 
     @property
-    def alone(self) -> bool:
-        """Whether no other server can take this one's place."""
+    def unreplicated(self) -> bool:
+        """Whether no other server has copies of this server's shards."""
         return self.view.copies == 1
 
     # -- what this server serves -------------------------------------------------------
@@ -138,20 +141,20 @@ class Replicas:
     def serves(self, shard: int) -> bool:
         """Returns whether this process serves a shard."""
         mine = self.view.primary(shard) == self._number
-        return mine and (self._alone or self._agreement.in_view())
+        return mine and (self._fixed or self._agreement.in_view())
 
     @property
     def absent(self) -> list[int]:
-        """The servers that this one waits for before it serves anything again."""
+        """The servers that must return before this one serves shards again."""
         agreement = self._agreement
-        if self._alone or (agreement.in_view() and not agreement.stalled()):
+        if self._fixed or (agreement.in_view() and not agreement.stalled()):
             return []
         return self._agreement.absent(time.monotonic())
 
     @property
     def lost(self) -> str:
-        """Why no view can follow the current one; empty if one can."""
-        return "" if self._alone else self._agreement.lost(time.monotonic())
+        """Why no view can follow the current one; empty if one may."""
+        return "" if self._fixed else self._agreement.lost(time.monotonic())
 
     # -- joining and leaving -----------------------------------------------------------
 
@@ -159,13 +162,13 @@ class Replicas:
         """Notes that a server wants to join.
 
         Returns:
-          Its number, once the view has it; until then −1, and what it waits for.
+          Its number and "" once the view includes it; before, −1 and what it waits for.
 
         Raises:
-          DistributedError: it cannot join this run.
+          DistributedError: the server cannot join this run.
         """
         endpoint(address, bind=False, keys=self._keys)
-        if self._alone:
+        if self._fixed:
             raise DistributedError(
                 f"the run has {len(self.view.holders)} shards, one for each of its "
                 f"first servers, and no copies: no shard is left for {address}. "
@@ -174,7 +177,7 @@ class Replicas:
         if address in self.view.addresses:
             number = self.view.addresses.index(address)
             if number == self._number or number in self._agreement.live(_now()):
-                return -1, f"server {number}, which already runs at {address}"
+                return -1, f"server {number}, which already runs at {address},"
             return number, ""
         if room(self.view) < 1:
             raise DistributedError(
@@ -188,44 +191,44 @@ class Replicas:
         return -1, "servers whose run has not begun"
 
     def leave(self) -> None:
-        """Begins to hand over the shards held here."""
+        """Begins to move this server's shards to other servers."""
         self._agreement.leaving = True
 
     @property
     def has_left(self) -> bool:
-        """Whether everything was handed over, and all other servers know."""
-        if self._alone:
+        """Whether other servers have all shards and a view without this server."""
+        if self._fixed:
             return True
         if not self.view.run:
-            # The first view may give it shards before it learns of the view.
+            # A first view with this server may be decided, unknown to it.
             return not self._agreement.has_promised()
-        # Servers that have entered the view without this one send it no heartbeats.
+        # Servers that have entered a view without this one send it no heartbeats.
         heard = self._agreement.live(_now()).keys() - {self._number}
         return self._number not in self.view.peers and not heard
 
     @property
     def has_successors(self) -> bool:
-        """Whether there is another server that stays, or may return."""
-        return not self._alone and self._agreement.has_successors()
+        """Whether another server stays, or may return."""
+        return not self._fixed and self._agreement.has_successors()
 
-    def enter(self, number: int, entry: Message) -> str:
-        """Makes an entry: sends it to the followers, logs it, and applies it.
+    def append(self, number: int, entry: Message) -> str:
+        """Sends an entry to the followers, logs it, and applies it.
 
         Returns:
           Why a push was not used; empty if it was, or will be.
 
         Raises:
-          EntryError: it cannot be applied here, or cannot be logged while others have
-            it: this server must not continue.
-          DistributedError: it cannot be logged, and no server has it: it is not an
-            entry.
+          EntryError: the entry cannot be applied, or cannot be logged although others
+            have it: this server must not continue.
+          DistributedError: the entry cannot be logged, and no other server has it:
+            nothing has changed.
         """
-        entry = self._sent(number, entry)
-        if self._alone:
+        entry = self._replicate(number, entry)
+        if self._fixed:
             return self._store.append(number, entry)
-        return self._entered(number, entry)
+        return self._append_here(number, entry)
 
-    def _entered(self, number: int, entry: Message) -> str:
+    def _append_here(self, number: int, entry: Message) -> str:
         try:
             return self._store.append(number, entry)
         except EntryError:
@@ -233,8 +236,8 @@ class Replicas:
         except DistributedError as error:
             raise EntryError(entry, str(error)) from error
 
-    def _sent(self, number: int, entry: Message) -> Message:
-        """Sends an entry to the followers; returns it, with this epoch."""
+    def _replicate(self, number: int, entry: Message) -> Message:
+        """Sends an entry to the followers; returns it with the current epoch."""
         if entry.epoch != self.view.epoch:
             entry = dataclasses.replace(entry, epoch=self.view.epoch)
         copies = self._copies.get(number)
@@ -250,11 +253,11 @@ class Replicas:
         )
         copies.add(Position(entry.epoch, before.entries + 1), wrapped)
         for server in copies.followers:
-            self._ask(number, server, wrapped)
+            self._send_to_follower(number, server, wrapped)
         return entry
 
-    def tell(self, number: int, peer: bytes, message: Message) -> None:
-        """Sends an answer about a shard, once no death can undo the state it shows."""
+    def send_committed(self, number: int, peer: bytes, message: Message) -> None:
+        """Sends an answer about a shard once the shard's entries are committed."""
         copies = self._copies.get(number)
         if copies is not None:
             index = self._store.shards[number].position.entries
@@ -264,7 +267,7 @@ class Replicas:
         self._listener.send(peer, message)
 
     def _release(self, number: int) -> None:
-        """Sends the answers that waited for copies to catch up."""
+        """Sends the answers whose entries are now committed."""
         outbox, committed = self._outbox[number], self._copies[number].committed
         while outbox and outbox[0][0] <= committed:
             _, peer, message = outbox.popleft()
@@ -272,52 +275,53 @@ class Replicas:
 
     # -- messages ----------------------------------------------------------------------
 
-    def is_early(self, peer: bytes, message: Message) -> bool:
-        """Keeps a message of a view that is not known here yet, for `take_early`."""
-        early = not self._alone and message.epoch > self.view.epoch
+    def defer_if_early(self, peer: bytes, message: Message) -> bool:
+        """Keeps a message of a later view for `take_early`; returns whether it did."""
+        early = not self._fixed and message.epoch > self.view.epoch
         if not early or isinstance(message.fields, messages.ViewIs):
             return False
         if isinstance(message.fields, messages.Heartbeat):
-            # The server that told the worker may have died before it told another.
-            self.tell_view(peer, message)
-        if len(self._early) < _MOST_EARLY:
+            # The server that sent the worker its view may have died before sending
+            # it to another server.
+            self.send_view(peer, message)
+        if len(self._early) < _MAX_EARLY:
             self._early.append((peer, message))
         return True
 
     def take_early(self) -> list[tuple[bytes, Message]]:
-        """Returns the messages that arrived before their view, if it is known now."""
+        """Returns the messages that arrived before a view that is now known."""
         known = [item for item in self._early if item[1].epoch <= self.view.epoch]
         if known:
             self._early = [e for e in self._early if e[1].epoch > self.view.epoch]
         return known
 
-    def tell_view(self, peer: bytes, message: Message) -> None:
-        """Sends a worker the view if it has another; a newer one comes back."""
+    def send_view(self, peer: bytes, message: Message) -> None:
+        """Sends a worker the view if it has another; it answers with a newer one."""
         if message.epoch != self.view.epoch:
             self._listener.send(peer, self.view_message())
 
-    def takes(self, kind: type) -> bool:
-        """Returns whether it handles such messages: those among servers and voters."""
+    def handles(self, kind: type) -> bool:
+        """Returns whether messages of a kind are between servers, or votes."""
         return kind in self._handlers
 
     def handle(self, message: Message) -> None:
         """Handles a message of another server, or a vote of a worker.
 
         Raises:
-          ValueError: it is not a message among servers.
+          ValueError: each shard of the run is fixed to one server.
         """
-        if self._alone:
-            raise ValueError(f"a message {message.kind!r} among servers")
+        if self._fixed:
+            raise ValueError(f"a message {message.kind!r} between independent servers")
         self._handlers[type(message.fields)](message, message.fields)
-        self._handle_own()
+        self._handle_loopback()
 
-    def _handle_own(self) -> None:
-        while self._own:
-            message = self._own.popleft()
+    def _handle_loopback(self) -> None:
+        while self._loopback:
+            message = self._loopback.popleft()
             self._handlers[type(message.fields)](message, message.fields)
 
     def _on_alive(self, message: Message, alive: messages.Alive) -> None:
-        server = self._other(alive.server)
+        server = self._require_other(alive.server)
         if self._is_stale(server, alive.began):
             return
         heard = Heard(
@@ -333,9 +337,9 @@ class Replicas:
             self._send(server, self.view_message())
 
     def _is_stale(self, server: int, began: int) -> bool:
-        """Returns whether a heartbeat is of a process that another has replaced.
+        """Returns whether a heartbeat is of a process that a newer one has replaced.
 
-        It may arrive late, by the old connection. Clocks may also be set back, so a
+        It may arrive late, over the old connection. Clocks may also be set back, so a
         silent process no longer counts as the newer one.
         """
         now = time.monotonic()
@@ -345,23 +349,23 @@ class Replicas:
         self._newest[server] = began, now
         return False
 
-    def _on_view(self, message: Message, said: messages.ViewIs) -> None:
-        view = View.from_json(said.view)
+    def _on_view(self, message: Message, fields: messages.ViewIs) -> None:
+        view = View.from_json(fields.view)
         if self.view.run in (0, view.run):
             self._enter(view)
         elif not message.worker and not self._agreement.in_view():
             raise OtherRunError(
                 f"the servers at {', '.join(self.view.addresses)} are of another run "
-                "than this one's folder: give it an empty one, or start the servers of "
-                "its own run"
+                "than this server's folder: give it an empty folder, or start it with "
+                "the servers of its own run"
             )
 
     def _vote(
-        self, message: Message, asked: messages.Prepare | messages.PutToVote
+        self, message: Message, request: messages.Prepare | messages.PutToVote
     ) -> None:
         answer = self._agreement.answer(message)
         if answer is not None:
-            self._send(asked.proposer, answer)
+            self._send(request.proposer, answer)
 
     def _on_accepted(self, message: Message, accepted: messages.Accepted) -> None:
         view = self._agreement.on_accepted(message, accepted)
@@ -369,68 +373,68 @@ class Replicas:
             self._enter(view)
 
     def _on_entry(self, message: Message, sent: messages.Entry) -> None:
-        """Applies an entry of the shard's primary, and replies with the position."""
+        """Applies an entry of the shard's primary, and answers with the position."""
         number = sent.shard
-        if not self._is_of_primary(message, number):
+        if not self._is_from_primary(message, number):
             return
         after, shard = Position(*sent.after), self._store.open(number)
         if sent.kind and after == shard.position:
             fields = typed(sent.kind, sent.fields)
             numbers = message.worker, message.sequence, sent.epoch
             entry = Message(sent.kind, *numbers, fields, message.arrays)
-            self._entered(number, entry)
-        self._answer(number, gap=after.entries > shard.position.entries)
+            self._append_here(number, entry)
+        self._send_position(number, gap=after.entries > shard.position.entries)
 
     def _on_state(self, message: Message, state: messages.State) -> None:
-        """Takes the whole state of a shard from its primary."""
+        """Loads the whole state of a shard from its primary."""
         number = state.shard
-        if not self._is_of_primary(message, number):
+        if not self._is_from_primary(message, number):
             return
         at = Position(*(state.at or ()))
         here = self._store.open(number).position
-        # A late or repeated state lacks the entries that this primary has sent since,
-        # and counts as applied.
-        late = here.epoch >= self._since[number] and at.entries < here.entries
+        # A late or repeated state lacks entries that this primary has sent since. It
+        # is answered, not loaded.
+        late = here.epoch >= self._primary_since[number] and at.entries < here.entries
         if not late:
             self._store.load(number, message)
-        self._answer(number, gap=False)
+        self._send_position(number, gap=False)
 
     def _on_entry_taken(self, message: Message, taken: messages.EntryTaken) -> None:
-        """Notes a copy's position, and releases answers that all copies now have."""
+        """Notes a copy's position, and sends the answers that are now committed."""
         number, server = taken.shard, taken.server
         copies = self._copies.get(number)
-        if copies is None or not copies.awaits(server, message.epoch):
+        if copies is None or not copies.is_current(server, message.epoch):
             return
         position = Position(*taken.at)
-        if not copies.note(server, position, time.monotonic()):
+        if not copies.note_position(server, position, time.monotonic()):
             state = self._store.state(number)
-            copies.loading(server)
-            self._ask(number, server, state)
+            copies.note_state_sent(server)
+            self._send_to_follower(number, server, state)
         elif taken.gap:
-            for entry in copies.lacking(server):
-                self._ask(number, server, entry)
+            for entry in copies.missing(server):
+                self._send_to_follower(number, server, entry)
         self._release(number)
 
     # -- periodically ------------------------------------------------------------------
 
     def maintain(self, workers: dict[int, bytes], now: float) -> None:
-        """Asks followers that do not answer, and proposes another view if needed.
+        """Probes silent followers, and proposes the next view if needed.
 
         Args:
-          workers: the workers that are heard, and their addresses.
+          workers: the live workers' numbers and addresses.
           now: the time up to which all messages were read.
         """
-        if self._alone:
+        if self._fixed:
             return
         for dialer in self._dialers.values():
-            dialer.receive()  # errors about messages that it should not have received
+            dialer.receive()  # drops errors about messages sent to the wrong server
         self._send_view_to_absent(now)
         voting = {w: p for w, p in self._workers.items() if w in self.view.workers}
         self._workers = {**voting, **workers}
         ready = self._catch_up(now)
         positions = {n: shard.position for n, shard in self._store.shards.items()}
-        asked = self._joining.items()
-        self._joining = {a: t for a, t in asked if now - t < _ASKS_TO_JOIN}
+        requests = self._joining.items()
+        self._joining = {a: t for a, t in requests if now - t < _JOIN_TIMEOUT}
         self._sizes = {n: self._store.shards[n].nbytes for n in self._copies}
         wanted = self._agreement.wanted(
             now,
@@ -442,43 +446,40 @@ class Replicas:
         )
         if wanted is not None:
             self._agreement.propose(wanted, now)
-            self._handle_own()
-        if (lost := self._agreement.lost(now)) != self._lost:
-            self._lost = lost
+            self._handle_loopback()
+        if (lost := self._agreement.lost(now)) != self._reported_loss:
+            self._reported_loss = lost
             if lost:
                 text = f"fxflow parameter-server: {lost}"
                 print(text, file=sys.stderr, flush=True)
 
     def _catch_up(self, now: float) -> dict[int, int]:
-        """Updates the copies; returns the servers that have caught up, by shard."""
-        there, view, ready = self._agreement.live(now), self.view, {}
+        """Updates the followers; returns a server that has caught up, by shard."""
+        live, view, ready = self._agreement.live(now), self.view, {}
         for number, copies in self._copies.items():
-            coming = [
+            joining = [
                 server
                 for server in view.places[number]
                 if server != self._number
-                and server in there
-                and view.incarnation(server) == there[server]
+                and server in live
+                and view.incarnation(server) == live[server]
             ]
-            new = copies.follow(coming)  # first: lost servers are asked nothing
-            for server in {*new, *copies.silent(now, _ASK_AGAIN)}:
+            new = copies.follow(joining)  # first, so that lost servers are not probed
+            for server in {*new, *copies.silent(now, _PROBE_AFTER)}:
                 self._probe(number, server)
             for server in copies.ready():
                 ready[number] = server
         return ready
 
     def _probe(self, number: int, server: int) -> None:
-        """Asks a copy for its position."""
-        after = list(self._copies[number].position)
-        self._ask(number, server, Message.of(messages.Entry(number, after)))
+        """Asks a follower for its position."""
+        probe = messages.Entry(number, list(self._copies[number].position))
+        self._send_to_follower(number, server, Message.of(probe))
 
     # -- the view ----------------------------------------------------------------------
 
     def _send_view_to_absent(self, now: float) -> None:
-        """Sends the view to silent servers.
-
-        A restarted server may not know which servers to ask.
-        """
+        """Sends the view to silent servers: a restarted one may not know it."""
         if now - self._view_sent > self._silent_after and self._agreement.in_view():
             self._view_sent = now
             for server in self._agreement.absent(now):
@@ -495,17 +496,17 @@ class Replicas:
             self._heartbeats.set_addresses([self.view.addresses[s] for s in others])
 
     def _enter(self, view: View) -> None:
-        """Enters a decided view; does nothing if it is known."""
-        before = self.view
-        if view.epoch <= before.epoch:
+        """Enters a decided view, unless it is known already."""
+        previous = self.view
+        if view.epoch <= previous.epoch:
             return
         self._store.keep(view)
         self.view = view
         self._agreement.enter(view)
         for number, held in enumerate(view.holders):
-            same = before.process(number) == view.process(number) != (held[0], 0)
-            if not same or view.epoch > before.epoch + 1:
-                self._since[number] = view.epoch
+            same = previous.process(number) == view.process(number) != (held[0], 0)
+            if not same or view.epoch > previous.epoch + 1:
+                self._primary_since[number] = view.epoch
             if self._number in held:
                 self._store.open(number)
             elif self._number not in view.places[number]:
@@ -514,30 +515,30 @@ class Replicas:
             outbox = self._outbox.pop(number, collections.deque())
             if not self.serves(number):
                 continue
-            if copies is None or copies.epoch < self._since[number]:
+            if copies is None or copies.epoch < self._primary_since[number]:
                 copies = Copies(self._store.shards[number].position, view.epoch)
                 outbox.clear()
             others = [s for s in held if s != self._number]
             copies.begin(others, view.epoch)
             self._copies[number], self._outbox[number] = copies, outbox
-        said = self.view_message()
+        message = self.view_message()
         for server in self._dialers:
-            self._send(server, said)
+            self._send(server, message)
         self._dial()
         for peer in self._workers.values():
-            self._listener.send(peer, said)
+            self._listener.send(peer, message)
         for number, copies in self._copies.items():
             for server in copies.follow(()):
                 self._probe(number, server)
             self._release(number)
-        self._changed(before)
+        self._changed(previous)
 
     def view_message(self) -> Message:
         """Returns a message with the view; a peer that knows the view ignores it."""
-        said = messages.ViewIs(self.view.to_json())
-        return Message.of(said, epoch=self.view.epoch)
+        fields = messages.ViewIs(self.view.to_json())
+        return Message.of(fields, epoch=self.view.epoch)
 
-    # -- to others ---------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------
 
     def _heartbeat(self) -> Message:
         shards = list(self._store.shards.items())
@@ -552,7 +553,7 @@ class Replicas:
         )
         return Message.of(alive, epoch=self.view.epoch)
 
-    def _to_voter(self, voter: int, message: Message) -> None:
+    def _send_to_voter(self, voter: int, message: Message) -> None:
         servers = self._agreement.by_incarnation()
         if voter in servers:
             self._send(servers[voter], message)
@@ -562,31 +563,31 @@ class Replicas:
     def _send(self, server: int, message: Message) -> None:
         """Sends a message to a server, which may be this one."""
         if server == self._number:
-            self._own.append(message)
+            self._loopback.append(message)
         else:
-            self._dialer(self._other(server)).send(message)
+            self._dialer(self._require_other(server)).send(message)
 
-    def _ask(self, number: int, server: int, message: Message) -> None:
-        """Sends a copy of a shard a message that it must answer."""
-        self._copies[number].said(server, time.monotonic())
+    def _send_to_follower(self, number: int, server: int, message: Message) -> None:
+        """Sends a follower a message that it must answer."""
+        self._copies[number].note_sent(server, time.monotonic())
         self._send(server, dataclasses.replace(message, epoch=self.view.epoch))
 
-    def _answer(self, number: int, *, gap: bool) -> None:
+    def _send_position(self, number: int, *, gap: bool) -> None:
         at = list(self._store.shards[number].position)
         taken = messages.EntryTaken(number, self._number, at, gap)
         message = Message.of(taken, epoch=self.view.epoch)
         self._send(self.view.primary(number), message)
 
-    def _is_of_primary(self, message: Message, number: int) -> bool:
-        """Returns whether an entry of a shard is useful here, and from its primary."""
+    def _is_from_primary(self, message: Message, number: int) -> bool:
+        """Returns whether a message is from a shard's primary, and useful here."""
         if not 0 <= number < len(self.view.holders):
             raise ValueError(f"an entry of shard {number}")
-        replaced = message.epoch < self._since[number]
+        replaced = message.epoch < self._primary_since[number]
         here = {*self.view.holders[number], *self.view.places[number]}
         unused = self._number not in here
         return not (replaced or unused or self.serves(number))
 
-    def _other(self, server: int) -> int:
+    def _require_other(self, server: int) -> int:
         if server == self._number or not 0 <= server < len(self.view.addresses):
             raise ValueError(f"server {server} is not one of the others")
         return server

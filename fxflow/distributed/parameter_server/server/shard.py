@@ -1,9 +1,9 @@
-"""What one server serves, as a machine that entries of a log drive.
+"""A shard as a replicated state machine: its state, and the entries that change it.
 
-All that changes a shard is an entry: a model, a worker that joins or leaves, a push,
-and (where delays are compensated) a read. The same entries give the same bits: replicas
-apply those of the primary, a restarted server those on its disk. What waits for an
-answer is not part of it, nor is the network.
+Only entries change a shard: a model, rows of a snapshot, a worker that joins or leaves,
+a push, and (with delay compensation) a read. The same entries produce the same bits:
+replicas apply the primary's entries, a restarted server those of its log. Pending
+requests and the network are not part of a shard.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.errors import DistributedError, FxflowError
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
-#: Weights that are kept on the device.
-_MOST_NUMBERS = 256
+#: Maximum number of weights that are kept on the device.
+_MAX_WEIGHTS = 256
 
 
 @dataclasses.dataclass
 class Counts:
-    """What a shard has done, for people.
+    """Statistics of a shard.
 
     Attributes:
-      pushes: gradients that were taken.
-      updates: that were made of them.
-      dropped: gradients that were not used, by reason.
-      repeated: pushes that had been taken before.
-      staleness: how many pushes of each staleness were applied.
+      pushes: gradients accepted.
+      updates: updates made from them.
+      dropped: gradients not used, by reason.
+      repeated: pushes that had been accepted before.
+      staleness: pushes applied, by staleness.
     """
 
     pushes: int = 0
@@ -60,12 +60,12 @@ class Counts:
 
 
 class _Prepared(NamedTuple):
-    """What is ready for a model that was offered.
+    """A model that passed its trial step, and is ready to be applied.
 
     Attributes:
-      model: what was offered.
-      runners: its programs, as far as they are compiled.
-      tables: empty ones.
+      model: the model.
+      runners: its compiled programs.
+      tables: its tables, empty.
     """
 
     model: Model
@@ -74,11 +74,11 @@ class _Prepared(NamedTuple):
 
 
 class Position(NamedTuple):
-    """How far a copy of a shard is: where two are equal, so are the shards.
+    """The position of a copy of a shard in its log; equal positions mean equal copies.
 
     Attributes:
-      epoch: of the view in which the last entry was made.
-      entries: how many were applied.
+      epoch: the epoch of the last entry.
+      entries: the number of entries applied.
     """
 
     epoch: int
@@ -86,12 +86,12 @@ class Position(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """What a shard lacks of the snapshot that its run begins with.
+    """The progress of a shard that lacks rows of the run's initial snapshot.
 
     Attributes:
-      snapshot: which.
-      parts: of its rows that there are.
-      taken: parts that are here.
+      snapshot: the snapshot's name.
+      parts: the number of parts of its rows.
+      taken: the number of parts applied.
     """
 
     snapshot: str
@@ -100,10 +100,10 @@ class Lacking(NamedTuple):
 
 
 class Shard:
-    """Parameters, optimizer state and what is known of the workers.
+    """Parameters, optimizer state, tables, and the progress of workers.
 
     Args:
-      place: a name that no other shard of this machine has, for files of tables.
+      place: a name for the files of tables, unique on this machine.
     """
 
     counts: Counts
@@ -122,21 +122,22 @@ class Shard:
         self.position = Position(0, 0)
         self._last = Message.of(messages.Offer(-1, {}, []))
         self._runners: dict[str, Runner] = {}
-        #: What workers pull, and the parameters that it was made of.
-        self._sent: tuple[list[Array], list[np.ndarray[Any, Any]]] | None = None
-        self._numbers: dict[float, Array] = {}
-        #: What pushes brought that wait for their update.
+        #: Parameters, and the values made from them that workers pull.
+        self._encoded: tuple[list[Array], list[np.ndarray[Any, Any]]] | None = None
+        self._weights: dict[float, Array] = {}
+        #: Push that waits for its update → its arrays.
         self._waiting: dict[Push, Mapping[str, Any]] = {}
         self.tables: dict[str, RowTable] = {}
         self._prepared: _Prepared | None = None
-        #: Rows that come before the run begins; None: it has them all.
+        #: Progress of the initial snapshot's rows; None: the shard lacks none.
         self.lacking: Lacking | None = None
         #: Names of the workers in the group, for messages.
         self.names: dict[int, str] = {}
-        #: Names of workers that must join before the first round and have not.
+        #: Names of workers that the first round waits for.
         self.awaited: tuple[str, ...] = ()
-        #: Version → the parameters that some worker computes on.
+        #: Version → the parameters, while a worker computes with them.
         self._seen: dict[int, list[Array]] = {}
+        #: Worker → the version that it last read.
         self._reads: dict[int, int] = {}
         self._appliers: dict[type, Callable[[Message], str | None]] = {
             messages.Offer: self._apply_model,
@@ -150,18 +151,18 @@ class Shard:
     # -- entries -----------------------------------------------------------------------
 
     def turn(self, entry: Message) -> Turn:
-        """Returns whether an entry is due, checked against all that is known.
+        """Checks an entry, and returns whether it is due.
 
         Args:
           entry: of kind `model`, `push_rows`, `join`, `leave`, `read` or `push`.
 
         Returns:
-          `NEXT` if `apply` takes it; another if it changes nothing.
+          `NEXT` if `apply` accepts the entry; another if it changes nothing.
 
         Raises:
-          DistributedError: it never will fit: another model, one that cannot be run
-            here, other types, or a push before the model.
-          Exception: what is wrong with rows of a table; see `RowTable.check`.
+          DistributedError: the entry is invalid: it has another model, a model that
+            this server cannot run, other types, or precedes the model.
+          Exception: rows of a table are invalid; see `RowTable.check`.
         """
         if entry.kind == "model":
             model = Model.from_message(entry.fields.model, entry.arrays)
@@ -173,7 +174,7 @@ class Shard:
                 _check_snapshot(model, entry)
             self._prepare(model, entry)
             return Turn.NEXT
-        model = self._required(entry)
+        model = self._require_model(entry)
         if entry.kind == "push_rows":
             return self._turn_of_rows(entry)
         if entry.kind != "push":
@@ -204,34 +205,34 @@ class Shard:
         """Applies an entry that is due.
 
         Args:
-          entry: for which `turn` is `NEXT`.
+          entry: an entry for which `turn` returned `NEXT`.
 
         Returns:
           Why a push was not used; empty if it was, or will be.
 
         Raises:
-          EntryError: it cannot be applied; the shard is of no use any more.
+          EntryError: the entry cannot be applied; the shard is no longer usable.
         """
         try:
             dropped = self._appliers[type(entry.fields)](entry) or ""
         except Exception as error:
-            raise EntryError(entry, self._trouble(error)) from error
+            raise EntryError(entry, self._describe(error)) from error
         self._last = entry
         self.position = Position(entry.epoch, self.position.entries + 1)
         return dropped
 
-    def _trouble(self, error: Exception) -> str:
-        """Returns what went wrong, and with which parameters."""
+    def _describe(self, error: Exception) -> str:
+        """Returns an error's text after the names of the shard's parameters."""
         names = list(map(repr, self.model.names)) if self.model else []
         names += [f"table {name!r}" for name in self.tables]
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        return f"{', '.join(names[:4])}{more}: {_said(error)}"
+        return f"{', '.join(names[:4])}{more}: {_error_text(error)}"
 
     def _prepare(self, model: Model, entry: Message) -> None:
-        """Makes a trial step with a model, before any worker relies on it.
+        """Makes a trial step with a model before any worker relies on it.
 
         Raises:
-          DistributedError: the programs cannot be run here, or the tables not be made.
+          DistributedError: this server cannot run the programs or create the tables.
         """
         if self._prepared is not None:
             _close(self._prepared.tables)
@@ -247,7 +248,7 @@ class Shard:
                 runners["apply"] = Runner(model.programs["apply"])
                 seen = params if model.consistency.compensation else []
                 outs = runners["apply"](
-                    [*params, *state, _number(0.0), *nothing, *seen]
+                    [*params, *state, _scalar(0.0), *nothing, *seen]
                 )
                 for out in outs:
                     out.block_until_ready()
@@ -262,7 +263,7 @@ class Shard:
             )
             raise DistributedError(
                 f"the model of worker {entry.worker} cannot be trained here: {where}: "
-                f"{_said(error)}"
+                f"{_error_text(error)}"
             ) from error
         self._prepared = _Prepared(model, runners, tables)
 
@@ -282,7 +283,7 @@ class Shard:
             self._begin_with(entry.fields, entry.arrays)
 
     def _begin_with(self, offer: messages.Offer, arrays: Arrays) -> None:
-        """Takes over the optimizer's state of a snapshot, whose rows follow."""
+        """Restores the optimizer's state from a snapshot, whose rows follow."""
         self.optimizer = [
             _array(from_host(HostLeaf(arrays[f"optimizer/{i}"], key)))
             for i, key in enumerate(offer.keys or [])
@@ -298,10 +299,10 @@ class Shard:
         self.lacking = lacking if lacking.taken < lacking.parts else None
 
     def require_snapshot(self, message: Message) -> None:
-        """Checks that a worker has the snapshot whose rows are lacking, if any are.
+        """Checks that a worker has the snapshot whose rows the shard lacks, if any.
 
         Raises:
-          DistributedError: it has another one, or none.
+          DistributedError: the worker has another snapshot, or none.
         """
         if self.lacking is None:
             return
@@ -310,27 +311,27 @@ class Shard:
         has_parts = getattr(brought, "parts", parts)
         if (brought.snapshot, has_parts) != (snapshot, parts):
             raise DistributedError(
-                f"the run is to begin with a snapshot, of which {taken} of {parts} "
-                "parts are here, and the worker that sent them has exited; worker "
+                f"the run begins with a snapshot, of which {taken} of {parts} parts "
+                "have arrived, and the worker that sent them has exited; worker "
                 f"{message.worker} has another snapshot, or none: give all workers the "
-                "same one, or begin anew with servers whose folders are empty"
+                "same one, or restart the servers with empty folders"
             )
 
-    def require_same(self, fingerprint: str, who: str) -> None:
-        """Checks that a worker trains what is trained here.
+    def require_same(self, fingerprint: str, worker: str) -> None:
+        """Checks that a worker trains this shard's model.
 
         Raises:
-          OtherModelError: it does not.
+          OtherModelError: the worker trains another model.
         """
         if self.model is None or self.model.fingerprint != fingerprint:
             raise OtherModelError(
-                f"{who} has another model than the run: its parameters, "
+                f"{worker} has another model than the run: its parameters, "
                 "optimizer, consistency or filters differ from those of the worker "
-                "that came first. Start all workers with the same program and options"
+                "that joined first. Start all workers with the same program and options"
             )
 
     def _apply_join(self, entry: Message) -> None:
-        model = self._required(entry)
+        model = self._require_model(entry)
         self.group, decision = deciding.join(
             model.consistency, self.group, entry.worker
         )
@@ -339,7 +340,7 @@ class Shard:
         self._follow(decision)
 
     def _apply_leave(self, entry: Message) -> None:
-        model = self._required(entry)
+        model = self._require_model(entry)
         self.group, decision = deciding.leave(
             model.consistency, self.group, entry.worker
         )
@@ -349,13 +350,13 @@ class Shard:
 
     def _apply_read(self, entry: Message) -> None:
         self._forget_read(entry.worker)
-        # Otherwise they are not read again, and the next update overwrites them.
-        if self._required(entry).consistency.compensation:
+        # Otherwise the next update may overwrite them: no gradient needs them.
+        if self._require_model(entry).consistency.compensation:
             self._reads[entry.worker] = self.group.version
             self._seen[self.group.version] = self.params
 
     def _apply_push(self, entry: Message) -> str:
-        model = self._required(entry)
+        model = self._require_model(entry)
         self.ledger.note(entry.worker, entry.sequence)
         push = _push_of(entry)
         self.group, decision = deciding.arrive(model.consistency, self.group, push)
@@ -370,17 +371,17 @@ class Shard:
         self._follow(decision)
         return dropped
 
-    def _required(self, entry: Message) -> Model:
+    def _require_model(self, entry: Message) -> Model:
         if self.model is None:
             raise DistributedError(
-                f"a {entry.kind} of worker {entry.worker} came before any model"
+                f"a {entry.kind} of worker {entry.worker} arrived before any model"
             )
         return self.model
 
     # -- gradients ---------------------------------------------------------------------
 
     def _follow(self, decision: UpdateDecision) -> None:
-        """Makes the update that a decision asks for."""
+        """Applies the pushes that a decision selects, as one update."""
         assert self.model is not None
         given = [
             (w, self._waiting.pop(w.push))
@@ -389,12 +390,12 @@ class Shard:
         ]
         for weighted in decision.apply:
             of_staleness = self.counts.staleness
-            so_far = of_staleness.get(weighted.staleness, 0)
-            of_staleness[weighted.staleness] = so_far + 1
+            count = of_staleness.get(weighted.staleness, 0)
+            of_staleness[weighted.staleness] = count + 1
         if not given:
             return
         self.counts.updates += 1
-        # In the same order on all replicas, whichever arrived first.
+        # The order must be the same on all replicas.
         given.sort(key=lambda item: item[0].push)
         for weighted, brought in given:
             for name, table in self.tables.items():
@@ -404,14 +405,14 @@ class Shard:
         if not self.params:
             return
         parts = range(len(self.model.coded))
-        # Views of the parameters, which the update may write over.
-        self._sent = None
+        # The update may overwrite the parameters, of which these may be views.
+        self._encoded = None
         if len(given) == 1:
             ((weighted, brought),) = given
             compensated = self.model.consistency.compensation
             seen = self._seen_by(weighted.push) if compensated else []
             coded = [brought[str(i)] for i in parts]
-            weight = self._number(weighted.weight)
+            weight = self._weight(weighted.weight)
             outs = self._runner("apply")(
                 [*self.params, *self.optimizer, weight, *coded, *seen]
             )
@@ -420,7 +421,7 @@ class Shard:
             for weighted, brought in given:
                 seen = self._seen_by(weighted.push)
                 coded = [brought[str(i)] for i in parts]
-                weight = self._number(weighted.weight)
+                weight = self._weight(weighted.weight)
                 program = "add" if total else "begin"
                 total = self._runner(program)(
                     [*total, weight, *coded, *self.params, *seen]
@@ -438,19 +439,19 @@ class Shard:
 
     @property
     def fingerprint(self) -> str:
-        """That of the model, once the run has begun here; empty before."""
+        """The model's fingerprint once the shard has all of it; before, empty."""
         return self.model.fingerprint if self.model and not self.lacking else ""
 
     def table(self, name: str) -> RowTable:
         """Returns a table.
 
         Raises:
-          DistributedError: there is none of that name, or the run has not begun.
+          DistributedError: there is no such table, or the shard lacks rows of it.
         """
         if self.lacking is not None:
             raise DistributedError(
-                f"table {name!r} is not there yet: of the snapshot that the run begins "
-                f"with, {self.lacking.taken} of {self.lacking.parts} parts are here"
+                f"table {name!r} is not complete yet: {self.lacking.taken} of "
+                f"{self.lacking.parts} parts of the run's initial snapshot have arrived"
             )
         return self._table(name)
 
@@ -464,7 +465,7 @@ class Shard:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of parameters and rows, without the optimizer's state of the former."""
+        """Bytes of parameters and tables, without the parameters' optimizer state."""
         dense = self.model.nbytes if self.model else 0
         return dense + sum(table.nbytes for table in self.tables.values())
 
@@ -484,23 +485,23 @@ class Shard:
             self._seen.pop(version, None)
 
     def _runner(self, name: str) -> Runner:
-        """Returns a program, compiled at its first use."""
+        """Returns a program, which is compiled at its first use."""
         assert self.model is not None
         runner = self._runners.get(name)
         if runner is None:
             runner = self._runners[name] = Runner(self.model.programs[name])
         return runner
 
-    def _number(self, weight: float) -> Array:
-        """Returns a weight on the device: few differ, and it takes 20 µs there."""
-        found = self._numbers.get(weight)
+    def _weight(self, weight: float) -> Array:
+        """Returns a weight on the device, from a cache: a transfer takes 20 µs."""
+        found = self._weights.get(weight)
         if found is None:
-            if len(self._numbers) >= _MOST_NUMBERS:
-                self._numbers.clear()
-            found = self._numbers[weight] = _number(weight)
+            if len(self._weights) >= _MAX_WEIGHTS:
+                self._weights.clear()
+            found = self._weights[weight] = _scalar(weight)
         return found
 
-    # -- the whole of it ---------------------------------------------------------------
+    # -- reads and the whole state -----------------------------------------------------
 
     def may_read(self, worker: int, clock: int) -> bool:
         """Returns whether a pull of a worker at a clock may be answered now."""
@@ -517,34 +518,34 @@ class Shard:
             return ()
         return deciding.late(self.model.consistency, self.group, worker, clock)
 
-    def sent(self) -> list[np.ndarray[Any, Any]]:
-        """Returns the parameters as they travel, made once for all workers.
+    def encoded(self) -> list[np.ndarray[Any, Any]]:
+        """Returns the parameters as workers pull them, encoded once for all workers.
 
         Raises:
-          EntryError: the update that they come of failed.
+          EntryError: the update that made the parameters failed.
         """
-        if self._sent is None or self._sent[0] is not self.params:
+        if self._encoded is None or self._encoded[0] is not self.params:
             assert self.model is not None
             coded = "send" in self.model.programs
             try:
                 values = self._runner("send")(self.params) if coded else self.params
-                self._sent = self.params, [np.asarray(value) for value in values]
-            except Exception as error:  # of a computation that was under way
-                raise EntryError(self._last, self._trouble(error)) from error
-        return self._sent[1]
+                self._encoded = self.params, [np.asarray(value) for value in values]
+            except Exception as error:  # of an update that was still running
+                raise EntryError(self._last, self._describe(error)) from error
+        return self._encoded[1]
 
     def values(self) -> tuple[list[str], dict[str, Any]]:
-        """Returns what a new run may begin with, but for rows of tables.
+        """Returns the part of a snapshot other than rows of tables.
 
         Returns:
           The kinds of random keys in the optimizer's state, and arrays: the parameters
-          by name, and the optimizer's state. References, nothing is copied.
+          by name, and the optimizer's state. The arrays are not copied.
 
         Raises:
           DistributedError: the run has not begun.
         """
         if not self.fingerprint:
-            raise DistributedError("the run has not begun: nothing can be kept")
+            raise DistributedError("the run has not begun: it has no values to save")
         assert self.model is not None
         state = [_host(leaf) for leaf in self.optimizer]
         named = zip(self.model.names, self.params, strict=True)
@@ -553,10 +554,10 @@ class Shard:
         return [leaf.key for leaf in state], arrays
 
     def state(self, *, with_rows: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns all of it as JSON and arrays; the arrays are not copied.
+        """Returns the whole state as JSON and arrays; the arrays are not copied.
 
         Args:
-          with_rows: whether rows of tables, which are copied, are part of it.
+          with_rows: whether to include rows of tables, which are copied.
         """
         model, arrays = ({}, {}) if self.model is None else self.model.to_message()
         values: dict[str, Any] = dict(arrays)
@@ -603,15 +604,15 @@ class Shard:
     def of_state(
         fields: Mapping[str, Any], arrays: Arrays, place: str = "shard"
     ) -> Shard:
-        """Returns the shard that `state` was called on.
+        """Returns a shard with the given state.
 
         Args:
-          fields: of `state`.
-          arrays: of `state`.
-          place: as for `Shard`.
+          fields: the JSON that `state` returned.
+          arrays: the arrays that `state` returned.
+          place: see `Shard`.
 
         Raises:
-          ValueError: these are not its fields.
+          ValueError: the fields are not those of `state`.
         """
         shard = Shard(place)
         try:
@@ -620,20 +621,20 @@ class Shard:
                 shard._open_tables()
             kinds = fields["kinds"]
 
-            def kept(name: str) -> list[Any]:
+            def restored(name: str) -> list[Any]:
                 return [
                     from_host(HostLeaf(arrays[f"{name}/{i}"], key))
                     for i, key in enumerate(kinds[name])
                 ]
 
-            shard.params = [_array(x) for x in kept("params")]
-            shard.optimizer = [_array(x) for x in kept("optimizer")]
+            shard.params = [_array(x) for x in restored("params")]
+            shard.optimizer = [_array(x) for x in restored("optimizer")]
             shard.group = WorkerGroup.from_json(fields["group"])
             shard.ledger = Ledger((int(w), int(n)) for w, n in fields["ledger"])
             epoch, index = fields["position"]
             shard.position = Position(int(epoch), int(index))
             for i, (push, names) in enumerate(fields["waiting"]):
-                brought = dict(zip(names, kept(f"waiting/{i}"), strict=True))
+                brought = dict(zip(names, restored(f"waiting/{i}"), strict=True))
                 shard._waiting[Push(*push)] = brought
             for name, count in fields["rows"].items():
                 blocks = (_rows_of(arrays, name, i) for i in range(count))
@@ -644,7 +645,7 @@ class Shard:
             shard.names = {int(w): str(n) for w, n in fields["names"]}
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}
             for version in fields["seen"]:
-                seen = [_array(x) for x in kept(f"seen/{version}")]
+                seen = [_array(x) for x in restored(f"seen/{version}")]
                 shard._seen[int(version)] = seen
             counts = dict(fields["counts"])
             staleness = counts.pop("staleness")
@@ -659,8 +660,8 @@ def _push_of(entry: Message) -> Push:
     return Push(entry.worker, entry.fields.clock, entry.fields.seen)
 
 
-def _said(error: Exception) -> str:
-    """Returns an error's text, with its class if it is not one of fxflow's."""
+def _error_text(error: Exception) -> str:
+    """Returns an error's text, with its class unless it is one of fxflow's."""
     text = str(error) or type(error).__name__
     return text if isinstance(error, FxflowError) else f"{type(error).__name__}: {text}"
 
@@ -671,7 +672,7 @@ def _close(tables: Mapping[str, RowTable]) -> None:
 
 
 def _rows_of(arrays: Arrays, name: str, i: int) -> RowBlock:
-    """Returns one of the blocks of rows that a snapshot has of a table."""
+    """Returns block `i` of a table's rows in a state."""
     keys = (f"rows/{name}/{i}/{j}" for j in itertools.count())
     there = itertools.takewhile(arrays.__contains__, keys)
     ids, rows, *state = [arrays[key] for key in there]
@@ -679,36 +680,36 @@ def _rows_of(arrays: Arrays, name: str, i: int) -> RowBlock:
 
 
 def _block_of(entry: Message) -> tuple[str, RowBlock]:
-    """Returns the table and the rows that a part of a snapshot brings."""
+    """Returns the table and the rows of a part of a snapshot."""
     ids, rows, *state = entry.arrays.values()
     return entry.fields.table, RowBlock(ids, rows, tuple(state))
 
 
 def _check_snapshot(model: Model, entry: Message) -> None:
-    """Checks that a snapshot is of such a model, before any of it is used.
+    """Checks that a snapshot fits a model before any of it is used.
 
     Raises:
-      DistributedError: it is not.
+      DistributedError: it does not.
     """
     names = [str(i) for i in range(len(model.state))]
     _check_types(entry, "optimizer/", names, model.state)
     parts = entry.fields.parts
     if parts is None or parts < 0 or (parts and not model.tables):
         raise DistributedError(
-            f"worker {entry.worker} brings a snapshot of {parts!r} parts of rows for "
+            f"worker {entry.worker} sent a snapshot with {parts!r} parts of rows for "
             f"{len(model.tables)} tables"
         )
 
 
 def _host(leaf: Any) -> HostLeaf:
-    """Returns a leaf in host memory; not a copy, for arrays never change."""
+    """Returns a leaf in host memory, without a copy: arrays never change."""
     if isinstance(leaf, Array) and dtypes.is_key(leaf.dtype):
         return to_host(leaf)
     return HostLeaf(np.asarray(leaf))
 
 
 def _array(leaf: Any) -> Array:
-    """Returns what came in a message as an array of the same dtype."""
+    """Returns a message's array on the device, with the same dtype."""
     return fnp.asarray(leaf, leaf.dtype)
 
 
@@ -726,14 +727,14 @@ def _check_types(
             or value.shape != physical.shape
             or value.dtype != physical.dtype
         ):
-            was = "nothing" if value is None else Aval(value.shape, value.dtype)
+            given = "nothing" if value is None else Aval(value.shape, value.dtype)
             what = "the first value of" if entry.kind == "model" else "part"
             raise DistributedError(
-                f"worker {entry.worker} sent {was} as {what} {name}, where the model "
+                f"worker {entry.worker} sent {given} as {what} {name}, where the model "
                 f"has {aval}: its parameters have another structure or dtype than "
-                "those the run began with"
+                "those that the run began with"
             )
 
 
-def _number(weight: float) -> Array:
+def _scalar(weight: float) -> Array:
     return fnp.array(weight, fnp.float32)

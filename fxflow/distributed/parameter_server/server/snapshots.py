@@ -1,10 +1,10 @@
-"""Consistent snapshots: what all shards are after the same pushes of each worker.
+"""Consistent snapshots: the state of all shards after the same pushes of each worker.
 
-A worker asks every server to hold what comes from now on, hears the last number of each
-worker that each shard has, and names the greatest of them. A shard takes what it still
-lacks up to those numbers, keeps references to its arrays (arrays never change) and goes
-on: pushes wait no longer than the messages take. Rows of tables are read in blocks
-behind, while the table goes on.
+To make a *cut*, a worker first requests that every server hold later pushes. Each shard
+answers with the last push that it has of each worker, and the worker sends all shards
+the maxima. A shard applies its pushes up to these, keeps references to its arrays
+(arrays never change), and continues. So pushes wait only for these messages. Rows of
+tables are then read in blocks, while pushes continue.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from fxflow.distributed.parameter_server.errors import LostCutError
 from fxflow.distributed.parameter_server.server.shard import Shard
 from fxflow.distributed.parameter_server.tables.snapshot import RowBlock
 
-#: Seconds for which pushes are held at most: for a snapshot, and for an evaluator.
-_HELD, _GLANCE = 10.0, 2.0
-#: Seconds for which rows of a cut are kept to be read.
+#: Maximum seconds for which pushes are held: for a snapshot, and for an evaluator.
+_HELD, _HELD_TO_EVALUATE = 10.0, 2.0
+#: Seconds for which unread rows of a cut are kept.
 _KEPT = 60.0
-#: Blocks of rows in one answer, at most, and bytes after which there is none more.
+#: Maximum number of blocks of rows in one answer, and bytes that end it earlier.
 _BLOCKS, _BYTES = 16, 4 << 20
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -36,27 +36,27 @@ class _Cut:
     """One cut of one shard.
 
     Attributes:
-      which: its number.
-      until: when it is given up.
-      peer: who makes it.
-      upto: the last number of each worker that is part of it; None: not known yet.
-      asked: where from, and with which message, it is waited for.
-      held: pushes that came after it began.
+      cut: the cut's number.
+      until: the time at which it expires.
+      peer: the address of its requester.
+      upto: worker → its last push that is part of the cut; None: not known yet.
+      request: the address and the message to answer once the shard has reached it.
+      held: pushes that arrived after it began.
     """
 
-    which: int
+    cut: int
     until: float
     peer: bytes
     upto: Mapping[int, int] | None = None
-    asked: tuple[bytes, Message] | None = None
+    request: tuple[bytes, Message] | None = None
     held: list[tuple[bytes, Message]] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class _Rows:
-    """The rows of one table in a cut, as they are read."""
+    """The rows of one table in a cut, and how far they were read."""
 
-    which: int
+    cut: int
     blocks: Iterator[RowBlock]
     until: float
     part: int = -1
@@ -71,46 +71,46 @@ class Cuts:
         self._rows: dict[tuple[int, str], _Rows] = {}
 
     def begin(
-        self, number: int, which: int, now: float, peer: bytes, looks: bool = False
+        self, number: int, cut: int, now: float, peer: bytes, looks: bool = False
     ) -> None:
-        """Holds what comes to a shard from now on; ends what another cut held.
+        """Begins to hold a shard's pushes, in place of an earlier cut.
 
         Args:
-          number: of the shard.
-          which: the cut's own number.
-          now: the time.
-          peer: who makes it.
-          looks: whether for the parameters only.
+          number: the shard's number.
+          cut: the cut's number.
+          now: the current time.
+          peer: the requester's address.
+          looks: whether the cut is of the parameters only.
         """
         before = self._cuts.get(number)
         held = before.held if before is not None else []
-        seconds = _GLANCE if looks else _HELD
-        self._cuts[number] = _Cut(which, now + seconds, peer, held=held)
+        seconds = _HELD_TO_EVALUATE if looks else _HELD
+        self._cuts[number] = _Cut(cut, now + seconds, peer, held=held)
 
-    def ask(
-        self, asked: messages.Cut, peer: bytes, message: Message
+    def define(
+        self, fields: messages.Cut, peer: bytes, message: Message
     ) -> list[tuple[bytes, Message]]:
-        """Names the numbers up to which pushes are part of a cut.
+        """Defines which pushes are part of a cut.
 
         Returns:
-          Those of them that were held.
+          The pushes that were held, to be handled again.
 
         Raises:
-          LostCutError: it was given up, or never began here.
+          LostCutError: the cut has expired, or never began on this server.
         """
-        cut = self._cuts.get(asked.shard)
-        if cut is None or cut.which != asked.cut or asked.upto is None:
+        cut = self._cuts.get(fields.shard)
+        if cut is None or cut.cut != fields.cut or fields.upto is None:
             raise LostCutError(
-                f"the snapshot of shard {asked.shard} was given up after {_HELD:g} s, "
+                f"the snapshot of shard {fields.shard} was given up after {_HELD:g} s, "
                 "or another server serves the shard now: make another one"
             )
-        cut.upto = {pair[0]: pair[1] for pair in asked.upto}
-        cut.asked = peer, message
+        cut.upto = {pair[0]: pair[1] for pair in fields.upto}
+        cut.request = peer, message
         held, cut.held = cut.held, []
         return held
 
-    def holds(self, number: int, peer: bytes, message: Message) -> bool:
-        """Returns whether a push waits until a cut is made."""
+    def hold(self, number: int, peer: bytes, message: Message) -> bool:
+        """Holds a push if it is not part of a current cut; returns whether it did."""
         cut = self._cuts.get(number)
         if cut is None:
             return False
@@ -120,8 +120,8 @@ class Cuts:
         cut.held.append((peer, message))
         return True
 
-    def taken(self, number: int, shard: Shard) -> tuple[bytes, Message] | None:
-        """Returns the request that waits for a cut, if the shard is there now."""
+    def completed(self, number: int, shard: Shard) -> tuple[bytes, Message] | None:
+        """Returns the request to answer, if the shard has reached its cut."""
         cut = self._cuts.get(number)
         if cut is None or cut.upto is None:
             return None
@@ -129,49 +129,50 @@ class Cuts:
             worker in shard.group and shard.ledger.last(worker) < last
             for worker, last in cut.upto.items()
         )
-        return None if any(lacks) else cut.asked
+        return None if any(lacks) else cut.request
 
     def end(self, number: int) -> list[tuple[bytes, Message]]:
         """Ends a cut; returns the pushes that it held."""
         cut = self._cuts.pop(number, None)
         return [] if cut is None else cut.held
 
-    def late(self, now: float) -> list[int]:
-        """Returns shards whose cut is to be given up, and forgets unread rows."""
+    def expired(self, now: float) -> list[int]:
+        """Returns the shards whose cuts have expired, and drops rows left unread."""
         self._rows = {k: rows for k, rows in self._rows.items() if rows.until > now}
         return [number for number, cut in self._cuts.items() if cut.until <= now]
 
-    def makers(self) -> list[tuple[int, bytes]]:
-        """Returns the shards that are held, and who makes the cut."""
+    def requesters(self) -> list[tuple[int, bytes]]:
+        """Returns the shards with a cut, and the addresses of its requesters."""
         return [(number, cut.peer) for number, cut in self._cuts.items()]
 
     # -- rows of tables ----------------------------------------------------------------
 
-    def keep(self, number: int, which: int, shard: Shard, now: float) -> list[str]:
-        """Keeps the rows of a shard's tables as they are, for a cut.
+    def keep(self, number: int, cut: int, shard: Shard, now: float) -> list[str]:
+        """Keeps the current rows of a shard's tables for a cut.
 
         Returns:
           The tables' names.
         """
         for name, table in shard.tables.items():
             self._rows.pop((number, name), None)
-            self._rows[number, name] = _Rows(which, table.state(), now + _KEPT)
+            self._rows[number, name] = _Rows(cut, table.state(), now + _KEPT)
         return list(shard.tables)
 
-    def rows(self, asked: messages.ReadRows, now: float) -> Arrays:
-        """Returns a part of the rows of a cut; the same once more if it is asked again.
+    def rows(self, read: messages.ReadRows, now: float) -> Arrays:
+        """Returns the next part of a cut's rows, or the last part again.
 
         Raises:
-          LostCutError: it was not read for too long, or the cut was made elsewhere.
+          LostCutError: the rows were left unread for too long, or another server has
+            them.
         """
-        number, _, name, part, _ = asked
+        number, _, name, part, _ = read
         rows = self._rows.get((number, name))
-        here = rows is not None and rows.which == asked.cut
+        here = rows is not None and rows.cut == read.cut
         if rows is None or not here or part not in (rows.part, rows.part + 1):
             raise LostCutError(
                 f"the rows of table {name!r} in the snapshot were not read for "
                 f"{_KEPT:g} s, another one was begun, or another server serves the "
-                "shard now: make another one"
+                "shard now: make another snapshot"
             )
         for (other, _), waiting in self._rows.items():
             if other == number:  # tables are read one after another

@@ -214,5 +214,5 @@ def test_an_initial_server_with_a_folder_of_another_run_ends(tmp_path: Path) -> 
             two.start(1)
             two.threads[1].join(20)
         (why,) = ended
-        assert "are of another run than this one's folder" in why
+        assert "are of another run than this server's folder" in why
         two.servers.pop(1), two.threads.pop(1)

@@ -1,4 +1,4 @@
-"""A server without a network: messages in, messages out."""
+"""A server without a network: tests hand it messages and read its answers."""
 
 import dataclasses
 import time
@@ -25,7 +25,7 @@ W = np.zeros(2, np.float32)
 
 
 class Wire:
-    """Stands in for hub and listener: keeps what is sent."""
+    """Replaces hub and listener, and records the messages sent."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, Message]] = []
@@ -34,8 +34,8 @@ class Wire:
         self.sent.append((peer, message))
         return True
 
-    def told(self, kind: str) -> tuple[bytes, Message]:
-        """Returns the only message of a kind, and to whom it went."""
+    def only(self, kind: str) -> tuple[bytes, Message]:
+        """Returns the only message of a kind, and its receiver."""
         (found,) = [item for item in self.sent if item[1].kind == kind]
         return found
 
@@ -84,7 +84,7 @@ def test_a_pull_waits_for_the_round() -> None:
     assert all(m.arrays["0"].tolist() == [-1.0, -1.0] for m in params)
 
 
-def test_what_comes_twice_is_acknowledged_twice_and_applied_once() -> None:
+def test_a_repeated_push_is_acknowledged_again_and_applied_once() -> None:
     server, wire, _ = server_of(1)
     for _ in range(3):
         server.handle(b"1", push(1))
@@ -106,7 +106,7 @@ def test_a_worker_that_joins_twice_keeps_its_clock() -> None:
     assert server.shards[0].counts.dropped == {}
 
 
-def test_what_comes_too_early_or_from_strangers_is_refused() -> None:
+def test_a_push_that_is_early_or_of_an_unknown_worker_is_refused() -> None:
     server, wire, _ = server_of(1)
     server.handle(b"1", push(1, number=2))
     assert wire.sent[-1][1].fields.why == "early"
@@ -115,37 +115,39 @@ def test_what_comes_too_early_or_from_strangers_is_refused() -> None:
     assert server.shards[0].counts.pushes == 0
 
 
-def test_nothing_is_sent_that_is_there_already() -> None:
+def test_a_pull_of_a_known_version_is_answered_without_arrays() -> None:
     server, wire, _ = server_of(1)
     server.handle(b"1", pull(1, have=0))
     ((_, answer),) = wire.sent
     assert (answer.fields.same, answer.arrays) == (True, {})
 
 
-def test_reads_end_and_name_the_late_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_pull_fails_and_names_the_late_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     server, wire, _ = server_of(2)
     server.handle(b"1", push(1, deadline=2.0))
     wire.kinds()
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
-    server._check_waiting(time.monotonic())
-    peer, error = wire.told("error")
+    server._check_timeouts(time.monotonic())
+    peer, error = wire.only("error")
     assert peer == b"1"
     assert "waits for w2, heard 3." in error.fields.why
     monkeypatch.setattr(time, "monotonic", lambda: now + 6.0)
-    server._check_waiting(time.monotonic())  # both have been silent too long
+    server._check_timeouts(time.monotonic())  # both have been silent too long
     assert len(server.shards[0].group) == 0
 
 
-def test_the_first_round_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_round_waits_for_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     server, wire, fingerprint = server_of(2, awaited=["w1", "w2", "w3"])
     server.handle(b"1", pull(1))
     server.handle(b"2", pull(2, deadline=60.0))
     assert wire.kinds() == []
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 3.0)
-    server._check_waiting(time.monotonic())
-    peer, error = wire.told("error")
+    server._check_timeouts(time.monotonic())
+    peer, error = wire.only("error")
     assert (peer, error.fields.why) == (b"1", "waits for w3, which has not joined yet")
     wire.kinds()
     # A worker that joined once is not awaited again; another one may join.
@@ -175,7 +177,7 @@ def test_asynchronous_workers_do_not_wait_for_each_other() -> None:
     ],
     ids=lambda message: message.kind,
 )
-def test_nonsense_is_answered_and_changes_nothing(message: Message) -> None:
+def test_an_invalid_message_gets_an_error_and_changes_nothing(message: Message) -> None:
     server, wire, _ = server_of(1)
     before = server.shards[0].position
     server.handle(b"1", message)
@@ -229,9 +231,9 @@ def test_a_failing_update_is_reported_and_ends_the_server(
     why = "server 0 ends: it cannot apply push 1 of w1: 'w': MemoryError: 1 TB"
     with pytest.raises(DistributedError, match=why):
         server.serve()
-    told = dict(wire.sent)
-    assert set(told) == {b"1", b"2"}
-    assert all(m.kind == "error" and why in m.fields.why for m in told.values())
+    sent = dict(wire.sent)
+    assert set(sent) == {b"1", b"2"}
+    assert all(m.kind == "error" and why in m.fields.why for m in sent.values())
 
 
 def test_an_error_in_an_answer_affects_no_other_worker(

@@ -1,4 +1,4 @@
-"""Servers that hold the same shards, in threads: one dies, another serves."""
+"""Servers with copies of the same shards, in threads: if one dies, another serves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.distributed.parameter_server.server.harness import (
 pytest.importorskip("zmq")
 
 
-def test_entries_lie_on_all_copies_before_a_worker_hears_of_them(
+def test_entries_are_on_all_copies_before_they_are_acknowledged(
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, 3, copies=2) as run, worker(run) as client:
@@ -59,13 +59,13 @@ def test_a_copy_takes_over_and_nothing_is_lost(tmp_path: Path, victim: int) -> N
         run.wait(((0, 1), (1, 0)))
         assert totals(client, push(client)) == [7, 7]
         assert [run.sums(shard) for shard in (0, 1)] == [[7, 7]] * 2
-        # And takes over in its turn.
+        # Then it takes over in turn.
         run.stop(1 - victim)
         assert totals(client, push(client)) == [8, 8]
 
 
-def test_an_unnoticed_restart(tmp_path: Path) -> None:
-    """A process that took another's address so soon is still not that process."""
+def test_a_restart_that_no_server_noticed(tmp_path: Path) -> None:
+    """A new process at the same address is not the old process."""
     with running(tmp_path, 2) as run, worker(run) as client:
         client.wait(push(client))
         run.stop(1)
@@ -75,10 +75,10 @@ def test_an_unnoticed_restart(tmp_path: Path) -> None:
         assert [run.sums(shard) for shard in (0, 1)] == [[2, 2]] * 2
 
 
-def test_a_busy_server_takes_no_other_for_silent(
+def test_a_busy_server_does_not_judge_others_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What others said meanwhile waits to be read."""
+    """Messages that others sent meanwhile wait to be read."""
     with running(tmp_path, 2) as run, worker(run) as client:
         client.wait(push(client))
         before, server = run.now(), run.servers[0]
@@ -96,8 +96,8 @@ def test_a_busy_server_takes_no_other_for_silent(
         assert run.now() == before
 
 
-def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
-    """As with SIGSTOP: it is there, and knows nothing of what went on without it."""
+def test_a_replaced_server_that_resumes_does_no_harm(tmp_path: Path) -> None:
+    """As after SIGSTOP, it resumes in the view that it left."""
     with running(tmp_path, 2) as run, worker(run) as client:
         client.wait(push(client))
         silent = run.servers[0]
@@ -116,7 +116,7 @@ def test_a_silent_server_is_replaced_and_can_do_no_harm(tmp_path: Path) -> None:
         stopped.wait(20)
         assert totals(client, push(client)) == [2, 2]
         assert silent.view.holders == ((0, 1), (1, 0))
-        # It goes on, believing that it serves shard 0.
+        # It resumes as if it served shard 0.
         heartbeats = type(heartbeats)(None, 0.1, silent._replicas._heartbeat)
         heartbeats.set_addresses([run.view.addresses[1]])
         silent._replicas._heartbeats = heartbeats
@@ -142,7 +142,7 @@ def test_all_servers_restart_from_their_logs(tmp_path: Path) -> None:
 
 
 def lose_a_majority(run: Run, victim: int) -> None:
-    """Kills a server and all workers at one moment, and starts the server again."""
+    """Kills a server and all workers at the same moment, and restarts the server."""
     clients = [WorkerClient(run.view, deadline=30.0) for _ in range(2)]
     for client in clients:
         models = models_of(run.view)
@@ -157,7 +157,7 @@ def lose_a_majority(run: Run, victim: int) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_majority_dies_and_comes_again_with_its_log(
+def test_a_run_survives_a_majority_that_dies_if_its_log_is_left(
     tmp_path: Path, victim: int
 ) -> None:
     with running(tmp_path, 2, logs=True, silent_after=0.5) as run:
@@ -168,7 +168,7 @@ def test_a_majority_dies_and_comes_again_with_its_log(
             assert [run.sums(shard) for shard in (0, 1)] == [[3, 3]] * 2
 
 
-def test_a_majority_that_is_lost_is_said_to_be(
+def test_a_lost_majority_without_logs_is_reported(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with running(tmp_path, 2, silent_after=0.5) as run:
@@ -179,7 +179,7 @@ def test_a_majority_that_is_lost_is_said_to_be(
     assert "servers that restarted (1) have no log (--folder" in capfd.readouterr().err
 
 
-def test_servers_wait_for_each_other_and_say_for_whom(tmp_path: Path) -> None:
+def test_waiting_servers_name_the_absent_ones(tmp_path: Path) -> None:
     with running(tmp_path, 2) as run:
         run.stop(1)
         late = pytest.raises(DistributedError, match=r"waits for servers \[1\]")
@@ -187,8 +187,8 @@ def test_servers_wait_for_each_other_and_say_for_whom(tmp_path: Path) -> None:
             pass
 
 
-def test_a_first_view_that_only_a_worker_has_heard_of(tmp_path: Path) -> None:
-    """Who decided on it told a worker, and died."""
+def test_a_first_view_that_only_a_worker_knows(tmp_path: Path) -> None:
+    """The server that decided on it sent it to a worker, and died."""
     with running(tmp_path, 2) as run:
         decides = run.servers[0]._replicas
         say = decides._send
@@ -210,8 +210,8 @@ def test_a_first_view_that_only_a_worker_has_heard_of(tmp_path: Path) -> None:
         client.close()
 
 
-def test_all_were_started_again_and_a_worker_goes_on(tmp_path: Path) -> None:
-    """Who has nothing says so at once; who has logs goes on."""
+def test_a_worker_continues_after_all_servers_restart(tmp_path: Path) -> None:
+    """With logs the run continues; without, the error comes at once."""
     options: dict[str, Any] = {"silent_after": 0.5}
     with running(tmp_path, 2, logs=True, **options) as run, worker(run) as client:
         client.wait(push(client))
@@ -230,7 +230,7 @@ def test_all_were_started_again_and_a_worker_goes_on(tmp_path: Path) -> None:
             client.wait(push(client))
 
 
-def test_rounds_go_on(tmp_path: Path) -> None:
+def test_rounds_continue_after_a_server_dies(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(running(tmp_path, 2))
         one, two = (stack.enter_context(worker(run, bsp())) for _ in range(2))
@@ -243,7 +243,7 @@ def test_rounds_go_on(tmp_path: Path) -> None:
         assert totals(one, first) == totals(two, second) == [4, 4]
 
 
-def test_a_server_that_cannot_apply_an_entry_gives_its_place_to_a_copy(
+def test_a_copy_replaces_a_server_that_cannot_apply_an_entry(
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, 2) as run, worker(run) as client:
@@ -266,7 +266,7 @@ def test_a_server_that_cannot_apply_an_entry_gives_its_place_to_a_copy(
         run.servers.pop(0), run.threads.pop(0)
 
 
-def test_a_leaving_worker_votes_until_its_vote_is_not_needed(tmp_path: Path) -> None:
+def test_a_leaving_worker_votes_until_a_view_without_it(tmp_path: Path) -> None:
     with (
         running(tmp_path, 2) as run,
         worker(run) as client,
@@ -295,8 +295,8 @@ def test_a_lost_copy_receives_no_requests(
 ) -> None:
     with running(tmp_path, 2) as run, worker(run) as client:
         assert totals(client, push(client)) == [1.0, 1.0]
-        # It is silent for longer than a question waits for an answer, and then gone.
-        monkeypatch.setattr(replicas, "_ASK_AGAIN", 0.0)
+        # It is first silent, for longer than a probe waits, and then leaves the view.
+        monkeypatch.setattr(replicas, "_PROBE_AFTER", 0.0)
         run.stop(1)
         assert totals(client, push(client)) == [2.0, 2.0]
         assert run.threads[0].is_alive()
@@ -318,7 +318,7 @@ def test_a_late_heartbeat_of_a_lost_process_is_ignored(tmp_path: Path) -> None:
         assert not server._is_stale(1, 1)
 
 
-def test_a_state_that_comes_late_takes_back_no_entry(tmp_path: Path) -> None:
+def test_a_late_state_undoes_no_entry(tmp_path: Path) -> None:
     with running(tmp_path, 2) as run, worker(run) as client:
         assert totals(client, push(client)) == [1.0, 1.0]
         primary = run.now().primary(0)
@@ -328,8 +328,8 @@ def test_a_state_that_comes_late_takes_back_no_entry(tmp_path: Path) -> None:
         late = dataclasses.replace(late, epoch=run.now().epoch)
         follower._replicas._on_state(late, late.fields)
         assert run.sums(0) == [2.0, 2.0]
-        # Another primary's entries are not those that the state lacks.
-        follower._replicas._since[0] += 1
+        # The state of another primary is loaded: its entries may differ.
+        follower._replicas._primary_since[0] += 1
         newer = dataclasses.replace(late, epoch=late.epoch + 1)
         follower._replicas._on_state(newer, newer.fields)
         assert (

@@ -74,7 +74,7 @@ def values(shard: Shard) -> list[Any]:
 
 
 def alone(gradients: list[float]) -> list[Any]:
-    """What one device makes of the same gradients."""
+    """Returns the parameters after the same updates on one device."""
     optimizer = optim.sgd(0.5, momentum=0.9)
     params: Any = {name: np.array(value) for name, value in VALUES.items()}
     state = optimizer.init(params)
@@ -90,7 +90,7 @@ def same(found: list[Any], expected: list[Any]) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-6)
 
 
-def test_bsp_is_one_device_with_the_mean() -> None:
+def test_bsp_equals_one_device_with_the_mean_gradient() -> None:
     shard = started(bsp())
     for sizes in ((1.0, 3.0), (2.0, 0.0)):
         give(shard, push(shard, 1, sizes[0]))
@@ -102,7 +102,7 @@ def test_bsp_is_one_device_with_the_mean() -> None:
     assert (shard.counts.pushes, shard.counts.updates) == (4, 2)
 
 
-def test_a_worker_that_left_is_not_waited_for() -> None:
+def test_a_round_does_not_wait_for_a_worker_that_left() -> None:
     shard = started(bsp(), workers=3)
     give(shard, push(shard, 1, 1.0))
     give(shard, push(shard, 2, 2.0))
@@ -110,7 +110,7 @@ def test_a_worker_that_left_is_not_waited_for() -> None:
     same(values(shard), alone([1.5]))
 
 
-def test_staleness_divides_the_rate() -> None:
+def test_staleness_divides_the_learning_rate() -> None:
     shard = started(asynchronous())
     give(shard, push(shard, 1, 1.0))
     give(shard, push(shard, 1, 1.0))
@@ -119,8 +119,10 @@ def test_staleness_divides_the_rate() -> None:
     assert shard.counts.staleness == {0: 2, 2: 1}
 
 
-def test_few_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "_MOST_NUMBERS", 2)
+def test_the_number_of_cached_weights_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shards, "_MAX_WEIGHTS", 2)
     shard, gradients = started(asynchronous()), [1.0, 1.0]
     for size in gradients:
         give(shard, push(shard, 1, size))
@@ -128,11 +130,11 @@ def test_few_weights_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         late = shard.group.version - seen
         give(shard, push(shard, 2, 1.0, seen=seen))
         gradients.append(1 / max(1, late))
-        assert len(shard._numbers) <= 2
+        assert len(shard._weights) <= 2
     same(values(shard), alone(gradients))
 
 
-def test_delay_compensation_uses_what_the_worker_saw() -> None:
+def test_delay_compensation_uses_the_parameters_that_the_worker_read() -> None:
     shard = started(asynchronous(rate="fixed", compensation=0.5))
     for worker in (1, 2):
         give(shard, Message.of(messages.Read(0), worker))
@@ -162,7 +164,7 @@ def test_an_empty_push_counts_as_a_step() -> None:
     assert shard.counts.dropped == {"non-finite": 1}
 
 
-def test_nothing_is_applied_twice_or_too_early() -> None:
+def test_a_push_is_applied_once_and_in_order() -> None:
     shard = started(asynchronous())
     first = push(shard, 1, 1.0)
     give(shard, first)
@@ -178,7 +180,9 @@ def test_nothing_is_applied_twice_or_too_early() -> None:
 @pytest.mark.parametrize(
     "consistency", [bsp(), ssp(2), softsync(1), asynchronous(compensation=0.1)], ids=str
 )
-def test_a_copy_of_the_state_goes_on_to_the_same_bits(consistency: Consistency) -> None:
+def test_a_copy_of_the_state_continues_to_the_same_bits(
+    consistency: Consistency,
+) -> None:
     shard = started(consistency)
     give(shard, Message.of(messages.Read(0), 2))
     for worker, size in ((1, 1.0), (2, 3.0), (1, 0.3)):
@@ -215,37 +219,37 @@ def test_changed_types_are_refused_and_named() -> None:
     wrong.arrays["1"] = np.ones((2, 2), np.float64)
     with pytest.raises(DistributedError, match="f64"):
         shard.turn(wrong)
-    with pytest.raises(DistributedError, match="came before any model"):
+    with pytest.raises(DistributedError, match="arrived before any model"):
         Shard().turn(push(shard, 1))
 
 
-def test_what_workers_pull_is_made_once_for_all() -> None:
+def test_parameters_are_encoded_once_for_all_workers() -> None:
     shard = Shard()
     give(shard, offer(model_of(asynchronous(), pull=filters.filter_of("bf16"))))
     give(shard, Message.of(messages.Join(0, ""), 1))
-    first = shard.sent()
+    first = shard.encoded()
     assert [x.dtype.name for x in first] == ["bfloat16", "bfloat16"]
-    assert shard.sent() is first
+    assert shard.encoded() is first
     give(shard, push(shard, 1))
-    assert shard.sent() is not first
-    for mine, sent in zip(shard.params, shard.sent(), strict=True):
+    assert shard.encoded() is not first
+    for mine, sent in zip(shard.params, shard.encoded(), strict=True):
         rounded = np.asarray(mine).astype(sent.dtype)
         np.testing.assert_array_equal(rounded.ravel(), sent.ravel())
     fields, arrays = shard.state()
     again = Shard.of_state(fields, arrays)
-    for one, other in zip(shard.sent(), again.sent(), strict=True):
+    for one, other in zip(shard.encoded(), again.encoded(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_updates_write_over_parameters_that_were_sent() -> None:
+def test_updates_overwrite_parameters_that_were_sent() -> None:
     shard = started(asynchronous(rate="fixed"))
     give(shard, push(shard, 1))
     places = [p.unsafe_buffer_pointer() for p in (*shard.params, *shard.optimizer)]
-    shard.sent()  # what went out may be written over, what is on its way may not
+    shard.encoded()  # parameters that were sent may be overwritten; references may not
     give(shard, push(shard, 2))
     after = [p.unsafe_buffer_pointer() for p in (*shard.params, *shard.optimizer)]
     assert after == places
-    sent, kept = shard.sent(), shard.values()[1]
+    sent, kept = shard.encoded(), shard.values()[1]
     before = [value.copy() for value in sent]
     give(shard, push(shard, 1))
     same(sent, before)
@@ -253,7 +257,7 @@ def test_updates_write_over_parameters_that_were_sent() -> None:
     assert not np.array_equal(values(shard)[0], before[0])
 
 
-def test_what_a_compensated_gradient_needs_is_not_written_over() -> None:
+def test_updates_do_not_overwrite_what_delay_compensation_needs() -> None:
     shard = started(asynchronous(rate="fixed", compensation=0.1))
     give(shard, Message.of(messages.Read(0), 1))
     before = shard.params
@@ -263,7 +267,7 @@ def test_what_a_compensated_gradient_needs_is_not_written_over() -> None:
     same([np.asarray(p) for p in before], copies)
 
 
-# -- a snapshot's rows, which come part by part ----------------------------------------
+# -- a snapshot's rows, which arrive in parts ------------------------------------------
 
 
 def lacking(snapshot: str = "a", parts: int = 3) -> tuple[Shard, Message]:
@@ -294,8 +298,8 @@ def test_parts_of_a_snapshot_count_once_and_in_order() -> None:
     give(shard, part(1))
     assert shard.turn(part(1)) is Turn.SEEN
     assert shard.turn(begun) is Turn.SEEN
-    give(shard, part(2, worker=7))  # of another worker, who has the same snapshot
-    with pytest.raises(DistributedError, match=r"'words' is not there yet: .* 2 of 3"):
+    give(shard, part(2, worker=7))  # of another worker with the same snapshot
+    with pytest.raises(DistributedError, match=r"'words' is not complete yet: 2 of 3"):
         shard.table("words")
     with pytest.raises(DistributedError, match="the run has not begun"):
         shard.values()
@@ -317,7 +321,9 @@ def test_parts_of_another_snapshot_are_refused() -> None:
         dataclasses.replace(begun, fields=begun.fields._replace(parts=4)),
         offer(model_of(asynchronous())),
     ):
-        with pytest.raises(DistributedError, match=r"1 of 3 parts are here, .* worker"):
+        with pytest.raises(
+            DistributedError, match=r"1 of 3 parts have arrived, .* worker"
+        ):
             shard.require_snapshot(message)
     with pytest.raises(DistributedError, match="worker 1 has another snapshot"):
         shard.turn(part(2, "b"))
@@ -331,7 +337,7 @@ def test_parts_of_another_snapshot_are_refused() -> None:
     shard.close()
 
 
-def test_a_snapshot_of_rows_for_no_table() -> None:
+def test_a_snapshot_with_rows_but_no_table_is_refused() -> None:
     offered = offer(model_of(asynchronous()))
     zeros = {f"optimizer/{i}": np.zeros_like(VALUES[n]) for i, n in enumerate(NAMES)}
     fields = offered.fields._replace(keys=["", ""], snapshot="", parts=2)

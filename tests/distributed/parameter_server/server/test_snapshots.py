@@ -28,47 +28,47 @@ def cut(which: int, upto: dict[int, int]) -> Message:
     return Message.of(messages.Cut(0, which, upto=numbers))
 
 
-def test_pushes_beyond_a_cut_wait_for_it() -> None:
+def test_pushes_after_a_cut_are_held() -> None:
     cuts = Cuts()
-    assert not cuts.holds(0, b"a", push(1, 4))
+    assert not cuts.hold(0, b"a", push(1, 4))
     cuts.begin(0, 77, 0.0, b"c")
     held = [(b"a", push(1, 4)), (b"b", push(2, 9))]
-    assert all(cuts.holds(0, *item) for item in held)
-    assert not cuts.holds(1, b"a", push(1, 4))  # another shard
-    assert cuts.taken(0, shard(w1=3, w2=8)) is None
+    assert all(cuts.hold(0, *item) for item in held)
+    assert not cuts.hold(1, b"a", push(1, 4))  # another shard
+    assert cuts.completed(0, shard(w1=3, w2=8)) is None
     asked = cut(77, {1: 4, 2: 8})
-    assert cuts.ask(asked.fields, b"c", asked) == held
-    # Handled again, one is part of it and the other is not.
-    assert [cuts.holds(0, *item) for item in held] == [False, True]
-    assert cuts.taken(0, shard(w1=3, w2=8)) is None
-    assert cuts.taken(0, shard(w1=4, w2=8)) == (b"c", asked)
+    assert cuts.define(asked.fields, b"c", asked) == held
+    # When both are handled again, only the first is part of the cut.
+    assert [cuts.hold(0, *item) for item in held] == [False, True]
+    assert cuts.completed(0, shard(w1=3, w2=8)) is None
+    assert cuts.completed(0, shard(w1=4, w2=8)) == (b"c", asked)
     assert cuts.end(0) == held[1:]
-    assert not cuts.holds(0, *held[1])
+    assert not cuts.hold(0, *held[1])
 
 
-def test_a_worker_that_died_is_not_waited_for() -> None:
+def test_a_cut_does_not_wait_for_a_worker_that_died() -> None:
     cuts = Cuts()
     cuts.begin(0, 1, 0.0, b"c")
     asked = cut(1, {3: 5})
-    cuts.ask(asked.fields, b"c", asked)
-    assert cuts.taken(0, shard(w3=4)) is not None
+    cuts.define(asked.fields, b"c", asked)
+    assert cuts.completed(0, shard(w3=4)) is not None
 
 
-def test_cuts_are_given_up() -> None:
+def test_cuts_expire() -> None:
     cuts = Cuts()
     cuts.begin(0, 1, 100.0, b"c")
-    cuts.holds(0, b"a", push(1, 4))
+    cuts.hold(0, b"a", push(1, 4))
     cuts.begin(0, 2, 101.0, b"c")  # of another worker
     with pytest.raises(DistributedError, match="snapshot of shard 0 was given up"):
-        cuts.ask(cut(1, {}).fields, b"c", cut(1, {}))
-    assert cuts.late(110.5) == []
-    assert cuts.late(111.5) == [0]
+        cuts.define(cut(1, {}).fields, b"c", cut(1, {}))
+    assert cuts.expired(110.5) == []
+    assert cuts.expired(111.5) == [0]
     assert [message.sequence for _, message in cuts.end(0)] == [4]
     with pytest.raises(DistributedError, match="make another one"):
-        cuts.ask(cut(2, {}).fields, b"c", cut(2, {}))
+        cuts.define(cut(2, {}).fields, b"c", cut(2, {}))
 
 
-def test_rows_are_read_part_by_part_and_again() -> None:
+def test_rows_are_read_in_parts_and_a_part_can_be_repeated() -> None:
     ids = np.arange(3)
     blocks = [RowBlock(ids + 3 * i, np.ones((3, 2)), ()) for i in range(20)]
     table: Any = SimpleNamespace(state=lambda: iter(blocks))
@@ -85,9 +85,9 @@ def test_rows_are_read_part_by_part_and_again() -> None:
         cuts.rows(messages.ReadRows(0, 5, "t", 7), 50.0)
     with pytest.raises(LostCutError, match="another one was begun"):
         cuts.rows(messages.ReadRows(0, 6, "t", 2), 50.0)
-    cuts.late(100.0)  # 'u' was kept while 't' was read
+    cuts.expired(100.0)  # 'u' was kept while 't' was read
     assert len(cuts.rows(messages.ReadRows(0, 5, "u", 0), 100.0)) == 32
-    cuts.late(200.0)
+    cuts.expired(200.0)
     with pytest.raises(LostCutError, match="were not read for 60 s"):
         cuts.rows(messages.ReadRows(0, 5, "t", 2), 200.0)
 
@@ -109,5 +109,5 @@ def test_an_evaluator_holds_pushes_for_a_shorter_time() -> None:
     cuts = Cuts()
     cuts.begin(0, 1, 100.0, b"c", looks=True)
     cuts.begin(1, 1, 100.0, b"d")
-    assert cuts.makers() == [(0, b"c"), (1, b"d")]
-    assert cuts.late(102.5) == [0]
+    assert cuts.requesters() == [(0, b"c"), (1, b"d")]
+    assert cuts.expired(102.5) == [0]

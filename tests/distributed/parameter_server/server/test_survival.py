@@ -1,6 +1,6 @@
-"""Servers and workers that die, stop, join, leave; messages that are lost or doubled.
+"""Servers and workers die, stop, join and leave; messages are lost and duplicated.
 
-Whatever happens: what was acknowledged is in the parameters, once.
+In every case, each acknowledged push is applied exactly once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytest.importorskip("zmq")
 
 
 class Weather:
-    """Loses, doubles and reorders messages of all ends."""
+    """Loses, duplicates and reorders the messages of all processes."""
 
     def __init__(self, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
         self._rng, self.bad = rng, True
@@ -70,9 +70,10 @@ def trouble(run: Run, rng: random.Random, copies: int, works: list[Work]) -> Non
 
 
 def settled(run: Run, copies: int, works: list[Work]) -> bool:
-    """Whether the last death is dealt with: all copies are there, all voters live.
+    """Returns whether the run can survive another death.
 
-    Workers that are about to die leave a majority beside the server that is killed.
+    All copies must be in place and all voters live; and a majority must be left if the
+    workers that are about to die do so together with a server.
     """
     view = run.now()
     alive = [server.incarnation for server in run.servers.values()]
@@ -144,7 +145,7 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
 def test_majorities_that_die_restart_with_their_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Servers and all workers are killed at one moment, at any, and started again."""
+    """Servers and all workers are killed at the same moment, and restarted."""
     rng = random.Random(seed)
     monkeypatch.setattr(clients, "_AGAIN", 0.5)
     servers = rng.randint(2, 3)
@@ -184,33 +185,33 @@ def test_majorities_that_die_restart_with_their_logs(
 
 
 def churn(run: Run, rng: random.Random, copies: int, works: list[Work]) -> None:
-    """Servers join and leave, and one is killed meanwhile, while there is work."""
+    """Adds, removes and kills servers while there is work."""
     while any(w.is_alive() and w.acknowledged < PUSHES for w in works):
         time.sleep(rng.random() * 0.2)
         if not settled(run, copies, works):
             continue
         leaves = None
         members = run.now().members
-        # With fewer than there are to be copies, a death could be one too many.
+        # With no more members than copies, a departure could be one too many.
         if len(members) <= copies or (len(members) < 4 and rng.random() < 0.6):
             run.add()
         else:
             leaves = rng.choice(members)
             run.servers[leaves].leave(20.0)
         if rng.random() < 0.6:
-            # In the middle of a move: a server that gives, takes, or does neither.
+            # In the middle of a move: a server that sends, receives, or neither.
             time.sleep(rng.random() * rng.choice((0.02, 0.3, 2.0)))
             number = rng.choice(list(run.servers))
             run.stop(number)
             time.sleep(rng.random() * 0.5)
             run.start(number)
         if leaves is not None:
-            # It goes, or was killed and came again as one that stays.
-            wait_until(run, lambda which=leaves: through(run, which))
+            # It leaves, unless it was killed and restarted without leaving.
+            wait_until(run, lambda number=leaves: has_left(run, number))
 
 
-def through(run: Run, number: int) -> bool:
-    """Whether a server that was to leave has ended; it is forgotten then."""
+def has_left(run: Run, number: int) -> bool:
+    """Returns whether a leaving server has ended or was restarted, and forgets it."""
     if run.threads[number].is_alive():
         return run.servers[number]._leaves_at is None
     assert not run.servers[number].gave_up
@@ -239,12 +240,12 @@ def test_nothing_is_lost_while_shards_move(
     monkeypatch.setattr(clients, "_AGAIN", 0.5)
     copies = rng.randint(1, 2)
     servers, shards = rng.randint(copies, 3), rng.randint(4, 6)
-    # Without copies a death loses what no log has.
+    # Without copies, a death loses everything that is not in a log.
     logs = copies == 1 or rng.random() < 0.3
     weather = Weather(rng, monkeypatch)
     options: dict[str, Any] = {"copies": copies, "shards": shards, "logs": logs}
     with running(tmp_path, servers, **options) as run:
-        # Workers that finished stay: without them a death might be one too many.
+        # Workers that finished stay as voters: otherwise a death could be one too many.
         end = threading.Event()
         rests = rng.choice((0.05, 0.3)) if seed else 0.05
         works = [
