@@ -1,7 +1,7 @@
-"""Many processes, on one machine or many.
+"""Runs a program in several processes, on one machine or on many.
 
-`initialize` joins the processes of a run; ``fxflow launch`` starts them. `multihost`
-is their communication on the host. `elastic` is a training loop that continues when
+``fxflow launch`` starts the processes of a run; `initialize` connects them. `multihost`
+exchanges host data between processes. `elastic` is a training loop that continues when
 processes join and leave. `sharded_optimizer` shards parameters and optimizer state over
 devices; `parameter_server` keeps them in server processes. These two are imported on
 first use.

@@ -1,7 +1,6 @@
-"""Addresses ``host:port``, with IPv6 hosts in brackets; and those of parameter servers.
+"""Network addresses: ``host:port`` (IPv6 in brackets) and those of parameter servers.
 
-A host that only this machine reaches (the loopback interface) needs no secret; others
-do.
+A loopback address, which only this machine can reach, needs no secret; others do.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class Address(NamedTuple):
     """Where a process listens.
 
     Attributes:
-      host: a name or a number, without brackets.
-      port: 1 to 65535; 0 stands for any free one.
+      host: a name or an IP address, without brackets.
+      port: 1 to 65535; 0 means any free port.
 
     Example:
       >>> Address.parse("[::1]:7000")
@@ -49,11 +48,11 @@ class Address(NamedTuple):
 
         Args:
           text: the address.
-          what: it is, for the message.
+          what: what the address is for, in the error's message.
           any_port: whether the port may be 0.
 
         Raises:
-          ValueError: it is not of that form.
+          ValueError: `text` does not have that form.
         """
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
@@ -63,7 +62,7 @@ class Address(NamedTuple):
             or any(letter.isspace() for letter in host)
         ):
             raise ValueError(
-                f"{what} reads host:port, such as 10.0.0.1:1234; got {text!r}"
+                f"{what} must be host:port, such as 10.0.0.1:1234; got {text!r}"
             )
         return cls(host, int(port))
 
@@ -75,7 +74,7 @@ class Address(NamedTuple):
         """Returns a socket that listens here.
 
         Args:
-          what: listens, for the message.
+          what: what listens, in the error's message.
 
         Raises:
           DistributedError: the port is in use, or the host is not this machine's.
@@ -90,35 +89,35 @@ class Address(NamedTuple):
                 errno.EADDRINUSE: "the port is in use; choose another, or end the "
                 "process that uses it",
                 errno.EADDRNOTAVAIL: "this machine does not have that address",
-                errno.EACCES: "this user may not listen at that port",
+                errno.EACCES: "this user may not listen on that port",
             }.get(error.errno or 0, str(error.strerror or error))
             raise DistributedError(f"{what} cannot listen at {self}: {why}") from None
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether only this machine reaches a host."""
+    """Returns whether a host is a loopback address, which only this machine reaches."""
     return host.startswith("127.") or host in ("::1", "localhost")
 
 
 def external_address() -> str:
-    """Returns an address of this machine that is not the loopback's; empty if none."""
+    """Returns an address of this machine other than loopback; empty if it has none."""
     if fcntl is None or sys.platform != "linux":
         return ""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):
-                asked = struct.pack("256s", name.encode())
-                found = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, asked)
-                address = socket.inet_ntoa(found[20:24])
+                request = struct.pack("256s", name.encode())
+                reply = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+                address = socket.inet_ntoa(reply[20:24])
                 if not address.startswith("127."):
                     return address
     return ""
 
 
 def address_towards(host: str) -> str:
-    """Returns the address of this machine from which a host, or user@host, is reached.
+    """Returns this machine's address on the route to a host, or user@host.
 
-    Without a route it is this machine's name.
+    Without a route, returns this machine's name.
     """
     with (
         contextlib.suppress(OSError),
@@ -133,14 +132,14 @@ def address_towards(host: str) -> str:
 
 
 def server_address(text: str, *, bind: bool = False) -> Address | None:
-    """Returns host and port of a server; None for one within this machine.
+    """Returns a server's host and port; None for ``ipc://`` and ``inproc://``.
 
     Args:
-      text: as of `endpoint`.
+      text: an address as `endpoint` takes it.
       bind: whether port 0 is allowed.
 
     Raises:
-      DistributedError: it is not an address.
+      DistributedError: `text` is not an address.
 
     Example:
       >>> server_address("tcp://[::1]:7000"), server_address("ipc:///tmp/a")
@@ -155,45 +154,43 @@ def server_address(text: str, *, bind: bool = False) -> Address | None:
         if scheme == "tcp":
             return Address.parse(rest, any_port=bind)
     raise DistributedError(
-        "an address of a parameter server reads host:port, tcp://host:port, "
-        f"ipc://path or inproc://name, its port from 1 to 65535; got {text!r}"
+        "a parameter server's address must be host:port, tcp://host:port, "
+        f"ipc://path or inproc://name, with a port from 1 to 65535; got {text!r}"
     )
 
 
 def endpoint(text: str, *, bind: bool, keys: Any = None) -> str:
-    """Returns the address of a server as ZeroMQ reads it.
+    """Returns a server's address in ZeroMQ's form.
 
     Args:
       text: ``host:port``, ``tcp://host:port``, ``ipc://path`` or ``inproc://name``;
-        port 0 is any free one.
+        port 0 means any free port.
       bind: whether a socket is to listen there.
-      keys: those of the run; without, other machines are refused.
+      keys: the run's keys; without keys, only this machine's addresses are allowed.
 
     Raises:
-      DistributedError: it is not an address, or one that needs keys.
+      DistributedError: `text` is not an address, or needs keys.
     """
     address = server_address(text, bind=bind)
     if address is None:
         return text
     if keys is None and not is_loopback(address.host):
         raise DistributedError(
-            f"{'listening' if bind else 'dialling'} at {text} goes beyond this machine "
-            "and needs keys that keep strangers out: fxflow launch makes them; "
-            "elsewhere write a file with new_keys().save(path) and set "
+            f"{'listening at' if bind else 'connecting to'} {text} reaches other "
+            "machines and needs keys for authentication: fxflow launch makes them; "
+            "without it, write a file with new_keys().save(path) and set "
             "FXFLOW_PS_KEYS_FILE to it in all processes of the run"
         )
-    # ZeroMQ listens at numbers only.
-    host = _numeric(address.host) if bind else address.host
+    # ZeroMQ listens at IP addresses only.
+    host = _ip_address(address.host) if bind else address.host
     return f"tcp://{Address(host, address.port)}"
 
 
-def _numeric(host: str) -> str:
-    """Returns the number of a host name; "*" stays."""
+def _ip_address(host: str) -> str:
+    """Returns the IP address of a host name; "*" stays "*"."""
     if host == "*":
         return host
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
-        raise DistributedError(
-            f"{host} cannot be listened at: {error.strerror}"
-        ) from None
+        raise DistributedError(f"cannot listen at {host}: {error.strerror}") from None

@@ -1,10 +1,10 @@
-"""Authentication of connections to a port, by the run's secret.
+"""Authenticates connections to a port by the run's secret.
 
-A connection begins with a proof of fixed size (`channel.proof`). Until the proof is
-complete, a peer gets no thread, no memory except for those few bytes, and at most ten
-seconds, and nothing that it sends is interpreted. One thread waits for all peers that
-are not authenticated; beyond a limit, the oldest is disconnected. The listener survives
-too many open files and peers that disconnect early.
+A peer begins with a proof of fixed size (`channel.proof`). Until the proof is complete,
+the peer gets no thread, no memory except for those few bytes, and at most ten seconds,
+and nothing that it sends is interpreted. One thread serves all unauthenticated peers;
+beyond a limit, it disconnects the oldest. The listener survives peers that disconnect
+early and running out of file descriptors.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from fxflow.distributed.messages.channel import Channel, proof
 from fxflow.distributed.protocol import Refused, written
 from fxflow.errors import DistributedError
 
-#: Seconds for a proof to arrive, and the most peers waited for at once.
+#: Seconds within which a proof must arrive.
 _SECONDS = 10.0
+#: The largest number of unauthenticated peers.
 _MOST = 256
-#: Seconds between checks whether the port is still open.
+#: Seconds between checks of whether the port is still open.
 _TICK = 1.0
 
 
 def require_token(host: str, token: str) -> None:
-    """Checks that a port that other machines can reach has a secret.
+    """Checks that there is a secret if other machines can reach the host.
 
     Raises:
-      DistributedError: it has none.
+      DistributedError: there is none.
     """
     if not token and not is_loopback(host):
         raise DistributedError(
@@ -44,7 +45,7 @@ def require_token(host: str, token: str) -> None:
 
 
 class _Peer:
-    """A connection that is not authenticated yet."""
+    """A connection that is not yet authenticated."""
 
     __slots__ = ("connection", "end", "received", "refused")
 
@@ -82,7 +83,7 @@ class _Peer:
             return False
         if hmac.compare_digest(self.received, expected):
             return True
-        # Closing at once, with unread data, might lose the reason on its way.
+        # Closing at once, with unread data, might discard the reason in transit.
         self.refused = True
         with contextlib.suppress(OSError):
             Channel(self.connection).send(
@@ -93,10 +94,10 @@ class _Peer:
 
 
 def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
-    """Yields the connections that prove to know the secret, until `listener` is closed.
+    """Yields authenticated connections until `listener` is closed.
 
     Args:
-      listener: listens.
+      listener: a listening socket.
       token: the run's secret.
     """
     expected = proof(token)

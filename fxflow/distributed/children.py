@@ -1,7 +1,7 @@
-"""Processes that the launcher starts: output, signals and exit.
+"""The launcher's child processes: their output, signals and exit.
 
 On another machine, ssh starts `processes.lead`, which runs the child and ends it when
-the connection ends.
+the connection closes.
 """
 
 from __future__ import annotations
@@ -23,38 +23,40 @@ from typing import Any, TextIO
 
 from fxflow.distributed import processes
 
-#: Has Python run the source of `processes`, which is the first line of its input.
+#: Runs the source of `processes`, which is the first line of standard input.
 _LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
-#: No prompts; a host that is down is detected within a minute.
+#: Disables prompts, and detects a host that is down within a minute.
 _SSH = ("-o", "BatchMode=yes", "-o", "ServerAliveInterval=20")
 _COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
-#: What gloo prints to standard output whenever it connects, in pieces: its threads
-#: write into each other's lines, and numbers are left over.
+#: What gloo prints to standard output whenever it connects. Its threads interleave
+#: their lines, so that loose numbers remain after this is removed.
 _NOISE = re.compile(
     rb"\[Gloo\] Rank | is connected to | ?peer ranks\. |"
     rb"Expected number of connected peer ranks is : "
 )
 _LEFT_OVER = re.compile(rb"[\d\s]*")
-#: Bytes of a child's output that are read at once.
+#: The largest number of bytes of a child's output that are read at once.
 _PIECE = 1 << 16
-#: Erases a terminal's line, starting at the cursor.
+#: Erases the terminal's line from the cursor to its end.
 _ERASE = "\033[K"
-#: For this many seconds after gloo's output, a line of digits is taken as part of it.
+#: Seconds after gloo's output during which a line of digits counts as part of it.
 _AFTER = 0.05
 
 
 class Output:
     """Writes the output of several children: prefixed whole lines, and one live line.
 
-    A line that its child overwrites, such as a progress bar, is shown as it changes, at
-    the bottom of the terminal, for one child at a time. Those of other children are
-    held until that child ends its line; then each shows its last state.
+    A line that a child overwrites, such as a progress bar, is updated in place at the
+    bottom of the terminal, for one child at a time. The lines that other children
+    overwrite meanwhile are held until that child ends its line; then each appears in
+    its last state.
 
     Args:
       colour: whether prefixes are coloured.
 
     Attributes:
-      ending: whether all children are being ended: their reports of it are dropped.
+      ending: whether all children are being ended; what they print about that is
+        dropped.
     """
 
     def __init__(self, colour: bool) -> None:
@@ -87,14 +89,14 @@ class Output:
                 elif other.isatty():
                     text, again = before + text, shown
                 elif shown:
-                    # What a file has cannot be taken back.
+                    # What was written to a file cannot be erased.
                     text = "\n" + text
                     self._live = (other, whose, "")
             stream.write(text + again)
             stream.flush()
 
     def show(self, stream: TextIO, mark: str, line: bytes) -> None:
-        """Shows the current state of a line, unless another child's line is live."""
+        """Shows a line's current state, unless another child's line is live."""
         text = line.decode(errors="ignore")
         with self._lock, contextlib.suppress(OSError, ValueError):
             live = self._live
@@ -115,19 +117,19 @@ class Output:
 
 
 def _same_place(one: TextIO, other: TextIO) -> bool:
-    """Returns whether two streams write to the same place."""
+    """Returns whether two streams write to the same file."""
     if one is other:
         return True
     try:
         return os.path.sameopenfile(one.fileno(), other.fileno())
-    except (OSError, ValueError):  # no files, as in tests
+    except (OSError, ValueError):  # not files, as in tests
         return False
 
 
 class Lines:
-    """Finds the lines in what a child writes, and what its last one is at the moment.
+    """Splits a child's output into lines, and tracks its unfinished last line.
 
-    A line that was overwritten after a carriage return counts in its last state.
+    Only the last state of a line that a carriage return overwrites is kept.
     """
 
     def __init__(self) -> None:
@@ -136,7 +138,7 @@ class Lines:
     def ended(self, piece: bytes) -> list[bytes]:
         """Returns the lines that end in the next piece."""
         *lines, rest = (self._rest + piece).split(b"\n")
-        # The carriage return stays: it says that the line is one that changes.
+        # Keep the carriage return: it marks a line that is overwritten.
         if b"\r" in rest:
             rest = b"\r" + self._last(rest) + (b"\r" if rest.endswith(b"\r") else b"")
         self._rest = rest
@@ -144,12 +146,12 @@ class Lines:
 
     @property
     def live(self) -> bytes:
-        """What the last line is, if it is one that changes; else nothing."""
+        """The unfinished last line if it is being overwritten, else empty."""
         return self._last(self._rest) if b"\r" in self._rest else b""
 
     @property
     def rest(self) -> bytes:
-        """The last line, which did not end."""
+        """The unfinished last line."""
         return self._last(self._rest)
 
     @staticmethod
@@ -159,10 +161,10 @@ class Lines:
 
 
 class EndingFilter:
-    """Drops the lines in which a child reports that it is being ended.
+    """Drops the lines that a child prints because it is being ended.
 
-    These are the traceback of a KeyboardInterrupt, of the error that another process is
-    lost, or of both, and the line in which fxflow reports the loss.
+    These are the traceback of a KeyboardInterrupt, of the error that reports a lost
+    process, or of both, and fxflow's line about the loss.
     """
 
     _BEGIN = b"Traceback (most recent call last):"
@@ -172,12 +174,12 @@ class EndingFilter:
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
-        #: Last line of the traceback that is held.
+        #: The last line of the held traceback.
         self._last = b""
         self._linked = False
 
     def kept(self, line: bytes) -> list[bytes]:
-        """Returns the lines that are to be written after this one."""
+        """Returns the lines to write now that this one has arrived."""
         begins = line.startswith(self._BEGIN)
         if self._held and not self._last:
             if not line.startswith((b" ", b"\n")):
@@ -194,7 +196,7 @@ class EndingFilter:
         return []
 
     def rest(self) -> list[bytes]:
-        """Returns the held lines, unless they report that the child is being ended."""
+        """Returns the held lines, unless they are about the child being ended."""
         held, self._held = self._held, []
         ended = self._ENDED.match(self._last) is not None
         self._last = b""
@@ -208,17 +210,17 @@ class Child:
       number: its number, for the prefix of its lines.
       command: what to run.
       environment: variables on top of the launcher's.
-      output: where its output goes.
+      output: writes its output.
       host: the machine; empty for this one.
-      ssh: the command that reaches another machine.
-      python: Python there.
-      label: the prefix of its lines; empty: its number.
-      ended: called when it has ended, on a separate thread.
+      ssh: the command that connects to another machine.
+      python: the path of Python there.
+      label: the prefix of its lines; if empty, its number.
+      ended: called on a separate thread after the process has ended.
 
     Attributes:
       number: its number.
       status: its exit status, as `subprocess` reports it, once it has ended.
-      begun: when it was started, by `time.monotonic`.
+      begun: the time of its start, by `time.monotonic`.
       backoff: the delay of its next restart.
     """
 
@@ -309,7 +311,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process's id on this machine (that of ssh, if it runs on another)."""
+        """The process id on this machine; that of ssh for another machine."""
         return self._process.pid
 
     def poll(self) -> int | None:
@@ -327,7 +329,7 @@ class Child:
             self._send_line(f"signal {number}")
 
     def finish(self, timeout: float = 5.0) -> None:
-        """Kills what is left of it, and waits until its output is written."""
+        """Kills what is left of its process group, and waits for its output."""
         self.send(signal.SIGKILL)
         if self._process.wait(timeout) is None:
             self._process.kill()

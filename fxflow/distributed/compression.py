@@ -1,22 +1,22 @@
-"""Sums over devices in fewer bits: what is exchanged is coded, what is added is not.
+"""Sums over devices that exchange fewer bits: encoded values travel, f32 values add.
 
-A sum over n devices is made in two exchanges. Each device cuts its values in n parts
-and sends part i, coded, to device i, which decodes and adds in 32 bits; then each codes
-its part of the sum and sends it to all. Eight bits with a scale for every 256 values
-are a quarter of the traffic of `lax.psum`. Codes themselves are never added: eight bits
-would wrap, and every device has its own scales.
+A sum over n devices takes two exchanges. Each device splits its values into n parts and
+sends part i, encoded, to device i, which decodes the parts and adds them in 32 bits.
+Then each device encodes its part of the sum and sends it to all. Eight bits per value,
+with a scale for every 256 values, are a quarter of the traffic of `lax.psum`. Encoded
+values are never added: eight bits would overflow, and each device has its own scales.
 
-Codes lose something. Rounded to nearest, the loss of one call is at most half a step of
-the code; rounded at random (`rounding="stochastic"`), it is zero in the mean.
-`error_feedback` remembers what was lost and adds it to the next values, so that losses
-do not add up over the steps of a training loop:
+Codes are lossy. With rounding to nearest, the error of one call is at most half a step
+of the code; with `rounding="stochastic"`, its mean is zero. `error_feedback` adds the
+error of one call to the values of the next, so that errors do not accumulate over the
+steps of a training loop:
 
     feedback = error_feedback("data", "int8", mean=True)
     residuals = feedback.init(gradients)                       # once
     gradients, residuals = feedback.apply(gradients, residuals)  # in every step
 
-All of it is made of `lax.all_to_all` and `lax.all_gather`, for use within `pmap`,
-`shard_map` and `vmap`. Derivatives of codes are zero: take gradients first.
+These functions use `lax.all_to_all` and `lax.all_gather`; call them within `pmap`,
+`shard_map` or `vmap`. The derivative of a code is zero: take gradients first.
 
 Source: Seide, Fu, Droppo, Li, Yu 2014, "1-bit stochastic gradient descent"; Alistarh et
 al. 2017, "QSGD"; Tang et al. 2019, "DoubleSqueeze" (both exchanges with feedback).
@@ -34,7 +34,7 @@ from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 BLOCK = 256
-# Without -128, so that the code is symmetric about 0.
+# -128 is unused, so that the code is symmetric about 0.
 _LARGEST = 127
 _ROUNDINGS = ("nearest", "stochastic")
 _NAMES = "'bf16', 'f16', 'int8', 'one_bit'"
@@ -46,10 +46,10 @@ class Code(NamedTuple):
     Attributes:
       encode: `(f32[..., block_size], key or None) -> tuple of arrays` with the same
         leading axes. A block may be shorter by a multiple of 8.
-      decode: the way back: `tuple of arrays -> f32[..., block_size]`.
-      block_size: how many numbers are coded together.
+      decode: the inverse: `tuple of arrays -> f32[..., block_size]`.
+      block_size: the number of values that are encoded together.
       stochastic: whether `encode` needs a key.
-      name: with its arguments; for people and reports.
+      name: the code's name with its arguments, for reports.
     """
 
     encode: Callable[[Any, Any], tuple[Any, ...]]
@@ -78,7 +78,7 @@ def _name(what: str, block_size: int, stochastic: bool) -> str:
 
 
 def _narrowed(x: Any, dtype: Any) -> Any:
-    """Rounds to nearest; what is finite stays finite."""
+    """Rounds to nearest; finite numbers stay finite."""
     largest = float(dtypes.finfo(dtype).max)
     return fnp.where(fnp.isfinite(x), fnp.clip(x, -largest, largest), x).astype(dtype)
 
@@ -92,10 +92,10 @@ def bf16(rounding: str = "nearest") -> Code:
 
     Returns:
       The code; its step is 2⁻⁸ of the number. Numbers beyond the largest, 3.39e38,
-      arrive as that.
+      become it.
 
     Raises:
-      ArgumentError: `rounding` is another word.
+      ArgumentError: `rounding` has another value.
 
     Example:
       >>> code = bf16()
@@ -107,8 +107,8 @@ def bf16(rounding: str = "nearest") -> Code:
     def encode(x: Any, key: Any) -> tuple[Any, ...]:
         if stochastic:
             bits = lax.bitcast_convert_type(x, dtypes.uint32)
-            # 16 random bits below carry into the kept half as often as the dropped part
-            # is large: right on average.
+            # 16 random bits, added to the dropped half, carry into the kept half with a
+            # probability proportional to the dropped half.
             lower = random.bits(key, typeof(x).shape, "uint16").astype(dtypes.uint32)
             kept = lax.bitwise_and(bits + lower, fnp.uint32(0xFFFF0000))
             rounded = lax.bitcast_convert_type(kept, dtypes.float32)
@@ -119,11 +119,11 @@ def bf16(rounding: str = "nearest") -> Code:
 
 
 def f16() -> Code:
-    """Returns the code of IEEE's 16-bit numbers, rounded to nearest.
+    """Returns the code that rounds to nearest IEEE 16-bit number.
 
     Returns:
       The code; its step is 2⁻¹¹ of the number, at least 2⁻²⁴. Numbers beyond the
-      largest, 65504, arrive as that.
+      largest, 65504, become it.
 
     Example:
       >>> code = f16()
@@ -145,16 +145,17 @@ def int8(block_size: int = BLOCK, rounding: str = "nearest") -> Code:
     """Returns the code of 8-bit integers with a scale for each block.
 
     Args:
-      block_size: how many numbers share a scale, their largest magnitude / 127.
+      block_size: the number of values that share a scale, which is their largest
+        magnitude / 127.
       rounding: `"nearest"`, or `"stochastic"`: up or down at random, so that the mean
         is the number.
 
     Returns:
       The code; its step is 1/127 of the largest magnitude in the block. A block with
-      an inf or nan arrives as nan.
+      an inf or nan becomes nan.
 
     Raises:
-      ArgumentError: `rounding` is another word, or `block_size` is not positive.
+      ArgumentError: `rounding` has another value, or `block_size` is not positive.
 
     Example:
       >>> code = int8(4)
@@ -172,7 +173,7 @@ def int8(block_size: int = BLOCK, rounding: str = "nearest") -> Code:
             steps = fnp.floor(steps + random.uniform(key, typeof(x).shape))
         else:
             steps = fnp.round(steps)
-        # 0 · 0 for a block of zeros, 1 · nan for one that is not finite.
+        # 0 · 0 for a block of zeros, 1 · nan for a block that is not finite.
         rest = fnp.where(scale == 0, 0, 1)
         scale = fnp.where(fnp.isfinite(scale), scale, fnp.nan)
         steps = fnp.clip(fnp.where(usable, steps, rest), -_LARGEST, _LARGEST)
@@ -187,14 +188,14 @@ def int8(block_size: int = BLOCK, rounding: str = "nearest") -> Code:
 
 
 def one_bit(block_size: int = BLOCK) -> Code:
-    """Returns the code of signs: numbers arrive as the mean of those of their sign.
+    """Returns the code of signs: a number becomes the mean of those with its sign.
 
     Args:
-      block_size: how many numbers share the two means; a multiple of 8.
+      block_size: the number of values that share the two means; a multiple of 8.
 
     Returns:
-      The code: a bit for each number and two f32 for each block. It loses so much that
-      it needs error feedback. A block with an inf or nan arrives with inf or nan.
+      The code: a bit for each number and two f32 for each block. It is so lossy that it
+      needs error feedback. An inf or nan makes a mean of its block inf or nan.
 
     Raises:
       ArgumentError: `block_size` is not a positive multiple of 8.
@@ -232,7 +233,7 @@ def one_bit(block_size: int = BLOCK) -> Code:
 
 
 def as_code(code: str | Code) -> Code:
-    """Returns the code of a name.
+    """Returns a code, given by name or as such.
 
     Args:
       code: a code, `"bf16"`, `"f16"`, `"int8"` or `"one_bit"`.
@@ -252,7 +253,7 @@ def as_code(code: str | Code) -> Code:
 
 
 def code_of_step(what: str, code: Any, also: str = "") -> Code | None:
-    """Returns the code of an argument whose function has no PRNG key.
+    """Returns the code that an argument of a function without a PRNG key selects.
 
     Args:
       what: the argument, for messages, such as "parameter_server: exchange".
@@ -260,7 +261,7 @@ def code_of_step(what: str, code: Any, also: str = "") -> Code | None:
       also: what else the argument may be, for messages, such as " or a Filter".
 
     Returns:
-      The code; None for "f32": numbers are sent as they are.
+      The code; None for "f32", which sends numbers unchanged.
 
     Raises:
       ArgumentError: there is no such code, or it rounds stochastically.
@@ -293,12 +294,12 @@ def _blocks_of(leaf: Any, block: int) -> int:
 
 
 def _packed(leaves: Sequence[Any], block: int, size: int) -> Any:
-    """Returns all numbers as `f32[size, blocks, block]`; no block has two leaves'."""
+    """Returns leaves as `f32[size, blocks, block]`; each starts a new block."""
     parts = []
     for leaf in leaves:
         flat = fnp.reshape(leaf, (-1,)).astype(dtypes.float32)
-        short = _blocks_of(leaf, block) * block - typeof(flat).size
-        parts.append(fnp.pad(flat, (0, short)))
+        padding = _blocks_of(leaf, block) * block - typeof(flat).size
+        parts.append(fnp.pad(flat, (0, padding)))
     whole = fnp.concatenate(parts)
     rows = -(-typeof(whole).size // (block * size))
     whole = fnp.pad(whole, (0, rows * block * size - typeof(whole).size))
@@ -306,7 +307,7 @@ def _packed(leaves: Sequence[Any], block: int, size: int) -> Any:
 
 
 def _unpacked(whole: Any, leaves: Sequence[Any], block: int) -> list[Any]:
-    """Returns numbers packed by `_packed` as arrays like `leaves`."""
+    """Returns what `_packed` made, as arrays like `leaves`."""
     flat = fnp.reshape(whole, (-1,))
     found, start = [], 0
     for leaf in leaves:
@@ -318,10 +319,10 @@ def _unpacked(whole: Any, leaves: Sequence[Any], block: int) -> list[Any]:
 
 
 class Residuals(NamedTuple):
-    """What the codes have lost so far at one device.
+    """One device's coding errors, to be added to its next values.
 
     Attributes:
-      sent: f32[n, rows, block_size], of the values it sent to each of n devices.
+      sent: f32[n, rows, block_size], of the values that it sent to each of n devices.
       summed: f32[rows, block_size], of the part of the sum that it sent to all.
     """
 
@@ -330,13 +331,13 @@ class Residuals(NamedTuple):
 
 
 def lost(values: Any, arrived: Any) -> Any:
-    """Returns what a code lost; 0 where the difference is not finite.
+    """Returns a code's errors; 0 where they are not finite.
 
-    One bad gradient must not spoil all that follow.
+    One bad gradient must not spoil all later ones.
 
     Args:
-      values: before they were coded.
-      arrived: the same, decoded.
+      values: the values before encoding.
+      arrived: the decoded values.
     """
     difference = values - arrived
     return fnp.where(fnp.isfinite(difference), difference, 0)
@@ -349,7 +350,7 @@ def _keys(code: Code, key: Any, axis_name: Any) -> tuple[Any, Any]:
         raise ArgumentError(
             "stochastic rounding needs a PRNG key: pass key=, a new one for every call"
         )
-    # Devices round independently: equal roundings would add up in the sum.
+    # Devices round independently: equal rounding errors would add up in the sum.
     first, second = random.split(random.fold_in(key, lax.axis_index(axis_name)))
     return first, second
 
@@ -357,12 +358,11 @@ def _keys(code: Code, key: Any, axis_name: Any) -> tuple[Any, Any]:
 def _sum(
     values: Any, residuals: Residuals | None, axis_name: Any, code: Code, key: Any
 ) -> tuple[Any, Residuals]:
-    """Sums `f32[n, rows, block]` over n devices by two coded exchanges."""
+    """Sums `f32[n, rows, block]` over n devices in two encoded exchanges."""
     first, second = _keys(code, key, axis_name)
     if residuals is not None:
         values = values + residuals.sent
-    # A reduce-scatter, then an all-gather. Each is coded, the addition between them is
-    # in f32.
+    # An encoded reduce-scatter, then an encoded all-gather; the addition is in f32.
     packed = code.encode(values, first)
     arrived = lax.all_to_all(packed, axis_name, 0, 0)
     part = fnp.sum(code.decode(arrived), axis=0)
@@ -409,8 +409,8 @@ def _fits(residuals: Residuals, values: Any) -> None:
     if have.shape != want.shape:
         raise ShapeError(
             f"error_feedback: the residuals are {have}, but the values need {want}: "
-            "make them with init from values of the same shapes, for as many devices "
-            "and the same code"
+            "make them with init from values of the same shapes, for the same number "
+            "of devices and the same code"
         )
 
 
@@ -421,14 +421,14 @@ def psum(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None) 
     """Sums over a named axis, exchanging fewer bits than `lax.psum`.
 
     Args:
-      x: array or pytree of arrays. Real floating point ones are coded, others summed
-        exactly.
+      x: array or pytree of arrays. Real floating point arrays are encoded; others are
+        summed exactly.
       axis_name: a name or a tuple of names.
       code: `"bf16"`, `"f16"`, `"int8"`, `"one_bit"` or a `Code`.
-      key: a PRNG key, for a code that rounds stochastically; the same at all devices.
+      key: a PRNG key, for a code that rounds stochastically; the same on all devices.
 
     Returns:
-      The same structure, shapes and dtypes; the same value at all devices.
+      The sums, with the structure, shapes and dtypes of `x`; equal on all devices.
 
     Raises:
       NameError: no such axis is in scope.
@@ -446,14 +446,14 @@ def pmean(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None)
     """Averages over a named axis, exchanging fewer bits than `lax.pmean`.
 
     Args:
-      x: array or pytree of arrays. Real floating point ones are coded, others averaged
-        exactly.
+      x: array or pytree of arrays. Real floating point arrays are encoded; others are
+        averaged exactly.
       axis_name: a name or a tuple of names.
       code: `"bf16"`, `"f16"`, `"int8"`, `"one_bit"` or a `Code`.
-      key: a PRNG key, for a code that rounds stochastically; the same at all devices.
+      key: a PRNG key, for a code that rounds stochastically; the same on all devices.
 
     Returns:
-      The same structure and shapes; the same value at all devices.
+      The means, with the structure and shapes of `x`; equal on all devices.
 
     Raises:
       NameError: no such axis is in scope.
@@ -468,7 +468,7 @@ def pmean(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None)
 
 
 class ErrorFeedback(NamedTuple):
-    """A sum over devices that makes up for what its code loses. See `error_feedback`.
+    """An encoded sum over devices that compensates its errors; see `error_feedback`.
 
     Attributes:
       init: `init(x) -> residuals`.
@@ -486,27 +486,27 @@ def error_feedback(
     mean: bool = False,
     axis_size: int | None = None,
 ) -> ErrorFeedback:
-    """Returns a coded sum that remembers its errors and adds them to the next one.
+    """Returns an encoded sum that adds its errors to the values of the next call.
 
-    The sum of the results of many calls is that of the exact ones but for the code's
-    error of one call. The residuals are each device's own: let them leave `shard_map`
-    along the axis (`out_specs=P(axis_name)`, with an axis in front), `pmap` as they
-    are.
+    The total of many calls differs from the exact total by the code's error of one
+    call. The residuals differ between devices: return them from `shard_map` along the
+    axis (`out_specs=P(axis_name)`, with an axis in front), and from `pmap` unchanged.
 
     Args:
       axis_name: a name or a tuple of names.
       code: `"bf16"`, `"f16"`, `"int8"`, `"one_bit"` or a `Code`.
       mean: whether to average rather than sum.
-      axis_size: number of devices; needed only if `init` is called where the named
+      axis_size: the number of devices; needed only if `init` is called where the named
         axis is not in scope.
 
     Returns:
-      `init` and `apply`, pure functions: `init(x)` gives zero residuals for values of
-      these types; `apply(x, residuals, key)` gives the sums and the next residuals.
+      `init` and `apply`, pure functions: `init(x)` returns zero residuals for values of
+      the types of `x`; `apply(x, residuals, key)` returns the sums and the next
+      residuals.
 
     Raises:
       ArgumentError: the code is unknown.
-      ShapeError: (by `apply`) the residuals are of other values.
+      ShapeError: (by `apply`) the residuals belong to values of other shapes.
 
     Example:
       >>> feedback = error_feedback("i", "bf16", axis_size=2)
@@ -522,7 +522,7 @@ def error_feedback(
         leaves = [leaf for leaf in tree.leaves(x) if _coded(leaf)]
         if not leaves:
             raise DtypeError(
-                "error_feedback: nothing in x is real floating point, and so coded"
+                "error_feedback: x has no real floating point array to encode"
             )
         block = chosen.block_size
         blocks = sum(_blocks_of(leaf, block) for leaf in leaves)

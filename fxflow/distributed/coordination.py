@@ -1,6 +1,6 @@
-"""A process's connection to the coordinator: store, barriers, liveness.
+"""A process's connection to the coordinator: key-value store, barriers, liveness.
 
-Every wait has a deadline and every error names the processes it is about. When the
+Every wait has a deadline, and every error names the processes that caused it. When the
 coordinator or a process is lost, every pending wait fails at once.
 """
 
@@ -32,7 +32,7 @@ _DEFAULT_TIMEOUT = 60.0
 
 
 class _Slot:
-    """Where the answer to a request arrives."""
+    """Receives the answer to a request."""
 
     __slots__ = ("answer", "event")
 
@@ -81,21 +81,21 @@ class Connection:
 
     def _read(self) -> None:
         pause = min(5.0, self._timeout / 4)
-        heard = asked = time.monotonic()
+        heard = pinged = time.monotonic()
         reason = "its connection was closed"
         try:
             while True:
                 now = time.monotonic()
-                if now - asked >= pause:
+                if now - pinged >= pause:
                     self.channel.send(written(protocol.Ping()))
-                    asked = now
+                    pinged = now
                 if self.channel.readable(pause):
                     message, payload = self.channel.receive()
                     heard = time.monotonic()
                     self._take(message, payload)
                 elif now - heard > self._timeout:
-                    # This process may have been stopped: then only the clock is
-                    # wrong, and the answer to the ping has already arrived.
+                    # If this process was stopped for a while, the coordinator is
+                    # fine, and its reply to the ping has already arrived.
                     if self.channel.readable(pause):
                         continue
                     reason = f"no message arrived for {now - heard:.0f} s"
@@ -136,7 +136,7 @@ class Connection:
     def _lost_error(self) -> DistributedError:
         known = failure()
         if known is not None:
-            # Most likely, this is also why the coordinator's process has ended.
+            # This is most likely also why the coordinator's process has ended.
             return DistributedError(str(known), known.processes, known.seconds)
         where = ""
         with contextlib.suppress(OSError):
@@ -164,7 +164,7 @@ class Connection:
           epoch: the epoch of the request.
 
         Returns:
-          The answer's message and bytes.
+          The answer's message and payload.
 
         Raises:
           DistributedError: the coordinator is lost.
@@ -187,8 +187,8 @@ class Connection:
                     cancel = protocol.Cancel(request.key, number)
                     answer, _ = self.request(cancel, timeout=10, epoch=epoch)
                     absent = answer["processes"]
-                    # The channel is ordered: an answer that was sent before the
-                    # request was withdrawn has arrived by now.
+                    # The channel is ordered: an answer sent before the withdrawal has
+                    # arrived by now.
                     if slot.answer is not None:
                         return slot.answer
             finally:
@@ -208,7 +208,7 @@ class Connection:
         Args:
           timeout: seconds.
           token: the run's secret.
-          epoch: whose service.
+          epoch: the epoch of the service.
 
         Raises:
           OSError: the coordinator is lost.
@@ -241,7 +241,7 @@ class Connection:
 
 
 class Coordination:
-    """A store and barriers that the processes of a run share.
+    """A key-value store and barriers that the processes of a run share.
 
     Args:
       connection: to the coordinator.
@@ -284,14 +284,14 @@ class Coordination:
           timeout: seconds.
 
         Returns:
-          The answer's message and bytes.
+          The answer's message and payload.
         """
         return self.connection.request(
             request, payload, timeout=timeout, epoch=self._epoch
         )
 
     def post(self, message: Any) -> None:
-        """Sends what needs no answer.
+        """Sends a message that needs no answer.
 
         Args:
           message: a class of `protocol`.
@@ -328,8 +328,8 @@ class Coordination:
           on_lost: called once with the reason when the coordinator is lost.
 
         Raises:
-          DistributedError: no coordinator answers, it refuses, or a process has
-            not arrived; the message names it.
+          DistributedError: no coordinator answers, it refuses this process, or a
+            process did not join; the message names it.
         """
         end = time.monotonic() + timeout
         channel = dial(address, timeout, token)
@@ -483,11 +483,11 @@ class Coordination:
         return found
 
     def key_value_increment(self, key: str, by: int = 1) -> int:
-        """Adds to a number under a key (0 if not set); returns the sum.
+        """Adds to the number under a key (0 if not set) and returns the sum.
 
         Args:
           key: the key.
-          by: what to add.
+          by: the number to add.
 
         Raises:
           ValueError: the value is not a number.
@@ -514,13 +514,13 @@ class Coordination:
         timeout: float = _DEFAULT_TIMEOUT,
         processes: Sequence[int] | None = None,
     ) -> list[bytes]:
-        """All-gathers bytes: each process gives its own and receives those of all.
+        """All-gathers bytes: each process sends its own and receives those of all.
 
         Args:
-          name: the same in all; it may be used again.
+          name: the same in all processes; it may be used again.
           payload: this process's bytes.
           timeout: seconds.
-          processes: that take part; None is all processes.
+          processes: the processes that take part; None for all.
 
         Returns:
           The bytes in the order of the processes' numbers.
@@ -567,9 +567,9 @@ class Coordination:
         """Waits until all processes have reached the barrier of this name.
 
         Args:
-          name: the same in all; it may be used again.
+          name: the same in all processes; it may be used again.
           timeout: seconds.
-          processes: that take part; None is all processes.
+          processes: the processes that take part; None for all.
 
         Raises:
           DistributedError: a process did not arrive in time or never will; the

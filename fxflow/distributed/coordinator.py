@@ -1,10 +1,10 @@
-"""The coordinator: the one port at which the processes of a run find each other.
+"""The coordinator: the server through which the processes of a run find each other.
 
-It registers processes, serves a key-value store and barriers, watches which processes
-are alive, and connects the runtime's own clients with the runtime's service. It runs in
-the launcher; without a launcher in process 0.
+It registers processes, serves a key-value store and barriers, monitors which processes
+are alive, and connects the runtime's clients to the runtime's service, all on one port.
+It runs in the launcher, or in process 0 if there is no launcher.
 
-It is a threaded server: two threads for each process, all of them waiting.
+The server has two threads for each process, which spend their time waiting.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fxflow.distributed.stop_agreement import StopDecision
 
 
 def listing(processes: Iterable[int]) -> str:
-    """Returns "process 2" or "processes 0, 2" for a message."""
+    """Returns "process 2" or "processes 0, 2", for a message."""
     found = sorted(processes)
     if not found:
         return "no process"
@@ -34,11 +34,11 @@ def listing(processes: Iterable[int]) -> str:
     return f"process {numbers}" if len(found) == 1 else f"processes {numbers}"
 
 
-# -- a set of processes that coordinate ------------------------------------------------
+# -- a group of processes --------------------------------------------------------------
 
 
 class Caller(NamedTuple):
-    """The sender of a request and the request's number: where the answer goes."""
+    """The process that sent a request, and the request's number, for the answer."""
 
     rank: int
     channel: Channel
@@ -50,22 +50,22 @@ class Caller(NamedTuple):
 
 
 class _Barrier(NamedTuple):
-    """The processes that a barrier needs, and those that have arrived, by rank."""
+    """The ranks that a barrier waits for, and those that have arrived."""
 
     needed: frozenset[int]
     arrived: dict[int, tuple[Caller, Any]]
 
 
 class Group:
-    """A key-value store and the barriers of processes 0 to `size` - 1, in one epoch.
+    """The key-value store and barriers of processes 0 to `size` - 1, in one epoch.
 
-    Not thread-safe: the server calls it under its lock.
+    It is not thread-safe: the server calls it under its lock.
     """
 
     def __init__(self, size: int, epoch: int = 0) -> None:
         self.size, self.epoch = size, epoch
         self.channels: dict[int, Channel] = {}
-        #: Rank of each process that has left or died → why.
+        #: The rank of each process that has left or died → why.
         self.departed: dict[int, str] = {}
         self._store: dict[str, Any] = {}
         #: key → the callers that wait for it.
@@ -76,12 +76,12 @@ class Group:
         self._purpose = ""
 
     def handle(self, caller: Caller, request: Any, payload: Any) -> None:
-        """Answers a request of a process.
+        """Answers a process's request.
 
         Args:
           caller: the process.
-          request: one of the classes in `handlers`.
-          payload: its bytes.
+          request: an instance of a class in `handlers`.
+          payload: the request's bytes.
         """
         self.handlers[type(request)](self, caller, request, payload)
 
@@ -128,7 +128,7 @@ class Group:
         values = [bytes(self._store[key]) for key in keys]
         caller.answer(b"".join(values), keys=keys, sizes=[len(v) for v in values])
 
-    # -- barriers, which may carry bytes: an all-gather over TCP -----------------------
+    # -- barriers; with payloads they are all-gathers over TCP -------------------------
 
     def _meet(self, caller: Caller, request: protocol.Meet, payload: Any) -> None:
         name = request.key
@@ -154,7 +154,7 @@ class Group:
             r: self.departed[r] for r in needed - arrived.keys() if r in self.departed
         }
         if lost:
-            # A process that left because of a loss is a consequence, not the cause.
+            # A process that left because of a loss is not its cause.
             lost = {r: why for r, why in lost.items() if why != LEFT} or lost
             del self._barriers[name]
             for other, _ in arrived.values():
@@ -180,10 +180,10 @@ class Group:
     # -- stopping at one step ----------------------------------------------------------
 
     def ask_to_stop(self, purpose: str) -> None:
-        """Has the processes agree on the step at which all stop.
+        """Makes the processes agree on the step at which all stop.
 
         Args:
-          purpose: what follows: ``"stop"`` or ``"reform"``; the last one counts.
+          purpose: what follows: ``"stop"`` or ``"reform"``; the last call counts.
         """
         self._purpose = purpose
         if self._stop.ask():
@@ -237,7 +237,7 @@ class Group:
             if rank not in self.departed:
                 channel.post(protocol.written(event, epoch=self.epoch))
 
-    #: What answers each request.
+    #: The method that answers each request.
     handlers: ClassVar[dict[type, Callable[[Any, Caller, Any, Any], None]]] = {
         protocol.Set: _set,
         protocol.Get: _get,
@@ -265,7 +265,7 @@ class Server:
 
     Args:
       address: ``host:port`` to listen at; port 0 chooses one.
-      token: the run's secret, which a connection must prove to know. It may be empty
+      token: the run's secret, by which connections are authenticated. It may be empty
         only at a loopback address.
       heartbeat_timeout: seconds of silence after which a process counts as lost.
 
@@ -366,8 +366,8 @@ class Server:
             oldest = time.monotonic() - self.heartbeat_timeout
             for channel, heard in list(self._heard.items()):
                 if heard < oldest:
-                    # The thread that reads the channel wakes up and finds it missing
-                    # here.
+                    # The thread that reads the channel wakes up, and learns the reason
+                    # from the missing entry.
                     self._heard.pop(channel, None)
                     self.silent(channel)
                     channel.close()
@@ -380,7 +380,7 @@ class Server:
         raise NotImplementedError
 
     def service_of(self, first: protocol.Runtime) -> Service | None:
-        """Returns the runtime's service that a connection asks for."""
+        """Returns the runtime's service that a connection requests."""
         return None
 
     def stop(self) -> None:
@@ -404,9 +404,10 @@ def _local(service: Service) -> socket.socket:
 
 
 def end_service(service: Service, stand_ins: Iterable[StandIn]) -> None:
-    """Stops a service, provided that all stand-ins can leave it first.
+    """Stops a service, unless a stand-in cannot leave it first.
 
-    A service that stops while a client in this process is connected ends the process.
+    If a service stops while a client in this process is connected, the runtime ends
+    the process.
     """
     stuck = [stand_in for stand_in in stand_ins if not stand_in.close()]
     if stuck:
@@ -449,7 +450,7 @@ class Coordinator(Server):
         self._service: Service | None = None
         self._stand_ins: list[StandIn] = []
         super().__init__(address, token, heartbeat_timeout)
-        # No process asks for the service before all have joined.
+        # No process requests the service before all have joined.
         with self.lock:
             self._service = Service(num_processes)
 
@@ -485,15 +486,15 @@ class Coordinator(Server):
 
         def left(why: str) -> None:
             if not self._complete:
-                # It may return: its host may restart while the others start.
+                # It may rejoin: its host may restart while the others start.
                 self.group.channels.pop(rank, None)
                 return
             if why:
-                # Before waiting processes are answered, so that they know the reason.
+                # Before `leave` fails their barriers: they must know the reason first.
                 self.group.tell(protocol.Lost(rank, self._names[rank], why))
             self.group.leave(rank, why or LEFT)
             if why and self._service is not None and self._others():
-                # They may wait in the runtime for what this process has not sent.
+                # They may be waiting in the runtime for data from this process.
                 self._stand_ins.append(StandIn(self._service, rank))
 
         self.converse(channel, handle, left)
@@ -517,7 +518,7 @@ class Coordinator(Server):
         return ""
 
     def first_lost(self) -> int | None:
-        """Returns the process that was lost first; None if none was."""
+        """Returns the first process that was lost; None if no process was."""
         with self.lock:
             lost = (rank for rank, why in self.group.departed.items() if why != LEFT)
             return next(lost, None)

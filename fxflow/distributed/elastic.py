@@ -1,13 +1,13 @@
-"""`elastic`: a training loop that outlives its workers.
+"""`elastic`: a training loop that continues when workers join, leave or die.
 
-This is the worker's side; `membership` is the launcher's, and describes how an epoch
-forms. A worker has three threads besides the main thread: one reads the launcher's
-messages, one sends the state to other workers, one waits for SIGTERM.
+This is the worker's side. `membership` is the launcher's side, and describes how an
+epoch forms. Besides the main thread, a worker has three threads: one reads the
+launcher's messages, one sends the state to other workers, one waits for SIGTERM.
 
-Guarantees: a step is *finished* when a member has its result, and a member
-keeps the results of its last two steps. Members of a step that communicates are never
-more than one step apart, so the newest state that the survivors have together loses no
-step that all had finished, and every step is applied once, to the state before it.
+Guarantees: a member has *finished* a step when it has the step's result, and it keeps
+the results of its last two steps. If steps communicate, members are never more than one
+step apart. So the newest state that the survivors hold together includes every step
+that all members had finished, and each step is applied once, to the state before it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Step = Callable[["World", Any, int], Any]
 
 #: Seconds for the launcher to answer.
 _CONNECT = 60.0
-#: Seconds in which a worker must end after the launcher is lost.
+#: Seconds for a worker to end after the launcher is lost.
 _LAST_SECONDS = 10.0
 
 
@@ -51,8 +51,8 @@ class World(NamedTuple):
     Attributes:
       rank: this process's number, 0 to `size` - 1; it may change with the epoch.
       size: the number of processes.
-      epoch: grows by one whenever the members change.
-      members: the workers' own numbers, which never change, by rank.
+      epoch: a number that grows by one whenever the members change.
+      members: the workers' numbers, which never change, by rank.
     """
 
     rank: int
@@ -64,10 +64,10 @@ class World(NamedTuple):
         """Returns a mesh of one axis over all devices of all members.
 
         Args:
-          axis_name: its name.
+          axis_name: the axis's name.
 
         Returns:
-          The mesh; process by process.
+          The mesh, with each process's devices next to each other.
         """
         found = clients.devices()
         return make_mesh((len(found),), (axis_name,), devices=found)
@@ -77,7 +77,7 @@ class Outcome(NamedTuple):
     """How the loop ended.
 
     Attributes:
-      state: the state after `step` steps; of NumPy arrays.
+      state: the state after `step` steps, as NumPy arrays.
       step: the number of steps that were applied.
       preempted: whether the loop ended early because of a SIGTERM.
     """
@@ -91,7 +91,7 @@ class Checkpoints(Protocol):
     """Saves and restores the state, as `train.checkpoint.Checkpointer` does.
 
     Attributes:
-      restored_step: the step that was restored last.
+      restored_step: the step of the last restored checkpoint.
     """
 
     restored_step: int | None
@@ -106,17 +106,17 @@ class Checkpoints(Protocol):
         """Saves a state; all members of an epoch save at the same step."""
 
     def restore(self, like: Any, *, at_most: int) -> Any:
-        """Returns the newest undamaged state of a step up to `at_most`."""
+        """Returns the newest undamaged state, of step `at_most` or earlier."""
 
     def close(self) -> None:
-        """Waits until everything is written; then another process may save."""
+        """Waits until all saves are written; then another process may save."""
 
 
 def run_address() -> str:
-    """Returns the address of the launcher whose elastic run this process belongs to.
+    """Returns the address of the launcher of this process's elastic run.
 
     Returns:
-      ``host:port``; empty outside of an elastic run.
+      ``host:port``; empty outside an elastic run.
     """
     return os.environ.get("FXFLOW_ELASTIC_ADDRESS", "")
 
@@ -133,27 +133,27 @@ def elastic(
 
     Start the program with ``fxflow launch --elastic MIN:MAX``. When a worker dies or
     stops, or a new one joins, the live workers form a new *epoch* (in well under a
-    second), take the newest state that they hold together, and continue. Without the
+    second) and continue from the newest state that they hold together. Without the
     launcher, the loop runs in this process alone.
 
     Args:
       step: ``step(world, state, index)`` returns the next state. It is called for
         each index, starting at 0, by all members of the `World`, and may use all
-        devices (`fxflow.devices()`, `World.mesh`) and `multihost`. What it computes
-        must not depend on the epoch: let a batch be a function of the index, of which
-        each member takes its part by `World.rank` and `World.size`. A jitted
-        function inside is compiled again for each number of members.
+        devices (`fxflow.devices()`, `World.mesh`) and `multihost`. Its result must not
+        depend on the epoch: let the batch be a function of the index, and each member
+        take its part of the batch by `World.rank` and `World.size`. A jitted function
+        in `step` is compiled again for each number of members.
       state: the initial state: a pytree of arrays, the same in all workers. `step`
-        cannot use other arrays that were made before: an epoch has its own devices.
+        cannot use other arrays made before this call: each epoch has its own devices.
       num_steps: the number of steps.
-      place: ``place(world, state)`` puts a state of arrays in host memory where `step`
-        wants it, at the start of each epoch: `device_put` onto a sharding, for
-        instance. None leaves them to the default device.
+      place: ``place(world, state)`` moves a state from host memory to where `step`
+        needs it, at the start of each epoch: with `device_put` onto a sharding, for
+        instance. If None, the state is on the default device.
       checkpointer: a `train.checkpoint.Checkpointer` of a folder or store that all
-        workers see. It decides how often the state is saved; a SIGTERM also saves it.
-        The run continues from the newest checkpoint when the program starts, and when
-        all workers with a part of the state are lost. The checkpointer is closed at the
-        end.
+        workers can access. It decides how often the state is saved; a SIGTERM also
+        saves it. The run continues from the newest checkpoint when the program starts,
+        and when all workers with a part of the state are lost. The checkpointer is
+        closed at the end.
 
     Returns:
       The last state, in all workers. After a SIGTERM to any of them, all stop at one
@@ -163,8 +163,8 @@ def elastic(
       DistributedError: too few workers are left, or the launcher is lost.
       CheckpointError: the checkpoint has another structure or other types; the message
         names the leaves, with both types.
-      Exception: what `step` raised, unless the loss of other workers explains it. Then
-        all workers end.
+      Exception: the error that `step` raised, unless the loss of other workers may
+        explain it. All workers end.
 
     Example:
       >>> from fxflow.distributed import elastic
@@ -182,9 +182,9 @@ def elastic(
             "elastic initializes fxflow.distributed itself, once for each epoch: "
             "remove the call of fxflow.distributed.initialize"
         )
-    # Before the first client, which reads XLA's flags: making arrays may start it.
+    # Before the first client, which reads XLA's flags: creating arrays may start it.
     clients.bound_collectives()
-    # An epoch has other devices than those on which the state was made.
+    # The devices of an epoch are not those on which the state was created.
     host = _initial_leaves(state)
     clients.clear_backends()
     worker = _Worker(program, host, address)
@@ -195,7 +195,7 @@ def elastic(
 
 
 def _initial_leaves(state: Any) -> list[HostLeaf]:
-    """Returns the leaves of the first state, with the dtypes that they have here."""
+    """Returns the leaves of the initial state, with the dtypes of fxflow's arrays."""
     return [to_host(as_array(leaf)) for leaf in trees.leaves(state)]
 
 
@@ -212,23 +212,23 @@ class _Program(NamedTuple):
     checkpointer: Checkpoints | None
 
     def tree(self, leaves: Sequence[HostLeaf]) -> Any:
-        """Returns leaves as a tree like the initial state."""
+        """Returns leaves in a tree with the initial state's structure."""
         structure = trees.structure(self.state)
         if structure.num_leaves != len(leaves):
             raise ArgumentError(
-                f"elastic: the state has {structure.num_leaves} leaves, the one to "
+                f"elastic: the state has {structure.num_leaves} leaves, the state to "
                 f"continue from has {len(leaves)}: another program made it"
             )
         return structure.unflatten([from_host(leaf) for leaf in leaves])
 
     def placed(self, world: World, state: Any) -> Any:
-        """Returns a state in host memory, where `step` wants it."""
+        """Moves a state from host memory to where `step` needs it."""
         # Arrays of fxflow: `device_put` would narrow NumPy's 64-bit arrays.
         arrays = trees.map(lambda leaf: as_array(leaf, leaf.dtype), state)
         return arrays if self.place is None else self.place(world, arrays)
 
     def leaves(self, state: Any) -> list[Any]:
-        """Returns a state's leaves, checked to be a tree like the initial one."""
+        """Returns a state's leaves after checking the state's structure."""
         leaves, structure = trees.flatten(state)
         expected = trees.structure(self.state)
         if structure != expected:
@@ -242,23 +242,23 @@ class _Program(NamedTuple):
     # -- checkpoints -------------------------------------------------------------------
 
     def newest(self) -> int | None:
-        """Returns the newest step of a checkpoint to continue from."""
+        """Returns the step of the newest checkpoint to continue from, if any."""
         if self.checkpointer is None:
             return None
         steps = (s for s in self.checkpointer.steps() if s <= self.num_steps)
         return max(steps, default=None)
 
     def restored(self, step: int, initial: Sequence[HostLeaf]) -> tuple[int, Any]:
-        """Reads the newest undamaged checkpoint of a step up to `step`.
+        """Reads the newest undamaged checkpoint, of step `step` or earlier.
 
-        All members of an epoch find the same one, for they read the same files.
+        All members of an epoch read the same files, and so restore the same checkpoint.
 
         Args:
-          step: the newest step of a checkpoint.
+          step: the step of the newest checkpoint.
           initial: the leaves of the initial state.
 
         Returns:
-          Its step, and the state in host memory.
+          The checkpoint's step, and the state in host memory.
         """
         assert self.checkpointer is not None
         state = self.checkpointer.restore(self.tree(initial), at_most=step)
@@ -266,7 +266,7 @@ class _Program(NamedTuple):
         return self.checkpointer.restored_step, state
 
     def is_due(self, step: int) -> bool:
-        """Returns whether the state is to be saved after a step."""
+        """Returns whether to save the state after a step."""
         return self.checkpointer is not None and self.checkpointer.is_due(step)
 
     def save(self, step: int, leaves: Sequence[Any]) -> None:
@@ -280,13 +280,13 @@ class _Program(NamedTuple):
             self.checkpointer.save(step, state, force=True)
 
     def close(self) -> None:
-        """Waits until what was saved is written."""
+        """Waits until all saves are written."""
         if self.checkpointer is not None:
             self.checkpointer.close()
 
 
 def _wait(leaves: Sequence[Any]) -> None:
-    """Waits until arrays are computed; raises what went wrong."""
+    """Waits until arrays are computed; raises the error if that failed."""
     for leaf in leaves:
         if isinstance(leaf, Array):
             leaf.block_until_ready()
@@ -327,11 +327,11 @@ def _run_alone(program: _Program) -> Outcome:
 
 
 class _Over(Exception):
-    """The epoch is over: form the next one."""
+    """Ends an epoch; the worker then takes part in forming the next one."""
 
 
 class _Epoch:
-    """A worker's part in an epoch."""
+    """A worker's state in an epoch."""
 
     def __init__(self, world: World, names: Sequence[str], start: int) -> None:
         self.world, self.names = world, list(names)
@@ -355,7 +355,7 @@ def _own_number() -> int:
 
 
 class _Worker:
-    """This process's part in an elastic run."""
+    """This process as a worker of an elastic run."""
 
     def __init__(
         self, program: _Program, initial: Sequence[HostLeaf], address: str
@@ -422,7 +422,7 @@ class _Worker:
             self._changed.notify_all()
 
     def _break(self, why: str) -> None:
-        """Makes whatever waits for other members fail now."""
+        """Makes everything that waits for other members fail now."""
         epoch = self._epoch
         if epoch is None or epoch.over:
             return
@@ -451,7 +451,7 @@ class _Worker:
         os._exit(3)
 
     def _find(self, step: int, kind: str) -> StateSnapshot:
-        """Returns a state that another worker asks for."""
+        """Returns a state that another worker requests."""
         if kind == "initial":
             return self._initial
         return self._held[step]
@@ -518,7 +518,7 @@ class _Worker:
                 number = epoch.world.epoch
                 self._send(protocol.Failed(number, step, why, joining))
                 self._wait_until_over(epoch)
-            # Its frames hold arrays of the epoch, and these its client.
+            # The error's frames keep arrays of the epoch alive, and these its client.
             _forget_frames(error)
             raise _Over from None
 
@@ -558,7 +558,7 @@ class _Worker:
             if self._error is not None:
                 raise self._error
             if self._end:
-                # A spare, or a worker that joined after the end: it has no result.
+                # This is a spare or joined after the end: it has no result.
                 raise SystemExit(0)
             assert self._form is not None
             (form, number), self._form = self._form, None
@@ -569,13 +569,13 @@ class _Worker:
             return self._epoch, form.plan
 
     def _fetch(self, plan: Message) -> list[HostLeaf]:
-        """Returns the whole state to continue from, in host memory."""
+        """Returns the complete state to continue from, in host memory."""
         step, kind, sources = plan["step"], plan["kind"], plan["sources"]
         mine = self._states.address
         if any(address == mine and pieces is None for address, pieces in sources):
             return self._find(step, kind).whole()
         if sources[0][1] is None:
-            # Spread the load: each worker fetches from another source.
+            # Spread the load: workers fetch from different sources.
             assert self._epoch is not None
             address = sources[self._epoch.world.rank % len(sources)][0]
             return fetch(address, self.token, plan, None)
@@ -590,7 +590,7 @@ class _Worker:
         return assemble(parts, trees.structure(self.program.state).num_leaves)
 
     def _join(self, epoch: _Epoch) -> None:
-        """Connects this process's devices with those of the other members."""
+        """Connects this process's devices to those of the other members."""
         world = epoch.world
         coordination = Coordination(
             self._connection, world.rank, world.size, epoch.names, epoch=world.epoch
@@ -608,13 +608,13 @@ class _Worker:
         epoch.session = session.Session(membership, coordination)
         epoch.session.connect(connect, 300)
         with self._changed:
-            # The epoch may be over before there were collectives to break.
+            # The epoch may have ended before there were collectives to break.
             self._check(epoch)
         session.enter(epoch.session)
         clients.client("cpu")
 
     def _leave(self) -> None:
-        """Lets go of an epoch: its arrays, its programs, its connections."""
+        """Releases an epoch's arrays, programs and connections."""
         epoch = self._epoch
         if epoch is None:
             return

@@ -1,15 +1,15 @@
-"""``fxflow launch --ps 2 --workers 4``: servers and workers of an asynchronous run.
+"""``fxflow launch --ps 2 --workers 4``: launches an asynchronous run.
 
 Each process has a job (`ps`, `worker`, `chief`, `evaluator`), which it reads from the
-environment. The launcher restarts processes that die, at most ``--restarts`` times; the
-others continue meanwhile. When all workers have finished, it ends the evaluators, then
+environment. The launcher restarts processes that die, at most ``--restarts`` times,
+while the others continue. When all workers have finished, it ends the evaluators, then
 the servers. Another launch may add servers and workers (``--join``); when its workers
-have finished, its servers hand over their shards.
+have finished, its servers transfer their shards to the others.
 
-On one machine, processes use sockets in a folder that no other user may enter: that is
-as safe as keys, and several times as fast. Between machines (``--hosts``) they use
-keys, which they receive as they receive their environment: over ssh's input, never on a
-command line.
+On one machine, processes communicate through sockets in a folder that other users
+cannot access, which is as safe as keys and several times as fast. Between machines
+(``--hosts``) they use keys, which they receive with their environment over ssh's
+standard input, never on a command line.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from fxflow.distributed.parameter_server.views import View
 from fxflow.distributed.processes import status_of
 from fxflow.errors import DistributedError
 
-#: Seconds within which the servers of the run to join answer.
+#: Seconds for the servers of the run to join to answer.
 _ANSWER_TIMEOUT = 5.0
-#: Seconds that servers have to hand over their shards: they take at most 20.
+#: Seconds for servers to transfer their shards, which takes at most 20.
 LEAVE_GRACE = 25.0
-#: Seconds that evaluators have for a last evaluation after the workers have finished.
+#: Seconds for evaluators to finish a last evaluation after the workers have finished.
 EVALUATOR_GRACE = 30.0
 
 
@@ -56,8 +56,8 @@ class Job:
 
     Attributes:
       name: `ps`, `worker`, `chief` or `evaluator`.
-      index: among those of the same name.
-      command: what it runs.
+      index: its number among the processes of that name.
+      command: the command that it runs.
       environment: variables on top of the launcher's.
       host: the machine; empty for this one.
     """
@@ -83,7 +83,7 @@ class JoinedRun(NamedTuple):
     Attributes:
       servers: the addresses of all servers that were ever in it, by number.
       shards: the number of shards of its parameters.
-      workers: the lowest number above those of its workers.
+      workers: the first number that no worker has used.
     """
 
     servers: tuple[str, ...]
@@ -92,25 +92,25 @@ class JoinedRun(NamedTuple):
 
 
 def joined_run(addresses: Sequence[str], keys: Keys | None) -> JoinedRun:
-    """Asks servers about their run.
+    """Returns what servers report about their run.
 
     Args:
-      addresses: of some of its servers.
-      keys: of the run; None on this machine.
+      addresses: the addresses of some of its servers.
+      keys: the run's keys; None on this machine.
 
     Raises:
       DistributedError: no server answers, or a text is not an address.
     """
     with ServerPoll(addresses, keys, patience=_ANSWER_TIMEOUT) as servers:
         answers = servers.ask(messages.Stats())
-        said = [a.message.fields.stats for a in answers if a.message]
-        if not said:
+        reports = [a.message.fields.stats for a in answers if a.message]
+        if not reports:
             silent = ", ".join(f"{a.address} ({a.problem})" for a in answers)
             raise DistributedError(f"no server of the run to join answers: {silent}")
-        view = View.from_json(max(said, key=lambda stats: stats["epoch"])["view"])
-    names = (worker["name"] for stats in said for worker in stats["workers"].values())
-    found = (name.removeprefix("worker ") for name in names)
-    workers = 1 + max((int(n) for n in found if n.isdigit()), default=-1)
+        view = View.from_json(max(reports, key=lambda stats: stats["epoch"])["view"])
+    names = (w["name"] for stats in reports for w in stats["workers"].values())
+    numbers = (name.removeprefix("worker ") for name in names)
+    workers = 1 + max((int(n) for n in numbers if n.isdigit()), default=-1)
     return JoinedRun(view.addresses, len(view.holders), workers)
 
 
@@ -125,12 +125,12 @@ def jobs_of(
     """Returns the processes of a run.
 
     Args:
-      options: of the command line.
-      command: what all processes except servers run.
-      slots: machines for the chief and workers, used in turn; servers are dealt to the
-        same machines in turn, and the evaluator runs on the first.
-      addresses: of the servers.
-      keys: of the run; None if it stays within this machine.
+      options: the options of the command line.
+      command: the command that all processes except servers run.
+      slots: machines for the chief and workers, used in turn; servers are distributed
+        over the same machines in turn, and the evaluator runs on the first.
+      addresses: the servers' addresses.
+      keys: the run's keys; None for a run on this machine alone.
       run: the run to join; None starts a new one.
     """
     begun = run or JoinedRun(tuple(addresses), options.ps_shards, 0)
@@ -140,7 +140,7 @@ def jobs_of(
         WORKERS: str(begun.workers + options.workers),
         CHIEF: str(int(options.chief)),
         SHARDS: str(begun.shards),
-        # Output to a pipe is buffered otherwise.
+        # Python buffers output to a pipe otherwise.
         "PYTHONUNBUFFERED": "1",
         # A run with servers has no coordinator.
         "FXFLOW_COORDINATOR_ADDRESS": "",
@@ -158,10 +158,10 @@ def jobs_of(
     for index, address in enumerate(addresses, len(run.servers) if run else 0):
         runs = [*serve, "--join", address] if run else list(serve)
         if options.ps_folder:
-            # Servers that hold the same shard have files of the same names.
+            # Servers that hold the same shard write files of the same names.
             runs += ["--folder", os.path.join(options.ps_folder, f"ps-{index}")]
         if keys is not None:
-            # On all interfaces: a machine's own name may resolve to 127.0.1.1.
+            # Listen on all interfaces: the machine's name may resolve to 127.0.1.1.
             host, port = Address.parse(address, any_port=True)
             anywhere = Address("::" if ":" in host else "*", port)
             runs += ["--listen", str(anywhere)]
@@ -190,9 +190,9 @@ def addresses_of(count: int, slots: Sequence[str], port: int) -> list[str]:
     """Returns the addresses of servers on several machines.
 
     Args:
-      count: of servers.
+      count: the number of servers.
       slots: the machines' names, as other machines resolve them.
-      port: of the first server on each machine; the next ones follow.
+      port: the port of the first server on each machine; others use the next ports.
     """
     machines = [slot.rpartition("@")[2].strip("[]") for slot in dict.fromkeys(slots)]
     return [
@@ -207,7 +207,7 @@ class JobLauncher(Launcher):
     Args:
       jobs: the processes.
       environment: variables for all of them.
-      options: of the command line.
+      options: the options of the command line.
       joins: whether another launch has started the run.
     """
 
@@ -229,13 +229,13 @@ class JobLauncher(Launcher):
         self._finished: set[int] = set()
         #: Whether servers are to end when no other process is left.
         self._closing = False
-        #: When to kill evaluators and, after them, servers that have not ended.
+        #: When to kill evaluators, and later servers, that have not ended.
         self._kill_at = float("inf")
 
     def start(self) -> None:
         """Starts every process."""
         first = self._jobs[0]
-        # With other machines only the run's processes have the keys.
+        # In a run on several machines, only its own processes have the keys.
         if not (first.host or self._joins):
             servers = first.environment[SERVERS]
             self.log(
@@ -273,7 +273,7 @@ class JobLauncher(Launcher):
                 child.send(number)
 
     def on_end(self, number: int, code: int, ending: bool) -> bool:
-        """Notes how a process ended; returns whether the others are to end."""
+        """Handles the end of a process; returns whether the others are to end."""
         job = self._jobs[number]
         if not code and job.trains:
             self._finished.add(number)
@@ -292,7 +292,7 @@ class JobLauncher(Launcher):
         again = self._may_start(number)
         if job.name == "ps":
             if code in (1, 2):
-                # It has reported why it cannot serve; a restart would fail too.
+                # It has reported why it cannot serve; a restart would also fail.
                 again = False
             elif not self._options.ps_folder and self._options.ps_copies < 2:
                 how += (
@@ -348,11 +348,11 @@ def launch_jobs(
     """Runs ``fxflow launch --ps``.
 
     Args:
-      options: of the command line.
-      command: what workers run.
+      options: the options of the command line.
+      command: the command that workers run.
       slots: machines for workers; ``[""]`` for this one alone.
-      variables: for all processes.
-      keys: of a run on several machines.
+      variables: environment variables for all processes.
+      keys: the keys of a run on several machines.
 
     Returns:
       The exit status.
@@ -364,7 +364,7 @@ def launch_jobs(
     if options.devices_per_process:
         environment["FXFLOW_NUM_CPU_DEVICES"] = str(options.devices_per_process)
     run = joined_run(options.join.split(","), keys) if options.join else None
-    # Its mode is 0700; its path is short, as those of sockets have to be.
+    # Its mode is 0700, and its path is short enough for sockets.
     with tempfile.TemporaryDirectory(prefix="fxflow-") as folder:
         if keys is not None:
             port = options.port or job_port(os.getpid())

@@ -1,4 +1,4 @@
-"""``fxflow launch``: start and supervise the processes of a run.
+"""``fxflow launch``: starts and supervises the processes of a run.
 
     fxflow launch -n 2 train.py --epochs 3
     fxflow launch --hosts hosts.txt train.py
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         metavar="N",
         help="with --ps: number of processes that train asynchronously (default 1; "
-        "with --hosts, one for each slot)",
+        "with --hosts, one per slot)",
     )
     add(
         "--join",
@@ -145,8 +145,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--ray",
         metavar="ADDRESS",
-        help="with --ps: run in Ray actors; ADDRESS is that of the Ray cluster, 'auto' "
-        "(detect it) or 'local' (start one on this machine)",
+        help="with --ps: run in Ray actors; ADDRESS is the Ray cluster's address, "
+        "'auto' (detect it) or 'local' (start a cluster on this machine)",
     )
     for which, what in (("server", "server"), ("worker", "other process")):
         add(
@@ -170,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--ps-folder",
         metavar="FOLDER",
-        help="with --ps: folder of logs, from which a restarted server continues",
+        help="with --ps: folder for logs, from which a restarted server continues",
     )
     add(
         "--ps-copies",
@@ -185,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="N",
-        help="with --ps: number of shards of the parameters (default: one for each "
+        help="with --ps: number of shards of the parameters (default: one per "
         "server); with more shards than servers, servers may join and leave",
     )
     add(
@@ -351,7 +351,7 @@ def _inherited(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Launcher(Launcher):
-    """Launches the processes of a synchronous run, with their coordinator."""
+    """Launches the processes of a synchronous run; its coordinator runs here."""
 
     def __init__(
         self,
@@ -428,8 +428,8 @@ class _Launcher(Launcher):
     def _first_to_fail(self, number: int, code: int) -> tuple[int, int]:
         """Returns the process that failed first, and its code.
 
-        Others fail because of it, and may end before it does: it may still be printing
-        a traceback. The coordinator knows which process it lost first.
+        The others fail because of it, and may end first, while it still prints a
+        traceback. The coordinator knows which process it lost first.
         """
         assert isinstance(self.server, Coordinator)
         first = self.server.first_lost()
@@ -454,7 +454,7 @@ class _Launcher(Launcher):
         )
 
     def _expel(self, number: int) -> None:
-        """Requests that a worker be killed; called on a thread of the membership."""
+        """Requests that a worker be killed; called from a thread of the membership."""
         self._expelled.append(number)
         self.wake()
 
@@ -473,7 +473,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``fxflow launch``.
 
     Args:
-      argv: the arguments; None is the command line's.
+      argv: the arguments; None for those of the command line.
 
     Returns:
       The exit status.
@@ -538,7 +538,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         **(_inherited(os.environ) if remote else {}),
         "FXFLOW_TOKEN": token,
         "FXFLOW_HEARTBEAT_TIMEOUT": f"{heartbeat:g}",
-        # Output to a pipe is buffered otherwise.
+        # Python buffers output to a pipe otherwise.
         "PYTHONUNBUFFERED": "1",
         **variables,
     }

@@ -1,4 +1,4 @@
-"""Base of the launchers: starts processes, forwards signals, waits for the end.
+"""Base class of the launchers: starts processes, forwards signals, waits for the end.
 
 The launcher's thread sleeps until a process ends, a signal arrives, or a deadline
 passes.
@@ -18,7 +18,7 @@ from types import FrameType
 
 from fxflow.distributed.children import Child, Output
 
-#: Seconds that the others have to end by themselves after one has failed.
+#: Seconds for the other processes to end by themselves after one has failed.
 GRACE = 3.0
 #: The longest sleep, in seconds; locks overflow at longer timeouts.
 _DAY = 86400.0
@@ -27,20 +27,20 @@ _DAY = 86400.0
 class Launcher:
     """Starts the processes of a run and waits for them.
 
-    A subclass starts them (`start`) and decides what the end of one means (`on_end`).
+    A subclass starts them (`start`) and reacts when one of them ends (`on_end`).
 
     Args:
-      options: of the command line: `no_color` and `timeout`.
+      options: the options of the command line; `no_color` and `timeout` are used.
 
     Attributes:
       children: the running processes, by number.
       finished: the processes that have ended.
-      output: where their output goes.
+      output: writes their output.
       starts: the times of restarts, and the functions that start the processes.
       status: the run's exit status; None until it is known.
     """
 
-    #: Whether an interrupted run has failed.
+    #: Whether an interrupted run counts as failed.
     interrupts_are_failures = True
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -53,7 +53,7 @@ class Launcher:
         self.children: dict[int, Child] = {}
         self.finished: list[Child] = []
         self.status: int | None = None
-        # Its `put` may interrupt its `get`: signal handlers call it.
+        # A `SimpleQueue`, because signal handlers call its `put` during its `get`.
         self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.starts: list[tuple[float, Callable[[], None]]] = []
         self._timeout = options.timeout
@@ -64,24 +64,24 @@ class Launcher:
         raise NotImplementedError
 
     def on_end(self, number: int, code: int, ending: bool) -> bool:
-        """Notes how a process ended.
+        """Handles the end of a process.
 
         Args:
-          number: of the process.
-          code: its exit status; a negative one is a signal's number.
+          number: the process's number.
+          code: its exit status; -n after signal n.
           ending: whether the launcher has received a signal to end.
 
         Returns:
-          Whether the other processes, which were signalled, are killed after `GRACE`.
+          Whether to kill the other processes, which were signalled, after `GRACE`.
         """
         raise NotImplementedError
 
     def maintain(self) -> float:
-        """Does what is due; returns the time of the next call at the latest."""
+        """Does what is due; returns when it must be called again at the latest."""
         return float("inf")
 
     def wake(self) -> None:
-        """Has `maintain` called soon."""
+        """Wakes the launcher's thread, which then calls `maintain`."""
         self._woken.put(None)
 
     def start_again(self, child: Child, start: Callable[[], Child]) -> None:
@@ -89,7 +89,7 @@ class Launcher:
 
         Args:
           child: the process that has ended.
-          start: starts it.
+          start: starts it, and returns the new process.
         """
         now = time.monotonic()
         backoff = child.backoff.after(now - child.begun)
@@ -126,7 +126,7 @@ class Launcher:
         return self.status or 0
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # Noted only: a handler runs between any two instructions of the main thread.
+        # Only record it: a handler may run between any two instructions.
         self._signals.append(number)
         self.wake()
 

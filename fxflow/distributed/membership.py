@@ -1,16 +1,16 @@
-"""The members of an elastic run: the launcher's side.
+"""Decides which workers are the members of an elastic run: the launcher's side.
 
-The run is a sequence of *epochs*. In an epoch the members are fixed and have ranks 0 to
-n - 1, a store, and a service for the runtime. It ends at once
-when a member is lost or fails, or when all members have reached an agreed step (to
-admit a new worker, or to stop). Then the ready workers form the next epoch:
+The run is a sequence of *epochs*. The members of an epoch are fixed: they have ranks 0
+to n - 1, a key-value store, and a service for the runtime. An epoch ends at once when a
+member is lost or fails, or when all members have reached an agreed step (to admit a new
+worker, or to stop). Then the ready workers form the next epoch:
 
     ready → form (its members, the step it starts from, where the state is)
           → fetch the state → prepared (all) → go (the service is up) → steps → …
 
 One thread decides, so all agree. A worker that is silent or does not return after an
 epoch is *expelled*: it is notified, its connection is closed, and the launcher kills
-it. It cannot disturb the others: it has connections of an epoch that is over only.
+it. It cannot disturb the others: its remaining connections belong to a past epoch.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from fxflow.distributed.coordinator import Caller, Group, Server, end_service
 from fxflow.distributed.messages.channel import Channel, Message
 
 _TICK = 0.02
-#: Failures of one step, without the loss of a worker, that the program may have.
+#: How often one step may fail without the loss of a worker.
 _MOST_FAILURES = 3
 
 
 class _Worker:
-    """The state of a worker, as the launcher knows it."""
+    """What the launcher knows about a worker."""
 
     def __init__(self, number: int, channel: Channel, name: str, address: str) -> None:
         self.number, self.channel, self.name, self.address = (
@@ -50,7 +50,7 @@ class _Worker:
 
 
 def _covers(holdings: Iterable[Message]) -> bool:
-    """Returns whether the pieces of several workers make the whole state."""
+    """Returns whether several workers together hold the complete state."""
     pieces: set[Any] = set()
     sizes: list[int] = []
     for holding in holdings:
@@ -65,7 +65,7 @@ def _covers(holdings: Iterable[Message]) -> bool:
     return bool(sizes) and have == sizes
 
 
-#: Between two states of one step, the one that is cheaper to fetch.
+#: Among states of the same step, prefer the one that is cheapest to fetch.
 _PREFERENCE = {"held": 2, "file": 1, "initial": 0}
 
 
@@ -73,14 +73,14 @@ def choose_plan(holdings: dict[str, list[Message]]) -> Message:
     """Returns the newest state that the workers hold together.
 
     Args:
-      holdings: for each worker's address what it holds: a list of ``{"step", "kind",
-        "pieces", "sizes"}``. The kind is ``"held"`` (in memory), ``"file"`` (a
+      holdings: each worker's address → the states that it holds: a list of ``{"step",
+        "kind", "pieces", "sizes"}``. The kind is ``"held"`` (in memory), ``"file"`` (a
         checkpoint) or ``"initial"``. Pieces are ``[leaf, [[start, stop], …]]``, or
         None for everything; `sizes` are the leaves' numbers of elements.
 
     Returns:
-      ``{"step", "kind", "sources": [[address, pieces], …]}``: one source if one has
-      everything.
+      ``{"step", "kind", "sources": [[address, pieces], …]}``: the workers that hold
+      everything, or if there are none, workers that together do.
     """
     states: dict[tuple[int, str], list[tuple[str, Message]]] = {}
     for address, own in holdings.items():
@@ -115,8 +115,8 @@ class Membership(Server):
 
     Args:
       address: ``host:port`` to listen at; port 0 chooses one.
-      minimum: the fewest workers that run.
-      maximum: the most workers that run; others wait as spares.
+      minimum: the smallest number of members.
+      maximum: the largest number of members; other workers wait as spares.
       wanted: the number of workers that the first epoch waits for.
       token: the run's secret.
       heartbeat_timeout: seconds of silence after which a worker counts as lost.
@@ -126,9 +126,9 @@ class Membership(Server):
 
     Attributes:
       outcome: ``"done"``, ``"preempted"`` or ``"failed"``; empty while it runs.
-      why: of a failure.
-      on_expel: called with the number of a worker that is to be killed, from a thread
-        of this server; the launcher sets it.
+      why: the reason for a failure.
+      on_expel: called with the number of a worker to kill, from a thread of this
+        server; the launcher sets it.
       epoch: the number of the current epoch; 0 before the first.
     """
 
@@ -183,7 +183,7 @@ class Membership(Server):
                 self._advance()
 
     def service_of(self, first: protocol.Runtime) -> Service | None:
-        """Returns the service of the epoch that the connection is for."""
+        """Returns the service of the current epoch, if the connection is for it."""
         with self.lock:
             return self._service if first.epoch == self.epoch else None
 
@@ -322,7 +322,7 @@ class Membership(Server):
     # -- epochs ------------------------------------------------------------------------
 
     def _hold(self, purpose: str) -> None:
-        """Has the members agree on a step to stop at; "stop" overrides "reform"."""
+        """Makes members agree on a step to stop at; "stop" overrides "reform"."""
         if self._purpose != "stop":
             self._purpose = purpose
             self._ask()
@@ -337,7 +337,7 @@ class Membership(Server):
         if lost is not None:
             self._failures.clear()
             if self._service is not None:
-                # Others may wait for what the lost worker has not sent.
+                # Others may be waiting for data from the lost worker.
                 self._stand_ins.append(StandIn(self._service, lost.rank))
         if self._broken or not self._members:
             return
@@ -347,14 +347,14 @@ class Membership(Server):
         self._group.end(why)
 
     def _advance(self) -> None:
-        """Forms the next epoch if it is time to."""
+        """Forms the next epoch if it is due."""
         if self.outcome:
             return
         now = time.monotonic()
         ready = [w for w in self._workers.values() if w.phase == "ready"]
         if self._members:
             if self._deadline is None:
-                return  # it runs
+                return  # the epoch is running
             behind = [m for m in self._members if m.phase not in ("ready", "out")]
             if behind and (now < self._deadline or not self._broken):
                 return
@@ -404,7 +404,7 @@ class Membership(Server):
         self._short_since = None
 
     def _end_service(self) -> None:
-        """Stops the runtime's service of an epoch, in a thread."""
+        """Stops the epoch's service for the runtime, in a thread."""
         service, self._service = self._service, None
         stand_ins, self._stand_ins = self._stand_ins, []
         if service is None:
@@ -444,6 +444,6 @@ class Membership(Server):
         super().stop()
         with self.lock:
             self._end_service()
-        # A thread that is in C++ when Python ends would end the process.
+        # A thread that is in C++ when Python exits would crash the process.
         for thread in self._ending:
             thread.join(5)

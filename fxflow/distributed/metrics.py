@@ -1,14 +1,14 @@
 """Metrics of a process in Prometheus's text format, without a client library.
 
-A `Registry` holds families of counters, gauges and histograms; `exposition` writes all
-of them in version 0.0.4 of the format. Counting takes no lock: one thread updates a
-registry and writes its exposition.
+A `Registry` holds families of counters, gauges and histograms; `exposition` returns all
+of them in version 0.0.4 of the format. There are no locks: the same thread must update
+a registry and call `exposition`.
 
     registry = Registry("fxflow_serve")
     requests = registry.counter("requests", "Requests answered.", "model", "status")
     requests.labels("digits", 200).inc()
 
-Looking up a series by its labels takes longer than counting: hot paths keep the series.
+Looking up a series by its labels takes longer than counting, so hot paths keep series.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Measured:
     """The value of one series of a counter or a gauge.
 
     Attributes:
-      value: now.
+      value: the current value.
     """
 
     __slots__ = ("value",)
@@ -40,7 +40,7 @@ class Measured:
         """Adds to the value.
 
         Args:
-          amount: not negative for a counter.
+          amount: what to add; not negative for a counter.
         """
         self.value += amount
 
@@ -48,7 +48,7 @@ class Measured:
         """Replaces the value.
 
         Args:
-          value: the new one.
+          value: the new value.
         """
         self.value = value
 
@@ -61,9 +61,9 @@ class Observations:
     """One series of a histogram.
 
     Attributes:
-      bounds: upper ends of the buckets, each inclusive; one more bucket is infinite.
-      counts: number of observations in each bucket, of which the last is infinite.
-      sum: of the observed values.
+      bounds: inclusive upper bounds of the buckets, without the infinite one.
+      counts: the number of observations in each bucket, the infinite one last.
+      sum: the sum of the observed values.
     """
 
     __slots__ = ("bounds", "counts", "sum")
@@ -81,8 +81,8 @@ class Observations:
         """Counts a value.
 
         Args:
-          value: what was measured.
-          times: how often.
+          value: the observed value.
+          times: how often it was observed.
         """
         self.counts[bisect.bisect_left(self.bounds, value)] += times
         self.sum += value * times
@@ -101,14 +101,14 @@ SeriesT = TypeVar("SeriesT", bound="Measured | Observations")
 
 
 class Family(Generic[SeriesT]):
-    """All series of one metric. Made by a `Registry`.
+    """All series of one metric, made by a `Registry`.
 
     Attributes:
-      name: with the namespace and, of a counter, ``_total``.
+      name: the metric's name, with the namespace and, for a counter, ``_total``.
       kind: ``"counter"``, ``"gauge"`` or ``"histogram"``.
       help: one line that explains the metric.
-      label_names: of each series.
-      series: by the values of its labels, in the order of their creation.
+      label_names: the names of the labels of each series.
+      series: label values → series, in order of creation.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class Family(Generic[SeriesT]):
         self._make: Callable[[], SeriesT] = make
 
     def labels(self, *values: object) -> SeriesT:
-        """Returns the series with these labels; a new one if there is none.
+        """Returns the series with these labels, creating it if necessary.
 
         Args:
-          *values: in the order of `label_names`.
+          *values: the labels' values, in the order of `label_names`.
         """
         key = tuple(map(str, values))
         found = self.series.get(key)
@@ -162,7 +162,7 @@ class Registry:
     """The metrics of one server.
 
     Args:
-      namespace: begins the name of every metric.
+      namespace: the prefix of every metric's name.
 
     Example:
       >>> registry = Registry("shop")
@@ -189,7 +189,7 @@ class Registry:
         """Adds a counter.
 
         Args:
-          name: without ``_total``.
+          name: the metric's name, without ``_total``.
           help: one line that explains the metric.
           *labels: names of the labels of each series.
 
@@ -202,7 +202,7 @@ class Registry:
         """Adds a gauge.
 
         Args:
-          name: of the metric.
+          name: the metric's name.
           help: one line that explains the metric.
           *labels: names of the labels of each series.
 
@@ -217,10 +217,10 @@ class Registry:
         """Adds a histogram.
 
         Args:
-          name: of the metric.
+          name: the metric's name.
           help: one line that explains the metric.
           *labels: names of the labels of each series.
-          bounds: ascending upper ends of the buckets, without the infinite one.
+          bounds: ascending upper bounds of the buckets, without the infinite one.
 
         Returns:
           The family of its series.
@@ -228,7 +228,7 @@ class Registry:
         return self._add(name, "histogram", help, labels, lambda: Observations(bounds))
 
     def exposition(self) -> str:
-        """Returns all metrics in the text format, of the type `CONTENT_TYPE`."""
+        """Returns all metrics in the text format (`CONTENT_TYPE`)."""
         lines = itertools.chain.from_iterable(f.lines() for f in self._families)
         return "\n".join(lines) + "\n"
 
@@ -246,7 +246,7 @@ class Registry:
 
 
 def _number(value: float) -> str:
-    # Whole numbers as such, however large; -0.0, inf and nan as Prometheus reads them.
+    # Whole numbers have no exponent, however large; inf and nan as Prometheus has them.
     if value in (float("inf"), float("-inf")) or value != value:
         return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}[str(value)]
     return str(int(value)) if value == int(value) else repr(float(value))

@@ -1,8 +1,8 @@
 """Host-side communication between processes.
 
-Values go through the coordinator, so they need no devices: a barrier takes 0.2 ms. Use
-it for configuration, random seeds and metrics; large arrays live on devices, and
-programs exchange them.
+Values travel through the coordinator and need no devices: a barrier takes 0.2 ms. Use
+these functions for configuration, random seeds and metrics. Keep large arrays on
+devices, where programs exchange them.
 
 Before `fxflow.distributed.initialize`, each function treats this process as the only
 one.
@@ -59,7 +59,7 @@ def sync_global_devices(name: str, timeout: float | None = None) -> None:
     """Waits until all processes have reached this point.
 
     Args:
-      name: of the barrier, the same in all processes.
+      name: the barrier's name, the same in all processes.
       timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
@@ -74,11 +74,11 @@ def sync_global_devices(name: str, timeout: float | None = None) -> None:
 def broadcast_one_to_all(
     in_tree: Any, is_source: bool | None = None, timeout: float | None = None
 ) -> Any:
-    """Returns one process's tree in all of them.
+    """Returns one process's tree in all processes.
 
     Args:
-      in_tree: a pytree of arrays, each whole in its process; processes that are not the
-        source give only the structure.
+      in_tree: a pytree of arrays, none of which spans processes. Only the structure
+        matters in processes other than the source.
       is_source: whether this process is the source; None: process 0 is.
       timeout: seconds; None is `config.collective_timeout`.
 
@@ -96,7 +96,7 @@ def broadcast_one_to_all(
         return structure.unflatten([from_host(to_host(leaf)) for leaf in leaves])
     if is_source is None:
         is_source = coordination.process_id == 0
-    # Structures are compared as text: nothing is unpickled.
+    # Structures are compared as text, so that nothing is unpickled.
     payload = b""
     if is_source:
         payload = encode(map(to_host, leaves), structure=str(structure))
@@ -118,18 +118,18 @@ def broadcast_one_to_all(
 def process_allgather(
     in_tree: Any, tiled: bool = False, timeout: float | None = None
 ) -> Any:
-    """Returns the arrays of all processes in each of them.
+    """Returns the arrays of all processes in each process.
 
     Args:
-      in_tree: a pytree of arrays. An array that spans processes is gathered; of other
-        arrays, each process gives its own.
-      tiled: whether the latter are concatenated along axis 0 instead of stacked along
+      in_tree: a pytree of arrays. An array that spans processes is gathered. Each
+        process contributes its own value of any other array.
+      tiled: whether these values are concatenated along axis 0 instead of stacked along
         a new axis.
       timeout: seconds; None is `config.collective_timeout`.
 
     Returns:
-      A tree of NumPy arrays (keys stay keys): with `n` processes, of shape
-      ``(n, *shape)``, tiled ``(n * shape[0], *shape[1:])``; an array that spans
+      A tree of NumPy arrays (keys stay keys). With `n` processes, their shape is
+      ``(n, *shape)``, or ``(n * shape[0], *shape[1:])`` if tiled; an array that spans
       processes keeps its shape.
 
     Raises:
@@ -138,7 +138,7 @@ def process_allgather(
     """
     leaves, structure = trees.flatten(in_tree)
     spanning = [is_global(leaf) for leaf in leaves]
-    # A program gathers arrays that span processes, on the devices; the others go
+    # A program on the devices gathers arrays that span processes; the others travel
     # through the coordinator.
     own = [
         to_host(gathered(leaf) if spans else leaf)
@@ -167,10 +167,10 @@ def is_global(leaf: Any) -> bool:
 
 
 def gathered(array: Array) -> Array:
-    """Returns an array that spans processes, replicated on all of its devices.
+    """Replicates an array that spans processes on all of its devices.
 
     Args:
-      array: the same in all of its processes, each of which must call this.
+      array: the array. All of its processes must call this function.
     """
     where: Any = array.sharding
     if where.is_fully_replicated:
@@ -208,13 +208,13 @@ def assert_equal(in_tree: Any, message: str = "", timeout: float | None = None) 
     """Checks that all processes have the same tree, bit for bit.
 
     Args:
-      in_tree: a pytree of arrays, each whole in its process.
+      in_tree: a pytree of arrays, none of which spans processes.
       message: the beginning of the error's message.
       timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
-      AssertionError: the trees differ; raised in every process, it names the leaf and
-        the processes that differ from process 0.
+      AssertionError: the trees differ. Every process raises it; the message names the
+        leaf and the processes that differ from process 0.
       DistributedError: a process did not arrive in time or is lost.
     """
     coordination = _coordination()
@@ -262,18 +262,18 @@ def check_same_program(
 ) -> None:
     """Checks that all processes are about to run the same program.
 
-    Called before the first run of a program that spans processes: different programs
-    would wait for each other's collectives.
+    It is called before the first run of a program that spans processes: different
+    programs would wait for each other's collectives forever.
 
     Args:
-      name: of the function, for messages.
-      text_hash: of the program's text.
+      name: the function's name, for messages.
+      text_hash: a hash of the program's text.
       deadline: seconds; None is `config.collective_timeout`.
-      processes: that run it; None is all processes.
+      processes: the processes that run it; None for all.
 
     Raises:
-      DistributedError: the programs differ, or a process runs none; the message says
-        which process runs which function.
+      DistributedError: the programs differ, or a process runs no program; the message
+        says which process runs which function.
     """
     coordination = _coordination()
     if coordination is None:
@@ -313,7 +313,7 @@ def check_same_program(
         else "The function is the same but its program differs: shapes, constants or "
         "branches of Python depend on the process"
     )
-    # The majority counts as right: the error names the other processes.
+    # The majority is assumed to be right: the error lists the other processes.
     most = max(groups.values(), key=len)
     raise DistributedError(
         f"the processes are about to run different programs together: {shown}. {hint}",
@@ -329,16 +329,16 @@ on_shared_program(
 def reached_preemption_sync_point(step: int) -> bool:
     """Returns whether all processes agreed to stop at this step.
 
-    After one of them received SIGTERM, all get True at the same step: save the state
-    there. Call it in every step, in all processes, from one thread. The first call
-    installs the signal's handler if it is in the main thread. Inside `elastic`, which
-    saves by itself, it is always False.
+    After a SIGTERM to any process, it returns True at the same step in all of them:
+    save the state there. Call it in every step, in all processes, from one thread. The
+    first call installs the signal handler if it is in the main thread. Inside
+    `elastic`, which saves the state itself, it always returns False.
 
     Args:
       step: the number of the step about to run; it increases with each call.
 
     Returns:
-      False, then True once at the agreed step, then False again.
+      False, except for True once, at the agreed step.
 
     Raises:
       DistributedError: a process is lost.

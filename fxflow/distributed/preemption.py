@@ -1,10 +1,10 @@
-"""Preemption: after a SIGTERM to one process, all processes stop at one step.
+"""Preemption: after a SIGTERM to any process, all processes stop at the same step.
 
-The first process that receives the signal notifies the coordinator, which has all
-processes agree on a step (`stop_agreement`). Without a notice a step costs one lock.
+A process that receives the signal notifies the coordinator, which makes all processes
+agree on a step (`stop_agreement`). Until then, each step only acquires a lock.
 
-The runtime has a manager for the same. It is not used: it keeps Python's lock while it
-waits for the other processes, and what it waits for comes through Python (`Relay`).
+The runtime's own preemption manager would deadlock: it holds the GIL while it waits for
+the other processes, and their messages pass through Python (`Relay`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fxflow.errors import DistributedError
 def noticing(
     notify: Callable[[], None] = lambda: None,
 ) -> Iterator[threading.Event]:
-    """Receives SIGTERM while a ``with`` block runs; in the main thread only.
+    """Handles SIGTERM while a ``with`` block runs; in the main thread only.
 
     Args:
       notify: called after the signal, on a separate thread.
@@ -45,7 +45,7 @@ def noticing(
         if not is_over.is_set():
             notify()
 
-    # Not in the handler itself: it may run while the lock of a connection is held.
+    # Not in the handler itself, which may run while a connection's lock is held.
     threading.Thread(target=wait, name="fxflow-notice", daemon=True).start()
     before = signal.signal(signal.SIGTERM, lambda number, frame: event.set())
     try:
@@ -63,7 +63,7 @@ class Agreement:
       step: the first step of this process.
 
     Attributes:
-      then: what comes after the agreed step: ``"stop"``, or ``"reform"`` to change the
+      then: what follows the agreed step: ``"stop"``, or ``"reform"`` to change the
         members of an elastic run.
     """
 
@@ -79,7 +79,7 @@ class Agreement:
 
     @property
     def begun(self) -> int:
-        """The last step that has begun; one less than the first step before that."""
+        """The last step that has begun; before that, the first step minus one."""
         return self._point.next - 1
 
     def attach(self, coordination: Coordination) -> None:
@@ -100,14 +100,14 @@ class Agreement:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Has a thread that waits for the decision look for a failure."""
+        """Makes a thread that waits for the decision check for a failure."""
         with self._changed:
             self._changed.notify_all()
 
     def _report(self) -> None:
         if self._coordination is not None:
             with contextlib.suppress(OSError):
-                # Under the lock: no step begins between the look and the report.
+                # Under the lock, so that no step begins before the report is sent.
                 self._coordination.post(InStep(self._point.next))
 
     def reached(self, step: int) -> bool:
@@ -140,7 +140,7 @@ class Agreement:
             return True
 
     def listen(self) -> None:
-        """Receives SIGTERM from now on, if this is the main thread."""
+        """Starts handling SIGTERM, if this is the main thread."""
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and not self._is_listening:
             self._is_listening = True
@@ -152,6 +152,6 @@ class Agreement:
                 self._coordination.post(Notice())
 
     def close(self) -> None:
-        """Receives no more signals: SIGTERM has the effect that it had before."""
+        """Restores the previous handler of SIGTERM."""
         if threading.current_thread() is threading.main_thread():
             self._listening.close()

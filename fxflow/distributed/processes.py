@@ -1,8 +1,8 @@
 """Child processes: each leads a process group and ends with its parent.
 
-To start a process on another machine, the launcher sends this file's text there, and
-Python runs it (`lead`). So the file imports the standard library only, and the process
-starts without fxflow.
+To start a process on another machine, the launcher sends this file's source there, and
+Python runs it (`lead`). So the file imports the standard library only, and starting a
+process does not need fxflow.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import IO, TextIO
 
-#: Asks the kernel to kill this process when its parent ends, then becomes the command.
-#: If the parent ended before the request, there is no signal, so the process exits. An
-#: interrupt also ends the command if its parent ignores interrupts, as Ray's does.
+#: Requests that the kernel kill this process when its parent ends, then executes the
+#: command. If the parent ended before the request, no signal would come, so the process
+#: exits. SIGINT ends the command even if the parent ignores SIGINT, as Ray's does.
 _PRELUDE = (
     "import ctypes, os, signal, sys\n"
     "try: ctypes.CDLL(None).prctl(1, 9)\n"
@@ -35,28 +35,28 @@ _PRELUDE = (
     "sys.exit(127)\n"
 )
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-#: Seconds that a process has to end by itself after the leader's input ends.
+#: Seconds for a process to end by itself after the leader's input ends.
 _GRACE = 5.0
 
 
 class Process:
-    """A process that leads a group, and is killed when its parent ends.
+    """A process that leads a process group, and is killed when its parent ends.
 
-    More exactly, on Linux, when the thread that started it ends.
+    More exactly, Linux kills it when the thread that started it ends.
 
     Args:
-      command: what it runs.
+      command: the command that it runs.
       environment: variables on top of this process's.
-      folder: where it runs; None: here.
-      output: whether its output is read through `stdout` and `stderr`.
+      folder: its working directory; None for this process's.
+      output: whether `stdout` and `stderr` are pipes; otherwise it inherits them.
       orders: whether `stdin` is a pipe; otherwise its input is empty.
-      pass_fds: descriptors that it inherits.
+      pass_fds: file descriptors that it inherits.
 
     Attributes:
       pid: the process id.
-      ended: the exit status, once there is one; a negative one is a signal's number.
-        `asyncio.wrap_future` makes it awaitable.
-      stdin, stdout, stderr: pipes, if there are any.
+      ended: the future exit status; -n after signal n. `asyncio.wrap_future` makes it
+        awaitable.
+      stdin, stdout, stderr: pipes, or None.
 
     Example:
       >>> Process(["sh", "-c", "exit 3"]).wait(10)
@@ -102,11 +102,11 @@ class Process:
         self.ended.set_result(self._process.wait())
 
     def poll(self) -> int | None:
-        """Returns the exit status; None while it runs."""
+        """Returns the exit status; None while the process runs."""
         return self.ended.result() if self.ended.done() else None
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Returns the exit status; None if it still runs after `timeout` seconds."""
+        """Waits for the exit status; None if it takes more than `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
             return self.ended.result(timeout)
         return None
@@ -132,20 +132,20 @@ class Process:
 
 
 def status_of(code: int) -> int:
-    """Returns the shell's status for an exit status: signal n is 128 + n."""
+    """Returns the shell's exit status for `subprocess`'s: -n becomes 128 + n."""
     return 128 - code if code < 0 else code
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """The delay before a process is restarted: none at first, then growing.
+    """The delay before a process is restarted, which grows exponentially.
 
     Attributes:
-      second: seconds to wait after the second quick end; after the first there is no
-        wait, and after each more it is twice as long.
-      most: seconds to wait at most.
-      steady: an end after at least this many seconds counts as the first.
-      failures: the number of quick ends in a row.
+      second: seconds of delay after the second quick failure in a row. There is no
+        delay after the first, and each further failure doubles it.
+      most: the longest delay, in seconds.
+      steady: a failure after at least this many seconds is not quick.
+      failures: the number of quick failures in a row.
 
     Example:
       >>> backoff = Backoff()
@@ -167,7 +167,7 @@ class Backoff:
 
     @property
     def seconds(self) -> float:
-        """The delay."""
+        """The delay before the next restart."""
         if self.failures < 2:
             return 0.0
         # 2**60 seconds exceed any limit and are still a float.
@@ -175,7 +175,7 @@ class Backoff:
         return seconds
 
     def after(self, ran: float) -> Backoff:
-        """Returns the state after a process ended that ran for `ran` seconds."""
+        """Returns the next state after the process ran for `ran` seconds and ended."""
         failures = 0 if ran >= self.steady else self.failures
         return replace(self, failures=failures + 1)
 
@@ -196,9 +196,9 @@ def _obey(process: Process, orders: TextIO) -> None:
 
 
 def lead(orders: TextIO = sys.stdin) -> int:
-    """Runs a process that the launcher describes, until the launcher's input ends.
+    """Runs a process that the launcher describes, until `orders` ends.
 
-    The input ends when the launcher or the connection does.
+    It ends when the launcher exits or the connection closes.
 
     Args:
       orders: a line of JSON with `command`, `environment` and `folder`, then lines
@@ -224,7 +224,7 @@ def lead(orders: TextIO = sys.stdin) -> int:
 
 
 if __name__ == "__main__":
-    # A thread may still read the input, which Python would wait for.
+    # A thread may still read the input, and Python's exit would wait for it.
     status: int = lead()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,8 +1,8 @@
-"""The messages between the processes of a run and the coordinator: a class for each.
+"""The messages between processes and the coordinator: one class for each.
 
-On the wire a message is its class's name and its fields. It may also have the
-number of a request (`id`), which its answer repeats (`re`), and an epoch. An answer has
-no class: it has the fields that its request asks for, or an `error`.
+On the wire, a message has its class's name and its fields. It may also have a request
+number (`id`), which the answer repeats (`re`), and an epoch. Answers have no class,
+only the fields that the request asks for, or an `error`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RegisterWorker(NamedTuple):
 
 
 class Runtime(NamedTuple):
-    """The connection leads to the runtime's service of an epoch."""
+    """The connection is for the runtime's service of an epoch."""
 
     epoch: int = 0
 
@@ -61,7 +61,7 @@ class Increment(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Deletes a key and its folder."""
+    """Deletes a key and the folder of that name."""
 
     key: str
 
@@ -105,11 +105,11 @@ class InStep(NamedTuple):
 
 
 class AskWaiting(NamedTuple):
-    """Has each process note whether it waits in a collective."""
+    """Asks all processes to report whether they wait in a collective."""
 
 
 class Judge(NamedTuple):
-    """Reports which processes were late for a collective, and the error's text."""
+    """Reports which processes were late for a collective, and the error's message."""
 
     processes: list[int]
     why: str
@@ -127,7 +127,7 @@ class Bye(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The worker may become a member; it holds these states (`choose_plan`)."""
+    """The worker is ready for an epoch; it holds these states (see `choose_plan`)."""
 
     holdings: list[Message]
 
@@ -139,7 +139,7 @@ class Prepared(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A step, or joining, failed, possibly because of other workers."""
+    """Joining or a step failed, possibly because of other workers."""
 
     epoch: int
     step: int
@@ -148,7 +148,7 @@ class Failed(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The member has the last state."""
+    """The member has run the last step."""
 
     epoch: int
     preempted: bool
@@ -175,17 +175,17 @@ class Refused(NamedTuple):
 
 
 class AllJoined(NamedTuple):
-    """All processes have joined; `names` are ``host:pid`` of each."""
+    """All processes have joined; `names` has the ``host:pid`` of each."""
 
     names: list[str]
 
 
 class Hold(NamedTuple):
-    """Asks for the first step that has not begun; see `stop_agreement`."""
+    """Asks for the first step that the process has not begun; see `stop_agreement`."""
 
 
 class Until(NamedTuple):
-    """All processes stop before `step`; `then` they ``"stop"`` or ``"reform"``."""
+    """No process runs `step` or later ones; `then` is ``"stop"`` or ``"reform"``."""
 
     step: int
     then: str
@@ -259,10 +259,10 @@ _CLASSES: dict[str, Any] = {
 
 
 def written(content: Any, **more: Any) -> Message:
-    """Returns a message as the wire has it.
+    """Returns a message in its wire form.
 
     Args:
-      content: of one of the classes here.
+      content: an instance of a class of this module.
       **more: further fields, such as `id`.
 
     Example:
@@ -273,10 +273,10 @@ def written(content: Any, **more: Any) -> Message:
 
 
 def read(message: Message) -> Any:
-    """Returns the content of a message; unknown fields are ignored.
+    """Returns a message as an instance of its class; ignores unknown fields.
 
     Raises:
-      ValueError: the message is unknown.
+      ValueError: the class is unknown.
       TypeError: a field is missing.
     """
     kind = _CLASSES.get(message.get("op", ""))

@@ -1,11 +1,11 @@
 """``fxflow launch --ps 2 --workers 4 --ray auto train.py``: a run on a Ray cluster.
 
-Each process of the run has a Ray actor; there is one placement group for the servers
-and one for the other processes. The launcher restarts a process that ends in its actor,
-as on any machine; Ray restarts an actor that dies with its process or its machine.
-Servers are reached at the addresses of the machines on which Ray has placed them. The
-run's keys go to actors as arguments of a call: not on a command line, and not in an
-actor's description, which Ray shows to all its users.
+Each process of the run has a Ray actor. One placement group holds the servers, another
+the other processes. If only the process ends, the launcher restarts it in its actor;
+Ray restarts an actor that dies, with its process, or because its machine fails. Servers
+listen at the addresses of the machines on which Ray places them. Actors receive the
+run's keys as arguments of a call: not on a command line, and not in an actor's
+description, which Ray shows to all its users.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from fxflow.distributed.jobs import Job, JobLauncher, jobs_of
 from fxflow.distributed.messages.keys import Keys
 from fxflow.errors import DistributedError
 
-#: Seconds without an answer of an actor after which the launcher reports it.
+#: Seconds without an answer from an actor after which the launcher reports it.
 _QUIET = 30.0
-#: Seconds without a placement after which the launcher reports what it waits for.
+#: Seconds without a placement after which the launcher reports that it waits.
 _AT_ONCE = 3.0
 #: Seconds within which Ray's head must accept a connection.
 _REACHED = 5.0
 
 
 def ray_module() -> Any:
-    """Returns the module ray.
+    """Returns the module `ray`.
 
     Raises:
       ImportError: it is missing.
@@ -59,7 +59,7 @@ def resources_of(text: str) -> dict[str, float]:
     """Returns the Ray resources of a process.
 
     Args:
-      text: such as ``CPU=2,GPU=1``: Ray's names, and numbers above 0.
+      text: Ray's names and positive numbers, such as ``CPU=2,GPU=1``.
 
     Raises:
       ValueError: the text is malformed.
@@ -77,13 +77,13 @@ def resources_of(text: str) -> dict[str, float]:
             found[name] = 0.0
         if not name or not 0 < found[name] < float("inf"):
             raise ValueError(
-                f"resources read NAME=NUMBER,..., such as CPU=1,GPU=1, got {text!r}"
+                f"resources must be NAME=NUMBER,..., such as CPU=1,GPU=1, got {text!r}"
             )
     return found
 
 
 def _check_reached(address: str) -> None:
-    """Raises if nothing listens at ``host:port``; Ray would take minutes."""
+    """Raises if nothing listens at ``host:port``, which Ray reports after minutes."""
     try:
         place = Address.parse(address)
     except ValueError:  # "auto", "local"
@@ -99,7 +99,7 @@ def _check_reached(address: str) -> None:
 
 
 class _Pieces:
-    """The output of a process, read like a pipe and filled by the fetching thread."""
+    """A process's output: one thread puts pieces, another reads them as from a pipe."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -120,17 +120,17 @@ class ActorChild(Child):
 
     Args:
       number: its number.
-      run: which start of it this is, from 1.
-      actor: its handle.
+      run: the number of this start, from 1.
+      actor: its actor's handle.
       spec: command, environment and folder.
-      output: where its output goes.
+      output: writes its output.
       label: the prefix of its lines.
       log: writes a line of the launcher itself.
-      ended: called when it has ended, on a separate thread.
+      ended: called on a separate thread after the process has ended.
 
     Attributes:
       number: its number.
-      is_lost: whether Ray does not restart the actor.
+      is_lost: whether the actor has died and Ray does not restart it.
     """
 
     def __init__(
@@ -181,13 +181,13 @@ class ActorChild(Child):
         self.status.set_result(code)
 
     def _ask(self, answer: Any) -> Any:
-        """Returns an answer of the actor; reports a long wait for it."""
+        """Waits for an answer of the actor; reports a long wait."""
         try:
             return self._ray.get(answer, timeout=_QUIET)
         except self._ray.exceptions.GetTimeoutError:
             self._log(
                 f"{self._label}: its actor has not answered for {_QUIET:g} s; Ray may "
-                "have no place to restart it (see `ray status`)"
+                "lack the resources to restart it (see `ray status`)"
             )
             return self._ray.get(answer)
 
@@ -204,7 +204,7 @@ class ActorChild(Child):
                 self._actor.send.remote(self._run, number)
 
     def finish(self, timeout: float = 5.0) -> None:
-        """Ends the actor, and makes sure that the output is written."""
+        """Kills the actor, and waits until its output is written."""
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self._actor, no_restart=True)
         for thread in (self._leading, *self._threads):
@@ -218,7 +218,7 @@ class RayLauncher(JobLauncher):
       jobs: the processes.
       actors: their actors, in the same order.
       environment: variables for all of them.
-      options: of the command line.
+      options: the options of the command line.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class RayLauncher(JobLauncher):
 def lacking(
     taken: Sequence[Mapping[str, float]], machines: Sequence[Mapping[str, float]]
 ) -> str:
-    """Returns which resources are missing to run all processes at once; empty: none.
+    """Returns which resources are too few for all processes at once; empty if none.
 
     Args:
       taken: the resources of each process.
@@ -301,12 +301,12 @@ class _Places:
         self._options = options
         self._groups: list[Any] = []
         self.actors: list[Any] = []
-        # By value, so that the actors' processes need not import fxflow.
+        # By value, so that the actors' machines do not need fxflow.
         for module in (ray_leader, processes):
             self.ray.cloudpickle.register_pickle_by_value(module)
 
     def check(self, taken: Sequence[Mapping[str, float]]) -> None:
-        """Reports at once which resources the cluster lacks.
+        """Reports early which resources the cluster lacks.
 
         Args:
           taken: the resources of each process.
@@ -335,8 +335,8 @@ class _Places:
         """Adds an actor for each process, spread over all machines.
 
         Args:
-          names: of the processes.
-          resources: of each of them.
+          names: the processes' names.
+          resources: the resources of each process.
 
         Raises:
           DistributedError: Ray did not place them within the deadline.
@@ -379,7 +379,7 @@ class _Places:
                 num_gpus=resources.get("GPU", 0),
                 resources=others,
                 scheduling_strategy=place,
-                # Ray restarts an actor that dies, and repeats the calls to it.
+                # Ray restarts an actor that dies, and retries the calls to it.
                 max_restarts=again,
                 max_task_retries=-1 if again else 0,
                 max_concurrency=4,
@@ -391,23 +391,23 @@ class _Places:
         """Waits for all actors; returns an address on the machine of each.
 
         Args:
-          names: of all actors.
+          names: the names of all processes.
           port: the first port that is tried on each machine.
 
         Raises:
           DistributedError: some have not started within the deadline.
         """
         ray, found, used = self.ray, [], set()
-        asked = [actor.place.remote(port) for actor in self.actors]
+        refs = [actor.place.remote(port) for actor in self.actors]
         seconds = self._options.start_timeout
-        _, late = ray.wait(asked, num_returns=len(asked), timeout=seconds)
+        _, late = ray.wait(refs, num_returns=len(refs), timeout=seconds)
         if late:
             listed = ", ".join(
-                n for n, ref in zip(names, asked, strict=True) if ref in late
+                n for n, ref in zip(names, refs, strict=True) if ref in late
             )
             raise DistributedError(f"Ray has not started {listed} within {seconds:g} s")
         try:
-            for actor, ref in zip(self.actors, asked, strict=True):
+            for actor, ref in zip(self.actors, refs, strict=True):
                 host, number = ray.get(ref)
                 while (host, number) in used:  # another actor will listen there
                     host, number = ray.get(actor.place.remote(number + 1))
@@ -436,10 +436,10 @@ def launch_on_ray(
     """Runs ``fxflow launch --ps --ray``.
 
     Args:
-      options: of the command line.
-      command: what workers run.
-      variables: for all processes.
-      keys: of the run.
+      options: the options of the command line.
+      command: the command that workers run.
+      variables: environment variables for all processes.
+      keys: the run's keys.
 
     Returns:
       The exit status: 1 if Ray is unreachable or does not place the actors.
@@ -454,7 +454,7 @@ def launch_on_ray(
         if mine:
             _check_reached(options.ray)
             ray.init(options.ray, log_to_driver=False, logging_level="WARNING")
-        # Placeholder addresses: these jobs give the names and the order.
+        # With placeholder addresses: only the jobs' names and order are used.
         jobs = jobs_of(options, command, ["ray"], ["?:0"] * options.ps, keys)
         names = [str(job) for job in jobs]
         places = _Places(options)

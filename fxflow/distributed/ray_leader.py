@@ -1,9 +1,8 @@
-"""Runs a process of a run within a Ray actor.
+"""Runs a process of a run in a Ray actor.
 
-Ray receives this module by value, so that an actor's process imports nothing of fxflow.
-The process that the actor starts is like one that the launcher starts. Both end
-together: the kernel kills the process and the rest of its group when the actor's
-process ends.
+Ray receives this module by value, so that actors do not import fxflow. An actor starts
+its process as the launcher starts one. When the actor's process ends, the kernel kills
+the process and the rest of its group.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from typing import Any
 
 from fxflow.distributed.processes import Process
 
-#: Seconds that `follow` waits for output or the end.
+#: The longest time in seconds that `follow` waits.
 _WAIT = 1.0
-#: Bytes of output that are read at once, and that are kept until they are fetched.
+#: The most bytes of output that are read at once, and that are kept for `follow`.
 _PIECE, _KEPT = 1 << 16, 1 << 22
 
 
 class Leader:
     """Starts a process, returns its output and exit status, and forwards signals.
 
-    The body of an actor with several threads: `follow` waits in one of them.
+    It is the class of an actor with several threads: `follow` waits in one of them.
     """
 
     def __init__(self) -> None:
@@ -55,7 +54,7 @@ class Leader:
         raise OSError(f"{host} has no free port of at least {port}")
 
     def begin(self, run: int, spec: dict[str, Any]) -> None:
-        """Starts the process, unless this start has been made already.
+        """Starts the process, unless start number `run` has already happened.
 
         Args:
           run: the number of this start, from 1.
@@ -66,8 +65,8 @@ class Leader:
                 return
             self._run, self._code, self._held = run, None, 0
             self._pieces = []
-        # The kernel kills the process when the thread that started it ends, so start it
-        # in a thread that waits for it, not in one of Ray's.
+        # The kernel kills the process when the thread that started it ends. So start it
+        # in a thread that waits for it, not in one of Ray's threads.
         threading.Thread(target=self._lead, args=(run, spec), daemon=True).start()
 
     def _lead(self, run: int, spec: dict[str, Any]) -> None:
@@ -102,7 +101,7 @@ class Leader:
 
     def _keep(self, which: int, piece: bytes) -> None:
         with self._changed:
-            # Without a reader, block the process like a full pipe.
+            # Like a full pipe, block the process until its output is fetched.
             self._changed.wait_for(lambda: self._held < _KEPT)
             self._pieces.append((which, piece))
             self._held += len(piece)
@@ -111,15 +110,15 @@ class Leader:
     def follow(self, run: int) -> tuple[list[tuple[int, bytes]], int | None] | None:
         """Returns the process's new output and its exit status.
 
-        Waits for them for at most a second.
+        Waits for either for at most a second.
 
         Args:
-          run: the number of the start that is meant.
+          run: the number of the start.
 
         Returns:
-          Pieces of output (stream 1 or 2, bytes), and the exit status, as `subprocess`
-          reports it, or None while it runs; None if that start was not made here: Ray
-          has restarted the actor.
+          Pieces of output (stream 1 or 2, bytes), and the exit status as `subprocess`
+          reports it (None while the process runs). None instead of both if this actor
+          did not make that start, because Ray has restarted the actor.
         """
         with self._changed:
             if self._run != run:
@@ -135,8 +134,8 @@ class Leader:
         """Sends a signal to the process and its descendants.
 
         Args:
-          run: the number of the start that is meant; others are not signalled.
-          number: of the signal.
+          run: the number of the start; a process of another start is not signalled.
+          number: the signal's number.
         """
         end = time.monotonic() + 5
         with self._changed:

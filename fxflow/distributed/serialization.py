@@ -1,7 +1,7 @@
-"""Trees of arrays as bytes, for messages.
+"""Serializes the leaves of trees of arrays.
 
-The bytes are a message of `messages.codec`. The structure of the tree does not travel;
-both ends run the same program and have it.
+The bytes are a message of `messages.codec`. They do not include the tree's structure:
+both ends run the same program and know it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class HostLeaf(NamedTuple):
     """A leaf in host memory.
 
     Attributes:
-      data: the elements; of keys, their bits.
-      key: the generator, if these are random keys; else empty.
+      data: the elements; for random keys, their bits.
+      key: the keys' generator; empty for other arrays.
     """
 
     data: np.ndarray[Any, Any]
@@ -32,15 +32,15 @@ class HostLeaf(NamedTuple):
 
 
 def to_host(leaf: Any) -> HostLeaf:
-    """Returns a leaf's elements; a copy, unless it is a NumPy array.
+    """Returns a leaf's elements, copied unless the leaf is a NumPy array.
 
-    NumPy data keep their dtype, at 64 bits too: no device is involved.
+    NumPy arrays keep their dtype, including 64-bit dtypes: no device is involved.
 
     Args:
-      leaf: an array all of which is in this process, or a Python number.
+      leaf: an array that is entirely in this process, or a Python number.
 
     Raises:
-      ArgumentError: it is not.
+      ArgumentError: the leaf is not.
     """
     if isinstance(leaf, Array):
         if not (leaf.is_fully_addressable or leaf.is_fully_replicated):
@@ -60,7 +60,7 @@ def to_host(leaf: Any) -> HostLeaf:
 
 
 def from_host(leaf: HostLeaf) -> Any:
-    """Returns the NumPy array, or the array of keys, that a leaf is."""
+    """Returns a leaf as a NumPy array, or as an array of random keys."""
     if leaf.key:
         return random.wrap_key_data(leaf.data, impl=leaf.key)
     return leaf.data
@@ -71,7 +71,7 @@ def encode(leaves: Iterable[HostLeaf], **extra: Any) -> bytes:
 
     Args:
       leaves: the leaves.
-      **extra: what JSON can hold, kept beside them.
+      **extra: JSON values, stored with them.
     """
     leaves = list(leaves)
     message = codec.Message(
@@ -83,10 +83,10 @@ def encode(leaves: Iterable[HostLeaf], **extra: Any) -> bytes:
 
 
 def decode(payload: bytes | bytearray | memoryview) -> tuple[list[HostLeaf], Any]:
-    """Returns the leaves, and the dictionary of the rest, of what `encode` wrote.
+    """Returns the leaves, and the dictionary `extra`, that `encode` wrote.
 
     Raises:
-      ValueError: the bytes are not that, or not all of it.
+      ValueError: `encode` did not write these bytes, or they are incomplete.
     """
     try:
         incoming = codec.Incoming(_LIMITS)
@@ -97,5 +97,5 @@ def decode(payload: bytes | bytearray | memoryview) -> tuple[list[HostLeaf], Any
         raise ValueError("these bytes are cut off, or more than a tree of arrays")
     fields, arrays = found[0].fields, found[0].arrays
     for array in arrays.values():
-        array.flags.writeable = True  # the memory is this message's own
+        array.flags.writeable = True  # only this message uses the memory
     return list(map(HostLeaf, arrays.values(), fields["keys"])), fields["extra"]

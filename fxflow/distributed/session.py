@@ -1,12 +1,11 @@
 """Joining and leaving a run: `initialize` and `shutdown`.
 
-After `initialize`, `fxflow.devices()` lists the devices of all processes and programs
-may span them. A process's part in the run is one
-`Session`.
+After `initialize`, `fxflow.devices()` lists the devices of all processes, and programs
+may span them. A `Session` is a process's participation in the run.
 
-When a process is lost, the others cannot finish their collectives. They learn of it at
-once: gloo's connections are broken, so that a waiting collective raises instead of
-waiting for its deadline, and the error names the process.
+When a process is lost, the others cannot finish their collectives. So they close gloo's
+connections at once: a waiting collective then raises an error that names the lost
+process, instead of waiting for its deadline.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ from fxflow.errors import DistributedError
 
 
 class Session:
-    """This process's part in a run, or in an epoch of an elastic run.
+    """This process's participation in a run, or in an epoch of an elastic run.
 
     Args:
       membership: this process's number, the run's size and coordinator.
       coordination: the connection to the coordinator.
       coordinator: the coordinator itself, if it runs in this process.
-      agreement: on the step at which all processes stop; None in an elastic run.
+      agreement: agrees on the step at which all processes stop; None in an elastic run.
 
     Attributes:
-      client: of the runtime's service; None before `connect`.
-      collectives: the CPU's; None for one process.
+      client: the client of the runtime's service; None before `connect`.
+      collectives: the CPU's collectives; None if there is only one process.
       peers: the gloo ports of all processes.
     """
 
@@ -82,7 +81,7 @@ class Session:
         Args:
           connect: returns a connection to the runtime's service.
           timeout: seconds.
-          kind: of the CPU's collectives.
+          kind: the kind of the CPU's collectives.
         """
         coordination = self.coordination
         rank, size = coordination.process_id, coordination.num_processes
@@ -93,7 +92,7 @@ class Session:
         collectives = Collectives(
             self.client, kind, hostname=coordination.connection.channel.own_host
         )
-        # Kept: after the loss of a process, the others cannot be asked.
+        # Keep them: after the loss of a process they cannot be exchanged any more.
         ports = coordination.exchange("ports", str(collectives.port).encode(), timeout)
         self.peers = [int(port) for port in ports]
         self.collectives = collectives
@@ -105,7 +104,7 @@ class Session:
         )
 
     def fail(self, error: DistributedError) -> None:
-        """Makes whatever waits for other processes fail now.
+        """Makes everything that waits for other processes fail now.
 
         Args:
           error: the reason.
@@ -114,8 +113,8 @@ class Session:
         if self.agreement is not None:
             self.agreement.wake()
         if self.collectives is not None:
-            # A collective in flight may be waiting for a process that is stopped, not
-            # dead, and whose connections are therefore still open.
+            # A collective may be waiting for a process that is stopped, not dead, and
+            # therefore still has its connections open.
             self.collectives.sever(self.peers)
             threading.Thread(
                 target=self._release, name="fxflow-release", daemon=True
@@ -134,8 +133,8 @@ class Session:
 
         Args:
           graceful: whether to sign off at the service, which must still run.
-          rejoins: whether this process joins again: then the connections are closed
-            that live arrays would keep open.
+          rejoins: whether this process joins again. If so, this closes connections that
+            live arrays would keep open.
         """
         self._is_left.set()
         clients.configure_plugins()
@@ -146,7 +145,7 @@ class Session:
                 self.collectives.sever(self.peers)
             self.collectives.close()
         if rejoins:
-            gc.collect()  # arrays keep their client alive, and it its connections
+            gc.collect()  # arrays keep their client, and so its connections, alive
         if self.client is not None:
             self.client.close(graceful=graceful)
 
@@ -173,7 +172,7 @@ def enter(session: Session | None) -> None:
 
 
 def is_initialized() -> bool:
-    """Returns whether this process has joined others.
+    """Returns whether this process has joined a run.
 
     Returns:
       True between `initialize` and `shutdown`.
@@ -182,10 +181,10 @@ def is_initialized() -> bool:
 
 
 def local_process_id() -> int:
-    """Returns this process's number among those of its machine.
+    """Returns this process's number among the processes on its machine.
 
     Returns:
-      What the launcher or the cluster manager says; 0 if neither does.
+      The number that the launcher or the cluster manager sets; 0 if neither does.
     """
     session = _state.session
     known = session and session.membership.local_process_id
@@ -210,49 +209,49 @@ def initialize(
     coordinator_bind_address: str | None = None,
     cpu_collectives: str = "gloo",
 ) -> None:
-    """Joins the other processes of this run; call it before devices are used.
+    """Joins the other processes of this run; call it before using devices.
 
-    What is not given comes from the variables ``FXFLOW_COORDINATOR_ADDRESS``,
-    ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID`` (which ``fxflow launch`` sets) and
-    then from the cluster manager: Slurm, Open MPI, Kubernetes, torchrun, TF_CONFIG, GKE
-    and GCE TPU.
+    Omitted arguments come from the variables ``FXFLOW_COORDINATOR_ADDRESS``,
+    ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID`` (which ``fxflow launch`` sets), and
+    otherwise from the cluster manager: Slurm, Open MPI, Kubernetes, torchrun,
+    TF_CONFIG, GKE and GCE TPU.
 
-    Unless a launcher does, process 0 runs the coordinator. When a process is lost, the
+    Process 0 runs the coordinator unless the launcher does. When a process is lost, the
     collectives and barriers of the others raise `DistributedError`; nothing hangs.
 
     Args:
       coordinator_address: ``host:port`` of process 0 or the launcher.
       num_processes: the number of processes.
       process_id: this process's number, from 0.
-      local_device_ids: the machine's accelerators that this process uses; None: all.
-      cluster_detection_method: the cluster manager to ask: ``"slurm"``, ``"openmpi"``,
+      local_device_ids: the machine's accelerators that this process uses; None for all.
+      cluster_detection_method: the cluster manager to use: ``"slurm"``, ``"openmpi"``,
         ``"kubernetes"``, ``"torchrun"``, ``"tf_config"``, ``"gke_tpu"``,
-        ``"gce_tpu"``, ``"fxflow"``; ``"deactivate"`` asks none; None all.
+        ``"gce_tpu"``, ``"fxflow"``; ``"deactivate"`` for none; None detects it.
       initialization_timeout: seconds for all processes to join.
       heartbeat_timeout_seconds: seconds of silence after which a process counts as
         lost.
       shutdown_timeout_seconds: seconds that `shutdown` waits for the others.
-      coordinator_bind_address: where process 0 listens; by default at the
-        coordinator's port, on all interfaces unless its address is the loopback's.
-        If other machines can reach it, ``FXFLOW_TOKEN`` must be set to the same
-        text in all processes: it is the run's secret.
+      coordinator_bind_address: the address at which process 0 listens. The default is
+        the coordinator's port, on all interfaces unless its address is a loopback
+        address. If other machines can reach it, ``FXFLOW_TOKEN``, the run's secret,
+        must be set to the same text in all processes.
       cpu_collectives: ``"gloo"`` or ``"mpi"``.
 
     Raises:
-      RuntimeError: the process has joined already, or has used its devices.
+      RuntimeError: the process has already joined, or has used its devices.
       ValueError: an argument is missing or invalid.
       DistributedError: the port is in use, no coordinator answers, or a process did not
         arrive; the message names it.
 
     Example:
-      On each of two machines, with its own number::
+      On the first of two machines (on the second, `process_id` is 1)::
 
           fxflow.distributed.initialize("10.0.0.1:1234", 2, 0)
     """
     with _lock:
         if _state.session is not None:
             raise RuntimeError(
-                "fxflow.distributed.initialize was called already; it joins a run once "
+                "fxflow.distributed.initialize was already called; it joins a run once "
                 "(call fxflow.distributed.shutdown first to join another)"
             )
         if clients.started():
@@ -293,7 +292,7 @@ def _cluster_membership(
     found = None if given else detect(method)
     if found is None:
         own = Environment(os.environ).membership()
-        # The launcher's token and `hosted` hold even when the rest is given.
+        # The launcher's token and `hosted` hold even if the arguments give the rest.
         same = address in (None, own.coordinator_address)
         found = own if same else ClusterMembership()
     result = found._replace(
@@ -365,7 +364,7 @@ def _join(
     coordinator = None
     if rank == 0 and not membership.hosted:
         host, port = Address.parse(address, any_port=True)
-        # Port 0: a single process; no other process needs to know the port.
+        # Port 0 is for a single process: no other process needs to know the port.
         coordinator = Coordinator(
             bind or (address if is_loopback(host) else f"0.0.0.0:{port}"),
             size,
@@ -430,7 +429,7 @@ def _log(text: str) -> None:
 
 
 def _fail(error: DistributedError) -> None:
-    """Fails whatever waits for other processes; the first reason counts."""
+    """Makes everything that waits for other processes fail; the first error counts."""
     if failure() is not None:
         return
     _log(str(error))
@@ -473,7 +472,7 @@ def _on_lost(reason: str) -> None:
 
 
 def _end_later() -> None:
-    """Ends this process later, if it still waits in an accelerator's collective."""
+    """Ends this process after a delay, unless it leaves an accelerator's collective."""
 
     def end() -> None:
         if _state.session is not None and failure() is not None:
@@ -491,11 +490,10 @@ def _end_later() -> None:
 def shutdown() -> None:
     """Leaves the run after waiting for the others; further calls do nothing.
 
-    Python's exit calls it. After an error it does not wait.
+    It is called when Python exits. After an error, it does not wait.
 
     Raises:
-      DistributedError: another process did not arrive; this process has left
-        nevertheless.
+      DistributedError: another process did not arrive. This process has left anyway.
     """
     with _lock:
         session = _state.session
@@ -510,8 +508,8 @@ def shutdown() -> None:
         _state.session = None
         if session.agreement is not None:
             session.agreement.close()
-        # After a loss, the coordinator hardly waits for the others: one in another
-        # process may end while this process signs off.
+        # After a loss, a coordinator in another process may end while this process
+        # signs off, because it hardly waits for the others.
         session.leave(graceful=failure() is None or bool(session.coordinator))
         # Without a sign-off, the others learn that this process failed.
         session.coordination.close(graceful=not _state.failed)
@@ -525,10 +523,10 @@ def shutdown() -> None:
 
 
 def _wait_for_leaving(coordinator: Coordinator) -> None:
-    """Lets the others sign off before the port closes.
+    """Waits briefly for the other processes to sign off before the port closes.
 
-    If one of them was lost, the others may be learning of it right now, from the
-    coordinator's stand-in for it.
+    If a process was lost, the others may still be learning about it from the
+    coordinator's stand-in.
     """
     group = coordinator.group
     end = time.monotonic() + (5.0 if failure() is not None else 2.0)
@@ -540,12 +538,12 @@ def _wait_for_leaving(coordinator: Coordinator) -> None:
 
 
 _WAITED = "fxflow/waited"
-#: Seconds in which a process that is not stopped reports whether it waits.
+#: Seconds within which a running process reports that it waits.
 _ANSWER = 1.0
 
 
 def _note_waiting() -> None:
-    """Leaves a note that this process waits in a collective."""
+    """Stores a key that says that this process waits in a collective."""
     session = _state.session
     if session is not None:
         coordination = session.coordination
@@ -566,10 +564,10 @@ def _report_waiting() -> None:
 def _late(error: BaseException) -> BaseException:
     """Returns an error that names the processes that were late for a collective.
 
-    The process whose deadline passes first asks all others. A process that waits in a
-    collective leaves a note; one without a note is late. The result goes to all
-    processes: the first process's connections are closed by then, and the others must
-    not take it for the late one. Collectives cannot continue after that.
+    The process whose deadline passes first asks all others. Each process that waits in
+    a collective stores a key; a process without a key is late. All processes receive
+    the result: by then the first process has closed its connections, and the others
+    must not mistake it for the late one. Collectives cannot continue after that.
     """
     session = _state.session
     if session is None or not timed_out(error) or failure() is not None:
@@ -586,7 +584,7 @@ def _late(error: BaseException) -> BaseException:
             for key in coordination.key_value_dir_get_bytes(_WAITED):
                 missing.discard(int(key.rpartition("/")[2]))
             known = failure()
-            if known is not None:  # another process has found out
+            if known is not None:  # another process was first
                 return DistributedError(str(known), known.processes, known.seconds)
     except DistributedError as lost:
         return lost
@@ -610,7 +608,7 @@ on_failure(_late)
 
 
 def _note_failures() -> None:
-    """Remembers whether an uncaught exception ends the process."""
+    """Records whether an uncaught exception ends the process."""
     before = sys.excepthook
 
     def hook(*details: Any) -> None:

@@ -1,7 +1,7 @@
-"""The state of an elastic run, which its workers hold and send to each other.
+"""Snapshots of an elastic run's state, which workers hold and send to each other.
 
-A `StateSnapshot` is the state after a step. It keeps the arrays themselves, without a
-copy, until their elements are requested; a worker may hold all of an array or only the
+A `StateSnapshot` is the state after a step. It references the arrays, and copies them
+only when their elements are requested. A worker may hold all of an array or only the
 parts on its own devices. A `StateServer` sends them to other workers.
 """
 
@@ -29,10 +29,10 @@ Index = list[list[int]]
 
 
 class Parts(NamedTuple):
-    """The parts of an array that lay on devices that no longer exist.
+    """The parts of an array that were on this process's devices, in host memory.
 
     Attributes:
-      shape: of the whole array.
+      shape: the shape of the whole array.
       pieces: index ranges and elements.
     """
 
@@ -51,7 +51,7 @@ def _shape(leaf: Any) -> tuple[int, ...]:
 
 
 def _pieces(leaf: Any) -> list[tuple[Index, Any]]:
-    """Returns the parts of an array in this process, each once."""
+    """Returns the distinct parts of an array that are in this process."""
     if isinstance(leaf, Parts):
         return list(leaf.pieces)
     return [
@@ -80,7 +80,7 @@ class StateSnapshot:
 
     Attributes:
       leaves: arrays, or `HostLeaf` and `Parts` in host memory.
-      kind: ``"held"``, or ``"initial"`` for what the program started with.
+      kind: ``"held"``, or ``"initial"`` for the state the program started with.
     """
 
     kind: str
@@ -107,11 +107,11 @@ class StateSnapshot:
         return {"step": step, "kind": self.kind, "pieces": pieces, "sizes": sizes}
 
     def intact(self) -> bool:
-        """Returns whether no array has been donated since."""
+        """Returns whether no array has been donated."""
         return not any(isinstance(x, Array) and x.is_deleted() for x in self.leaves)
 
     def to_host(self) -> None:
-        """Copies the arrays to host memory and releases that of devices."""
+        """Copies the arrays to host memory and releases device memory."""
         with self._lock:
             self.leaves = list(map(_on_host, self.leaves))
 
@@ -130,7 +130,7 @@ class StateSnapshot:
         """Returns a part of a leaf.
 
         Raises:
-          KeyError: it is not in this process.
+          KeyError: this process does not hold it.
         """
         leaf = self.leaves[number]
         if _is_whole(leaf):
@@ -150,9 +150,9 @@ class StateServer:
     """Sends this worker's snapshots to other workers of the run.
 
     Args:
-      host: address of this machine for other workers.
-      token: the secret of the run.
-      find: returns the snapshot of a step; raises KeyError if there is none.
+      host: the address at which other workers reach this machine.
+      token: the run's secret.
+      find: returns the snapshot of a step and kind; raises KeyError if there is none.
     """
 
     address: str
@@ -184,7 +184,7 @@ class StateServer:
                     payload = encode(snapshot.whole())
                 else:
                     payload = encode(snapshot.piece(n, i) for n, i in message["pieces"])
-            except Exception as error:  # of any kind: the client must not wait
+            except Exception as error:  # any error, lest the client wait for an answer
                 channel.send({"error": repr(error)})
                 return
             channel.send({}, payload)
@@ -206,10 +206,10 @@ def fetch(
     """Returns leaves, or pieces of them, from another worker.
 
     Args:
-      address: its `StateServer`'s.
-      token: the secret of the run.
+      address: the address of its `StateServer`.
+      token: the run's secret.
       plan: the step and kind.
-      pieces: numbers of leaves and their index ranges; None: everything.
+      pieces: numbers of leaves and index ranges; None for everything.
       timeout: seconds to wait for the answer.
 
     Raises:
@@ -226,7 +226,7 @@ def fetch(
         )
         if not channel.readable(timeout):
             raise DistributedError(
-                f"the worker at {address} did not give the state of step "
+                f"the worker at {address} did not send the state of step "
                 f"{plan['step']} within {timeout:g} s",
                 seconds=timeout,
             )
@@ -244,11 +244,11 @@ def fetch(
 
 
 def assemble(parts: Sequence[tuple[Any, HostLeaf]], count: int) -> list[HostLeaf]:
-    """Returns whole leaves, joined from pieces.
+    """Joins pieces to whole leaves.
 
     Args:
-      parts: ``([leaf, index], piece)`` that cover all of them.
-      count: number of leaves.
+      parts: pairs ``([leaf, index], piece)`` that cover all leaves.
+      count: the number of leaves.
     """
     held: list[list[tuple[tuple[slice, ...], HostLeaf]]] = [[] for _ in range(count)]
     for (number, index), piece in parts:
@@ -258,7 +258,7 @@ def assemble(parts: Sequence[tuple[Any, HostLeaf]], count: int) -> list[HostLeaf
         axes = zip(*(index for index, _ in pieces), strict=True)
         shape = [max(part.stop for part in axis) for axis in axes]
         _, (first, key) = pieces[0]
-        bits = first.shape[len(shape) :]  # of keys
+        bits = first.shape[len(shape) :]  # the extra axes of random keys
         whole = join_parts([(i, leaf.data) for i, leaf in pieces], (*shape, *bits))
         leaves.append(HostLeaf(whole, key))
     return leaves

@@ -1,18 +1,18 @@
-"""``fxflow coordinator``: the coordinator of a run that no launcher starts.
+"""``fxflow coordinator``: runs a coordinator without a launcher.
 
     fxflow coordinator --num-processes 2 --address 0.0.0.0
     fxflow coordinator --elastic 2:4 --address 0.0.0.0
 
 Kubernetes and Slurm start the processes themselves; the processes find each other
 through this command. They read its address from ``FXFLOW_COORDINATOR_ADDRESS`` (and
-need ``FXFLOW_COORDINATOR_HOSTED=1``), elastic ones from ``FXFLOW_ELASTIC_ADDRESS``.
-When a run breaks, because a process is lost, the next one may begin at once: the
-manager restarts the processes, and they join here again.
+need ``FXFLOW_COORDINATOR_HOSTED=1``), or from ``FXFLOW_ELASTIC_ADDRESS`` in an elastic
+run. When a run fails because it lost a process, the next one may begin at once: the
+cluster manager restarts the processes, and they join the same coordinator.
 
-It holds no device and no state of the program. ``FXFLOW_TOKEN`` is the run's secret:
-a connection without it is refused, and other machines can join only if it is set. The
-exit status is 0 when a run has finished, 1 when none can finish any more, 2 for a wrong
-command line.
+The coordinator uses no devices and holds no state of the program. ``FXFLOW_TOKEN`` is
+the run's secret: connections without it are refused, and other machines can join only
+if it is set. The exit status is 0 when a run has finished, 1 when no run can finish any
+more, and 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from fxflow.distributed.membership import Membership
 from fxflow.errors import DistributedError
 
 _TICK = 0.1
-#: Seconds that the other processes of a broken run have to leave.
+#: Seconds for the other processes of a failed run to leave.
 _GRACE = 5.0
-#: Seconds in which workers learn how their run has ended.
+#: Seconds for workers to learn the outcome of their run.
 _LINGER = 2.0
 
 
@@ -42,7 +42,7 @@ def _log(text: str) -> None:
 
 
 def bounds_of(parser: argparse.ArgumentParser, text: str) -> tuple[int, int]:
-    """Returns what ``--elastic MIN:MAX`` says."""
+    """Returns the bounds in ``--elastic MIN:MAX``."""
     match = re.fullmatch(r"(\d+):(\d+)", text)
     low, high = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= low <= high:
@@ -55,7 +55,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="fxflow coordinator",
         description="Run the coordinator of a distributed run, without a launcher.",
-        epilog="Exit status: 0 when a run has finished, 1 when none can finish, "
+        epilog="Exit status: 0 when a run has finished, 1 when no run can finish, "
         "2 for a wrong command line. FXFLOW_TOKEN is the run's secret.",
     )
     add = parser.add_argument
@@ -86,7 +86,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
-    """Waits until `over()` is true; returns whether it was in time."""
+    """Waits until `over()` is true; returns whether that happened in time."""
     end = time.monotonic() + seconds
     while not over():
         if time.monotonic() >= end:
@@ -167,16 +167,16 @@ def _serve_runs(options: argparse.Namespace) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``fxflow coordinator``: serve until a run has ended.
+    """Runs ``fxflow coordinator``: serves until a run has ended.
 
     Args:
-      argv: the arguments; None is the command line's.
+      argv: the arguments; None for those of the command line.
 
     Returns:
       The exit status.
     """
     options = _parse(argv)
-    # Signals do not end the first process of a container by default. End at once: the
+    # By default, signals do not end the first process of a container. Exit at once: the
     # system closes the port, which the processes notice.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: os._exit(128 + number))

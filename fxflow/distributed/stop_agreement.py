@@ -1,9 +1,9 @@
-"""Agreeing on the step at which all processes stop: decisions, without input or output.
+"""Decides on the step at which all processes stop. Does no I/O.
 
 The coordinator asks all processes to hold. Each reports the first step that it has not
-begun, and begins no step until it hears the decision, `until`: the greatest of these.
-A step cannot be taken back, so all processes run up to the one that is farthest. Like
-the end of a `range`, `until` is the first step that is not run.
+begun, and begins no step until it receives the decision, `until`: the maximum of these.
+A step cannot be undone, so the other processes catch up with the farthest one. Like the
+end of a `range`, `until` is the first step that does not run.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from collections.abc import Set
 
 
 class StopDecision:
-    """The coordinator's half: collects reports and decides once."""
+    """The coordinator's part: collects reports and decides once."""
 
     def __init__(self) -> None:
         self._reports: dict[int, int] = {}
         self._is_asked = self._is_decided = False
 
     def ask(self) -> bool:
-        """Returns whether the processes are to be asked to hold: the first time."""
+        """Returns whether to ask the processes to hold: True for the first call."""
         is_first, self._is_asked = not self._is_asked, True
         return is_first
 
     def report(self, rank: int, step: int) -> None:
-        """Notes the first step that a process has not begun; its first report counts.
+        """Records a process's report; only its first one counts.
 
         Args:
-          rank: of the process.
-          step: that it has not begun.
+          rank: the process.
+          step: the first step that it has not begun.
         """
         if self._is_asked:
             self._reports.setdefault(rank, step)
 
     def decide(self, ranks: Set[int]) -> int | None:
-        """Returns `until` once all have reported; None before, and after it was given.
+        """Returns `until` once, when all processes have reported; otherwise None.
 
         Args:
-          ranks: of the processes that are alive.
+          ranks: the live processes.
         """
         if self._is_decided or not ranks or not ranks <= self._reports.keys():
             return None
@@ -46,15 +46,15 @@ class StopDecision:
 
 
 class StopPoint:
-    """The process's half: says which steps may begin.
+    """The process's part: determines which steps may begin.
 
     Args:
       step: the first step.
 
     Attributes:
       next: the first step that has not begun.
-      is_held: whether the coordinator has asked for it.
-      until: the decision: the first step that is not run; None before it is known.
+      is_held: whether the coordinator has asked this process to hold.
+      until: the decision, the first step that does not run; None before it is known.
     """
 
     def __init__(self, step: int = 0) -> None:
@@ -64,14 +64,14 @@ class StopPoint:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is undecided which step may begin."""
+        """Whether the process must wait for the decision."""
         return self.is_held and self.until is None
 
     def begin(self, step: int) -> bool:
-        """Returns whether a step is to run, and notes that it begins.
+        """Returns whether a step runs, and records that it has begun.
 
         Args:
-          step: the next one; it must not be open which may begin.
+          step: the next step. `is_open` must be False.
         """
         if self.until is not None and step >= self.until:
             return False

@@ -257,7 +257,7 @@ def test_a_bad_gradient_does_not_stay():
             TypeError,
             "residuals are",
         ),
-        (lambda x: error_feedback("i").init(1), TypeError, "nothing in x is real"),
+        (lambda x: error_feedback("i").init(1), TypeError, "x has no real"),
     ],
 )
 def test_unknown_codes_axes_and_wrong_residuals_are_refused(call, error, words):

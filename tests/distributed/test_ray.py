@@ -179,7 +179,7 @@ def test_more_than_the_cluster_has(capsys: pytest.CaptureFixture[str]) -> None:
     "text", ["", "CPU", "CPU=x", "CPU=0", "=1", "CPU=1,,", "A=inf"]
 )
 def test_resources_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(ValueError, match="resources read NAME=NUMBER"):
+    with pytest.raises(ValueError, match="resources must be NAME=NUMBER"):
         resources_of(text)
 
 
@@ -188,7 +188,7 @@ def test_resources_that_cannot_be_read(text: str) -> None:
     [
         (["--ray", "auto"], "--ray is for servers and workers: add --ps N"),
         (["--ray", "auto", "--ps", "1", "--hosts", "HOSTS"], "--hosts and --ray both"),
-        (["--ps", "1", "--worker-resources", "GPU"], "resources read NAME=NUMBER"),
+        (["--ps", "1", "--worker-resources", "GPU"], "resources must be NAME=NUMBER"),
     ],
 )
 def test_options_that_do_not_go_together(

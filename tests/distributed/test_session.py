@@ -236,7 +236,7 @@ def test_a_session_of_one_process_begins_once(
     )
     run = start(sys.executable, write(code))
     assert run.end(20) == 0, run.text
-    assert "was called already" in run.out[0]
+    assert "was already called" in run.out[0]
     assert run.out[1] == "3.0 1"
 
 
@@ -256,7 +256,7 @@ def nothing_started(monkeypatch: pytest.MonkeyPatch) -> None:
         (("h:1", 2, 2), "process_id must be 0 to 1, got 2"),
         (("h:1", 2, -1), "process_id must be 0 to 1, got -1"),
         (("h:1", 0, 0), "num_processes must be at least 1, got 0"),
-        (("h", 2, 0), "reads host:port"),
+        (("h", 2, 0), "must be host:port"),
         (("h:1", 2, 0, []), "local_device_ids must be numbers"),
         (("h:1", 2, 0, [-1]), "local_device_ids must be numbers"),
     ],

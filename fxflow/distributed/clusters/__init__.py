@@ -1,8 +1,8 @@
-"""Cluster managers: reads this process's rank and the run's size from its environment.
+"""Cluster managers: reads this process's rank and the run's size from the environment.
 
-Each manager is one small class with `is_present` and `membership`. The variables
+Each manager is a small class with `is_present` and `membership`. The variables
 ``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES`` and ``FXFLOW_PROCESS_ID``
-override what any of them says.
+override its values.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fxflow.errors import DistributedError
 
 __all__ = ["CLUSTERS", "ClusterEnvironment", "ClusterMembership", "detect"]
 
-#: In the order of detection: a launcher within another manager's job (mpirun under
-#: Slurm) comes before that manager.
+#: The managers in order of detection: a launcher that runs within another manager's job
+#: (mpirun under Slurm) comes before that manager.
 CLUSTERS: tuple[type[ClusterEnvironment], ...] = (
     Environment,
     Torchrun,
@@ -39,14 +39,14 @@ CLUSTERS: tuple[type[ClusterEnvironment], ...] = (
 def detect(
     method: str | None = None, environment: Mapping[str, str] | None = None
 ) -> ClusterMembership | None:
-    """Returns what the cluster manager says about this process.
+    """Returns this process's membership, as the cluster manager sets it.
 
     Args:
-      method: the manager's name; None asks all; ``"deactivate"`` asks none.
-      environment: variables; None: those of the process.
+      method: the manager's name; None tries all; ``"deactivate"`` tries none.
+      environment: the variables; None for those of this process.
 
     Returns:
-      What is known; None if no manager is found.
+      The membership; None if no manager is found.
 
     Raises:
       ValueError: the manager is unknown.

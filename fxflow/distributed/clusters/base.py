@@ -9,13 +9,13 @@ from fxflow.errors import DistributedError
 
 
 class ClusterMembership(NamedTuple):
-    """What is known about a process; None: unknown.
+    """A process's place in its run; None for unknown values.
 
     Attributes:
       coordinator_address: ``host:port``.
       num_processes: the number of processes.
       process_id: this process's number.
-      local_process_id: its number among those of its machine.
+      local_process_id: its number among the processes on its machine.
       hosted: whether another process (a launcher) runs the coordinator.
       token: the run's secret.
       source: the manager's name, for messages.
@@ -31,37 +31,37 @@ class ClusterMembership(NamedTuple):
 
 
 class ClusterEnvironment:
-    """A cluster manager.
+    """The base class of cluster managers.
 
     Args:
       environment: the variables to read.
     """
 
-    #: Its name in `initialize(cluster_detection_method=)`.
+    #: The manager's name for `initialize(cluster_detection_method=)`.
     name: ClassVar[str] = ""
-    #: The variables by which it is detected.
+    #: The variables by which the manager is detected.
     variables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.env = environment
 
     def is_present(self) -> bool:
-        """Returns whether this process was started by the manager."""
+        """Returns whether the manager started this process."""
         return all(self.env.get(name) for name in self.variables)
 
     def membership(self) -> ClusterMembership:
-        """Returns what the manager says.
+        """Returns this process's membership.
 
         Raises:
           DistributedError: a variable is missing or invalid.
         """
-        raise DistributedError(f"{self.name} says nothing")
+        raise DistributedError(f"{self.name} sets no membership")
 
     def integer(self, *names: str) -> int:
-        """Returns the first of these variables that is set, as a number.
+        """Returns the first of these variables that is set, as an integer.
 
         Raises:
-          DistributedError: none is set, or it is not a number.
+          DistributedError: no variable is set, or it is not an integer.
         """
         for name in names:
             text = self.env.get(name)
@@ -81,7 +81,7 @@ class ClusterEnvironment:
 def job_port(job: int) -> int:
     """Returns a port, 61440 to 65535, that a job's processes derive from its number.
 
-    It is above Linux's ephemeral ports (32768 to 60999), so it is most likely free. Two
-    jobs on one machine have different ports unless their numbers agree modulo 4096.
+    Linux does not use it as an ephemeral port (32768 to 60999), so it is usually free.
+    Two jobs on one machine have the same port only if their numbers agree modulo 4096.
     """
     return 61440 + job % 4096

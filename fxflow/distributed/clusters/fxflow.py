@@ -25,7 +25,7 @@ class Environment(ClusterEnvironment):
         return self.integer(name) if self.env.get(name) else None
 
     def membership(self) -> ClusterMembership:
-        """Returns what the variables say; each of them may be missing."""
+        """Returns the membership; each of the variables may be missing."""
         return ClusterMembership(
             self.env.get("FXFLOW_COORDINATOR_ADDRESS") or None,
             self._maybe("FXFLOW_NUM_PROCESSES"),

@@ -22,9 +22,9 @@ class Kubernetes(ClusterEnvironment):
     """``KUBERNETES_SERVICE_HOST`` and ``JOB_COMPLETION_INDEX``.
 
     The pods of an Indexed Job are called ``<job>-<index>`` and find each other through
-    a headless service named as their ``subdomain``. Their number is
-    ``FXFLOW_NUM_PROCESSES``; without it, it is the job's ``completions``, which the API
-    server returns if the pod may ``get`` jobs.
+    a headless service with the name of their ``subdomain``. Their number is
+    ``FXFLOW_NUM_PROCESSES`` or, if that is not set, the job's ``completions``, which
+    the API server returns if the pod may ``get`` jobs.
     """
 
     name = "kubernetes"

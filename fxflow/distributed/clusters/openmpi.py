@@ -18,9 +18,9 @@ from fxflow.errors import DistributedError
 class OpenMPI(ClusterEnvironment):
     """``OMPI_COMM_WORLD_SIZE``, ``…_RANK``, ``…_LOCAL_RANK`` and the head's address.
 
-    Open MPI 4 gives the address of ``mpirun`` to all ranks; 5 only its machine's name,
-    in the name of the run. Process 0 is assumed to run on that machine, as it does by
-    default; otherwise set ``FXFLOW_COORDINATOR_ADDRESS`` (``mpirun -x``).
+    Open MPI 4 gives all ranks the address of ``mpirun``; Open MPI 5 only gives the name
+    of its machine, in the run's name. Process 0 is assumed to run on that machine, as
+    by default; otherwise set ``FXFLOW_COORDINATOR_ADDRESS`` (``mpirun -x``).
     """
 
     name = "openmpi"
@@ -56,13 +56,13 @@ class OpenMPI(ClusterEnvironment):
         )
 
     def _head(self) -> tuple[str, int]:
-        """Returns the machine of ``mpirun`` and a number of the run."""
-        # 4: "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911". The lower half of the
-        # number counts the jobs of the run; the upper half identifies the run.
+        """Returns the machine of ``mpirun`` and a number that identifies the run."""
+        # Open MPI 4: "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911". The lower half of
+        # the number counts the jobs of the run; the upper half identifies the run.
         uri = self.env.get("OMPI_MCA_orte_hnp_uri", "")
         if found := re.match(r"(\d+)\.\d+;tcp4?://([^,:;/]+)", uri):
             return found[2], int(found[1]) >> 16
-        # 5 (PRRTE): "prterun-node1-5120@1", the machine and mpirun's process.
+        # Open MPI 5 (PRRTE): "prterun-node1-5120@1", mpirun's machine and process id.
         run = self.env.get("PMIX_NAMESPACE", "")
         if found := re.fullmatch(r"prte(?:run)?-(.+)-(\d+)@\d+", run):
             return found[1], int(found[2])

@@ -22,7 +22,7 @@ def first_host(nodes: str) -> str:
     """
     first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes.strip())
     text = first.group() if first else ""
-    # Replace each range in brackets by its start, with leading zeros.
+    # Replace each range in brackets by its first number, with leading zeros.
     host = re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", text)
     if not host:
         raise DistributedError(f"slurm: cannot read the node list {nodes!r}")

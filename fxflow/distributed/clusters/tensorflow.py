@@ -1,4 +1,4 @@
-"""``TF_CONFIG``, as Vertex AI, Kubeflow and others set it."""
+"""``TF_CONFIG``, which Vertex AI, Kubeflow and others set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TFConfig(ClusterEnvironment):
             job, index = task.get("type", "worker"), int(task.get("index", 0))
         except (ValueError, TypeError, AttributeError):
             raise DistributedError(
-                f"tf_config: TF_CONFIG cannot be read: {text!r}"
+                f"tf_config: cannot read TF_CONFIG: {text!r}"
             ) from None
         if job not in _JOBS:
             raise DistributedError(

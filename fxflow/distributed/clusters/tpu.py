@@ -1,4 +1,4 @@
-"""Cloud TPU: GKE pods by their environment, GCE VMs by the metadata server."""
+"""Cloud TPU: reads GKE pods' environment and GCE VMs' metadata server."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _hosts(text: str) -> list[str]:
 class GkeTPU(ClusterEnvironment):
     """``TPU_WORKER_HOSTNAMES``, ``TPU_WORKER_ID``; ``MEGASCALE_*`` for several slices.
 
-    A job over several slices has one process for each worker of each slice; slice 0
-    comes first, and its worker 0 is named by ``MEGASCALE_COORDINATOR_ADDRESS``.
+    A job over several slices has one process for each worker of each slice. Slice 0
+    comes first; ``MEGASCALE_COORDINATOR_ADDRESS`` is the address of its worker 0.
     """
 
     name = "gke_tpu"
@@ -63,7 +63,7 @@ def read_metadata(name: str, timeout: float = 1.0) -> str:
 class GceTPU(ClusterEnvironment):
     """TPU VMs: ``agent-worker-number`` and ``worker-network-endpoints``.
 
-    The server is asked only on a machine that has a TPU, for at most one second.
+    The metadata server is queried only on a machine with a TPU, for at most one second.
 
     Args:
       environment: the variables to read.

@@ -1,8 +1,8 @@
-"""Messages over a connected socket: a dictionary that JSON can hold, and bytes.
+"""Messages over a connected socket: a JSON dictionary and a payload of bytes.
 
-`Channel` is for threads, `AsyncChannel` for an event loop. Over TCP a connection begins
-with a proof that its maker knows the run's secret (`admission` reads it), and the first
-message says what the connection is for.
+`Channel` is for threads, `AsyncChannel` for an event loop. Over TCP, the connecting
+process first proves that it knows the run's secret (`admission` checks the proof), and
+its first message says what the connection is for.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from fxflow.errors import DistributedError, MessageError
 
 Message = dict[str, Any]
 
-#: A description of all pieces of a large state takes megabytes.
+#: The description of all pieces of a large state takes megabytes.
 _LIMITS = codec.Limits(text=64 << 20, size=1 << 40)
-#: Seconds without a byte after which half a message counts as lost.
+#: Seconds without a byte after which an incomplete message counts as lost.
 _STALLED = 60.0
-#: Larger messages are sent without being joined first.
+#: The parts of smaller messages are joined before they are sent.
 _JOINED = 1 << 16
 
 
 def new_token() -> str:
-    """Returns a secret that the processes of one run share."""
+    """Returns a new secret for the processes of one run."""
     return secrets.token_hex(16)
 
 
 def proof(token: str) -> bytes:
-    """Returns what a connection begins with: the same length for all secrets."""
+    """Returns the bytes that prove knowledge of `token`; their length is fixed."""
     return b"fxf2" + hashlib.sha256(b"fxflow token " + token.encode()).digest()
 
 
@@ -49,11 +49,11 @@ def pack(message: Message, payload: Any = b"") -> list[bytes | memoryview]:
     """Returns the bytes of a message, in parts.
 
     Args:
-      message: what JSON can hold.
-      payload: bytes beside it.
+      message: a dictionary of JSON values.
+      payload: bytes to send with it.
 
     Raises:
-      MessageError: JSON cannot hold it, or it is too large.
+      MessageError: JSON cannot represent the message, or it is too large.
     """
     body = np.frombuffer(payload, np.uint8) if len(payload) else None
     arrays = {} if body is None else {"payload": body}
@@ -63,7 +63,7 @@ def pack(message: Message, payload: Any = b"") -> list[bytes | memoryview]:
 
 
 def unpack(message: codec.Message) -> tuple[Message, memoryview]:
-    """Returns the dictionary and the bytes that `pack` was called with.
+    """Returns the dictionary and the payload that `pack` was called with.
 
     Raises:
       MessageError: it is another kind of message.
@@ -77,11 +77,11 @@ def unpack(message: codec.Message) -> tuple[Message, memoryview]:
 class Channel:
     """One end of a connection that carries messages.
 
-    Sending is safe from several threads; receiving belongs to one.
+    Several threads may send; only one may receive.
 
     Args:
-      connection: to the other end.
-      own_host: this machine's address; empty if it is the connection's.
+      connection: a connected socket.
+      own_host: this machine's address; empty to use the connection's local address.
     """
 
     def __init__(self, connection: socket.socket, own_host: str = "") -> None:
@@ -93,15 +93,15 @@ class Channel:
         self._outbox: queue.SimpleQueue[tuple[Message, Any] | None] | None = None
 
     def send(self, message: Message, payload: Any = b"") -> None:
-        """Sends one message; waits while the other end does not read.
+        """Sends one message; blocks while the other end does not read.
 
         Args:
-          message: what JSON can hold.
-          payload: bytes beside it.
+          message: a dictionary of JSON values.
+          payload: bytes to send with it.
 
         Raises:
           OSError: the connection is broken.
-          MessageError: JSON cannot hold the message, or it is too large.
+          MessageError: JSON cannot represent the message, or it is too large.
         """
         parts: list[Any] = pack(message, payload)
         if sum(map(len, parts)) < _JOINED:
@@ -111,7 +111,7 @@ class Channel:
                 self.socket.sendall(part)
 
     def post(self, message: Message, payload: Any = b"") -> None:
-        """Sends from a thread of this channel: never waits, never fails."""
+        """Sends a message from this channel's thread: never blocks, never fails."""
         if self._outbox is None:
             self._outbox = queue.SimpleQueue()
             threading.Thread(
@@ -129,15 +129,14 @@ class Channel:
                 return
 
     def receive(self, most: int = _LIMITS.size) -> tuple[Message, memoryview]:
-        """Returns the next message and its bytes; waits for it.
-
-        A message that has begun must not stop for a minute.
+        """Waits for the next message; returns its dictionary and its payload.
 
         Args:
-          most: how many bytes it may have beside the dictionary.
+          most: the largest payload, in bytes.
 
         Raises:
-          EOFError: the other end closed the connection, or stopped within a message.
+          EOFError: the other end closed the connection, or paused for a minute within
+            a message.
           MessageError: the bytes are not a message.
         """
         incoming = codec.Incoming(_LIMITS._replace(size=most))
@@ -159,7 +158,7 @@ class Channel:
             pause = _STALLED
 
     def readable(self, seconds: float) -> bool:
-        """Returns whether there is something to read, waiting at most `seconds`.
+        """Waits at most `seconds` for something to read; returns whether there is.
 
         Raises:
           EOFError: this end is closed.
@@ -172,19 +171,19 @@ class Channel:
             raise EOFError(str(error)) from None
 
     def close(self) -> None:
-        """Ends the connection; a thread that receives wakes up."""
+        """Closes the connection, and wakes a thread that is receiving."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
 
     def finish(self) -> None:
-        """Sends what is posted, then ends the connection."""
+        """Ends the thread that `post` uses, after it has sent all posted messages."""
         if self._outbox is not None:
             self._outbox.put(None)
 
     @property
     def own_host(self) -> str:
-        """The address of this machine that other machines see."""
+        """The address at which other machines see this one."""
         return self._own_host or str(self.socket.getsockname()[0])
 
 
@@ -195,8 +194,8 @@ class AsyncChannel(asyncio.Protocol):
       on_message: called with each message.
 
     Attributes:
-      over: done when the other end has closed the connection, or sent what is not a
-        message.
+      over: done when the other end has closed the connection, or sent bytes that are
+        not a message.
     """
 
     def __init__(self, on_message: Callable[[Message], None]) -> None:
@@ -206,10 +205,10 @@ class AsyncChannel(asyncio.Protocol):
         self._transport: Any = None
 
     async def open(self, connection: socket.socket) -> None:
-        """Begins.
+        """Starts to receive messages.
 
         Args:
-          connection: to the other end; it is closed with this.
+          connection: a connected socket, which `close` closes.
         """
         connection.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -219,17 +218,17 @@ class AsyncChannel(asyncio.Protocol):
         """Sends a message; drops it if the other end has closed the connection.
 
         Args:
-          message: what JSON can hold.
+          message: a dictionary of JSON values.
 
         Raises:
-          MessageError: JSON cannot hold the message, or it is too large.
+          MessageError: JSON cannot represent the message, or it is too large.
         """
         parts = pack(message)
         if not self._transport.is_closing():
             self._transport.writelines(parts)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         if self._transport is not None:
             self._transport.close()
 
@@ -258,12 +257,12 @@ def dial(
 
     Args:
       address: ``host:port``.
-      seconds: for how long.
+      seconds: how long to retry.
       token: the run's secret; empty if it has none.
-      what: for the message.
+      what: what listens there, for the error's message.
 
     Raises:
-      DistributedError: it was not open in time.
+      DistributedError: the port did not open in time.
     """
     host, port = Address.parse(address, what="a coordinator address")
     end = time.monotonic() + seconds
@@ -273,15 +272,15 @@ def dial(
         try:
             connection = socket.create_connection((host, port), max(0.1, left))
             if connection.getsockname() == connection.getpeername():
-                # A TCP self-connection: the kernel chose the target as source port.
+                # A TCP self-connection: the kernel chose the target's port as source.
                 connection.close()
                 raise ConnectionRefusedError("connection refused")
             connection.settimeout(None)
             connection.sendall(proof(token))
             own = connection.getsockname()[0]
-            # A machine may know its own name as 127.0.1.1 (Debian); the others do not.
-            apart = is_loopback(own) and not is_loopback(host)
-            return Channel(connection, external_address() if apart else "")
+            # A machine may resolve its own name to 127.0.1.1 (Debian).
+            resolved = is_loopback(own) and not is_loopback(host)
+            return Channel(connection, external_address() if resolved else "")
         except OSError as error:
             if time.monotonic() + pause >= end:
                 raise DistributedError(

@@ -1,22 +1,22 @@
-"""The format of messages: frames or bytes, and back. No I/O, and never pickle.
+"""Encodes messages as frames or bytes, and decodes them; no I/O, and no pickle.
 
 A message has a kind from a fixed table, three numbers (worker, sequence number, epoch
-of the view; 0 where they mean nothing), fields, and arrays. The fields of most kinds
-are a `NamedTuple` (`fields_of`), whose types are checked; those of others a dictionary.
-As frames:
+of the view; 0 if unused), fields, and arrays. The fields of most kinds are a
+`NamedTuple` (`fields_of`), whose types are checked; those of other kinds a dictionary.
+The frames are:
 
 - frame 0: mark, version, kind, the three numbers, the length of a text; then the text,
-  JSON: ``[fields, [[name, dtype, shape], ...]]``; empty if there are neither. A
-  `NamedTuple` is a list there;
-- the other frames: the elements of all arrays, in C order, one after another. The
-  sender chooses where to cut. `encode` cuts large arrays into chunks without copying
-  them, and joins small ones.
+  as JSON: ``[fields, [[name, dtype, shape], ...]]``, or empty if there are neither. A
+  `NamedTuple` becomes a list;
+- other frames: the elements of all arrays, in C order, one array after another. The
+  sender chooses the frame boundaries: `encode` splits large arrays into chunks without
+  copying them, and joins small ones.
 
-A stream carries the same bytes one after another: the header and the description say
-where a message ends.
+A stream carries the same bytes one after another: the header and the description
+determine where a message ends.
 
-A socket may deliver anything. `decode` and `Incoming` check the whole description
-before they allocate, and raise `MessageError` or return a message: nothing else.
+A socket may deliver any bytes. `decode` and `Incoming` check the whole description
+before they allocate memory, and either return a message or raise `MessageError`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from fxflow.core.arrays import dtypes
 from fxflow.devices.buffers import aligned_empty
 from fxflow.errors import MessageError
 
-#: Version of the format and of all fields: a change of a type of `fields_of` needs
-#: another one. Peers of another version are refused by name, not misread.
+#: The version of the format and of all fields; change it with any type of `fields_of`.
+#: Messages of another version are refused with an error that names both versions.
 VERSION = 3
 
-#: The kinds of messages. A kind's number is its place: only append.
+#: The kinds of messages. A kind's number is its position, so only append to them.
 # fmt: off
 KINDS = (
     "hello", "welcome", "refuse", "error", "ping", "pong", "heartbeat", "leave",
@@ -55,7 +55,7 @@ KINDS = (
 
 #: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.
 CHUNK = 2 << 20
-#: Arrays up to this size travel together with their neighbours.
+#: Arrays of at most this many bytes share a frame with their neighbours.
 SMALL = 32 << 10
 
 _MARK = b"fxfm"
@@ -63,12 +63,12 @@ _HEAD = struct.Struct("!4sBBQQQI")
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
 _DTYPES = {dtype.name: dtype for dtype in dtypes.ALL}
 _DTYPE_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-#: NumPy can have more axes, XLA's programs have not.
+#: XLA's programs have at most this many axes; NumPy allows more.
 _MOST_AXES = 32
-#: Levels of lists and dictionaries in the text.
+#: The deepest nesting of lists and dictionaries in the text.
 _MOST_DEPTH = 32
 _MOST_UINT64 = (1 << 64) - 1
-#: Elements of an array, even of an empty one such as ``(0, 2**40)``.
+#: The most elements of an array, not counting axes of length 0.
 _MOST_ELEMENTS = 1 << 48
 
 Array = np.ndarray[Any, Any]
@@ -79,13 +79,13 @@ class Message:
     """One message.
 
     Attributes:
-      kind: what it is; one of `KINDS`.
-      worker: number of the worker it is from or for.
-      sequence: the worker's number of it.
-      epoch: of the view in which it was sent.
-      fields: of the type that `fields_of` has for the kind; else a dictionary of what
-        JSON can hold: strings as keys, no tuples, no NaN.
-      arrays: NumPy arrays by name. Those of a message that came are read-only.
+      kind: one of `KINDS`.
+      worker: the number of the worker that sends or receives it.
+      sequence: the worker's number of the message.
+      epoch: the epoch of the view in which it was sent.
+      fields: an instance of the kind's type (`fields_of`), or else a dictionary of JSON
+        values: strings as keys, no tuples, no NaN.
+      arrays: NumPy arrays by name; read-only in a decoded message.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Message:
         epoch: int = 0,
         arrays: dict[str, Array] | None = None,
     ) -> Message:
-        """Returns the message whose fields are an instance of a type of `fields_of`."""
+        """Returns a message; the type of its fields determines its kind."""
         kind = _KINDS[type(fields)]
         return Message(kind, worker, sequence, epoch, fields, arrays or {})
 
@@ -114,7 +114,7 @@ _KINDS: dict[type, str] = {}
 
 
 def fields_of(kind: str) -> Callable[[T], T]:
-    """Returns a decorator that makes a `NamedTuple` the fields of a kind of message.
+    """Returns a decorator that makes a `NamedTuple` the fields' type of a kind.
 
     Args:
       kind: one of `KINDS`.
@@ -129,12 +129,12 @@ def fields_of(kind: str) -> Callable[[T], T]:
 
 
 class Limits(NamedTuple):
-    """How large a message may be that is decoded.
+    """The largest message that is encoded or decoded.
 
     Attributes:
-      text: bytes of fields and description of the arrays. Longer texts, of programs
-        say, travel as arrays of bytes.
-      arrays: how many.
+      text: bytes of the fields and the arrays' description. Longer texts, such as
+        programs, travel as arrays of bytes.
+      arrays: the number of arrays.
       size: bytes of all arrays together.
     """
 
@@ -146,7 +146,7 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 
 
-# -- out -------------------------------------------------------------------------------
+# -- encoding --------------------------------------------------------------------------
 
 
 def encode(
@@ -155,17 +155,17 @@ def encode(
     """Returns a message as frames.
 
     Args:
-      message: what to send. The frames refer to its large arrays, which must not change
+      message: the message. The frames refer to its large arrays, which must not change
         until they are sent.
-      limits: those of the receiver.
-      chunk: bytes of a frame of elements, at most.
+      limits: the receiver's limits.
+      chunk: the most bytes in a frame of elements.
 
     Returns:
-      Frame 0 and those of the elements.
+      Frame 0 and the frames of the elements.
 
     Raises:
-      MessageError: its kind is unknown, a number is negative or too large, JSON cannot
-        hold its fields, XLA lacks the dtype of an array, or it is too large.
+      MessageError: the kind is unknown, a number is negative or too large, JSON cannot
+        represent the fields, XLA lacks an array's dtype, or the message is too large.
     """
     if message.kind not in _NUMBERS:
         raise MessageError("kind", f"there is no message {message.kind!r}: {_kinds()}")
@@ -184,7 +184,7 @@ def encode(
         except (TypeError, ValueError, RecursionError) as error:
             raise MessageError(
                 "text",
-                f"the fields of a message {message.kind!r} must be what JSON can say "
+                f"the fields of a message {message.kind!r} must be JSON values "
                 f"({error}); got {message.fields!r:.200}",
             ) from None
     _check_text(len(text), limits)
@@ -218,7 +218,7 @@ def _frames(arrays: Any, chunk: int) -> Iterator[bytes | memoryview]:
     for array in arrays:
         if not array.nbytes:
             continue
-        # As bytes, since the small floats of ml_dtypes have no format of memoryview.
+        # As bytes: memoryview has no format for the small floats of ml_dtypes.
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         if flat.nbytes <= SMALL:
             if waiting + flat.nbytes > chunk and joined:
@@ -246,23 +246,23 @@ def _name_of(name: str, array: Array) -> str:
     return found
 
 
-# -- back ------------------------------------------------------------------------------
+# -- decoding --------------------------------------------------------------------------
 
 
 def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> Message:
-    """Returns the message that frames are.
+    """Decodes a message from frames.
 
     Args:
-      frames: as `encode` made them, or anything.
-      limits: how large it may be.
+      frames: frames that `encode` made, or any other bytes.
+      limits: the largest message allowed.
 
     Returns:
-      The message. Its arrays are read-only. A large one that has a frame for itself is
-      a view of that; others are put together in new memory that starts at a multiple
-      of 64 bytes, so that the CPU's runtime can take it without another copy.
+      The message. Its arrays are read-only. A large array that has a frame for itself
+      is a view of the frame. Others are joined in new memory, aligned to 64 bytes so
+      that the CPU's runtime can use it without another copy.
 
     Raises:
-      MessageError: the frames are not a message of this version, or it is too large.
+      MessageError: the frames are not a message of this version, or exceed `limits`.
     """
     if not frames:
         raise MessageError("mark", "a message has at least one frame; got none")
@@ -271,7 +271,7 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
     if len(first) != _HEAD.size + length:
         raise MessageError(
             "text",
-            f"frame 0 has {len(first)} bytes, its header says {_HEAD.size + length}",
+            f"frame 0 has {len(first)} bytes, but by its header {_HEAD.size + length}",
         )
     fields, plan = _read_text(kind, bytes(first[_HEAD.size :]), limits)
     given = 0
@@ -289,15 +289,15 @@ def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> 
 
 
 class Incoming:
-    """The messages of a stream, from pieces of any size.
+    """Decodes the messages of a stream, from pieces of any size.
 
     Args:
-      limits: how large a message may be.
+      limits: the largest message allowed.
 
     Attributes:
-      missing: memory for the bytes that come next, never empty. A carrier may read into
-        it, and call `advance`.
-      idle: whether no message has begun that is not all there.
+      missing: memory for the next bytes of the stream, never empty. A transport may
+        read into it, then call `advance`.
+      idle: whether no message is incomplete.
 
     Example:
       >>> data = b"".join(encode(Message("ping")) + encode(Message("control")))
@@ -319,16 +319,16 @@ class Incoming:
         self.idle = True
 
     def advance(self, count: int) -> Message | None:
-        """Notes that bytes of `missing` were filled.
+        """Records that the first bytes of `missing` were filled.
 
         Args:
-          count: how many, from its beginning; at most all.
+          count: the number of bytes.
 
         Returns:
-          The message that ends with them; None: none does.
+          The message that ends with them, or None.
 
         Raises:
-          MessageError: they are not part of a message, or of one that is too large.
+          MessageError: the bytes are not part of a message within the limits.
         """
         self.idle = False
         self.missing = self.missing[count:]
@@ -343,10 +343,10 @@ class Incoming:
         return None
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Message]:
-        """Yields the messages that end in the bytes that follow.
+        """Yields the messages that the next bytes of the stream complete.
 
         Raises:
-          MessageError: they are not part of a message, or of one that is too large.
+          MessageError: the bytes are not part of a message within the limits.
         """
         rest = memoryview(data)
         while rest:
@@ -363,10 +363,10 @@ class Incoming:
 
 
 def _small(data: memoryview, limits: Limits) -> tuple[Message, int] | None:
-    """Returns the message with which bytes begin, and its length.
+    """Returns the message at the beginning of `data`, and its length.
 
-    None if it is not all there, or has arrays: most messages are small, and this takes
-    half as long as putting parts together.
+    Returns None if the message is incomplete or has arrays. Most messages are small,
+    and for them this takes half the time of `_parts`.
     """
     if len(data) < _HEAD.size:
         return None
@@ -379,7 +379,7 @@ def _small(data: memoryview, limits: Limits) -> tuple[Message, int] | None:
 
 
 def _parts(limits: Limits) -> Generator[memoryview, None, Message]:
-    """Yields memory for each part of a message, to be filled; returns the message."""
+    """Yields memory to fill with each part of a message; returns the message."""
     first = bytearray(_HEAD.size)
     yield memoryview(first)
     kind, worker, sequence, epoch, length = _read_head(first, limits)
@@ -404,14 +404,14 @@ def _read_head(
     if len(first) < _HEAD.size or bytes(first[: len(_MARK)]) != _MARK:
         raise MessageError(
             "mark",
-            f"{len(first)} bytes that do not begin with {_MARK!r} and a header: they "
-            "are not a message of fxflow",
+            f"{len(first)} bytes, which do not begin with {_MARK!r} and a header, are "
+            "not a message of fxflow",
         )
     _, version, number, worker, sequence, epoch, length = _HEAD.unpack_from(first)
     if version != VERSION:
         raise MessageError(
             "version",
-            f"the peer speaks version {version} of the format, this process version "
+            f"the peer uses version {version} of the format, this process version "
             f"{VERSION}: install the same fxflow in all processes of the run",
         )
     if not 0 < number <= len(KINDS):
@@ -427,7 +427,7 @@ def _read_text(kind: str, text: bytes, limits: Limits) -> tuple[Any, list[_Part]
 
 
 class _Part(NamedTuple):
-    """An array that is described; nothing is allocated."""
+    """The description of an array, before memory is allocated."""
 
     name: str
     dtype: np.dtype[Any]
@@ -442,13 +442,13 @@ def _parse(data: bytes) -> tuple[dict[str, Any] | list[Any], list[Any]]:
             _check_depth(text)
         value = _DECODER.decode(text)
         if "\\u" in text:
-            # Half a surrogate pair is a string that cannot be written anywhere.
+            # A string with half a surrogate pair cannot be encoded.
             _ENCODER.encode(value).encode()
     except (ValueError, RecursionError) as error:
         if isinstance(error, MessageError):
             raise
         raise MessageError(
-            "text", f"the text is not JSON of a message: {error}"
+            "text", f"the text is not the JSON of a message: {error}"
         ) from None
     if not (
         type(value) is list
@@ -463,14 +463,14 @@ def _parse(data: bytes) -> tuple[dict[str, Any] | list[Any], list[Any]]:
 
 
 def typed(kind: str, fields: Any) -> Any:
-    """Returns the fields of a message as its kind has them, from those of the text.
+    """Returns a message's fields in the type of its kind, after checking them.
 
     Args:
-      kind: of the message.
-      fields: a list for a kind that `fields_of` has a type for, else a dictionary.
+      kind: the message's kind.
+      fields: the fields from JSON: a list if the kind has a type, else a dictionary.
 
     Raises:
-      MessageError: they are of other types.
+      MessageError: the fields do not fit the type.
     """
     cls = _TYPES.get(kind)
     if cls is None:
@@ -489,13 +489,13 @@ def typed(kind: str, fields: Any) -> Any:
     raise MessageError("text", f"message {kind!r} has the fields {fields!r:.200}")
 
 
-#: A type of fields and the types of its values, none of which needs a look inside.
+#: Tuples of a fields' type and its values' types that are known to fit.
 _FITTING: set[tuple[type, ...]] = set()
 
 
 @functools.cache
 def _checks(cls: type) -> list[Callable[[Any], bool]]:
-    """Returns what checks each of the fields that came for a `NamedTuple`."""
+    """Returns a function for each field of a `NamedTuple` that checks its value."""
     return list(map(_check_of, typing.get_type_hints(cls).values()))
 
 
@@ -509,7 +509,7 @@ def _check_of(hint: Any) -> Callable[[Any], bool]:
     if origin is list:
         item = _check_of(arguments[0])
         return lambda value: type(value) is list and all(map(item, value))
-    if origin is dict:  # of JSON: its keys are strings
+    if origin is dict:  # JSON's keys are strings
         item = _check_of(arguments[1])
         return lambda value: type(value) is dict and all(map(item, value.values()))
     if hint is float:
@@ -518,7 +518,7 @@ def _check_of(hint: Any) -> Callable[[Any], bool]:
 
 
 def _check_depth(text: str) -> None:
-    """Counts brackets that are not in strings; malformed text is the decoder's."""
+    """Checks the nesting of brackets outside strings; the decoder checks the rest."""
     depth, quoted, escaped = 0, False, False
     for char in text:
         if quoted:
@@ -546,7 +546,7 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -571,17 +571,17 @@ def _plan(described: list[Any], limits: Limits) -> list[_Part]:
             )
         name, dtype_name, shape = one
         if type(name) is not str or name in names:
-            raise MessageError("arrays", f"array {name!r:.80}: no name, or one twice")
+            raise MessageError("arrays", f"array {name!r:.80}: not a new name")
         names.add(name)
         dtype = _DTYPES.get(dtype_name) if type(dtype_name) is str else None
         if dtype is None:
             raise MessageError(
-                "arrays", f"array {name!r:.80} has no dtype of XLA: {dtype_name!r:.80}"
+                "arrays", f"array {name!r:.80}: not a dtype of XLA: {dtype_name!r:.80}"
             )
         count = _count(shape)
         if count is None:
             raise MessageError(
-                "arrays", f"array {name!r:.80} has no shape: {shape!r:.80}"
+                "arrays", f"array {name!r:.80}: not a shape: {shape!r:.80}"
             )
         plan.append(_Part(name, dtype, tuple(shape), count * dtype.itemsize))
     return plan
@@ -596,7 +596,7 @@ def _count(shape: Any) -> int | None:
         if type(length) is not int or length < 0:
             return None
         count *= length
-        # Without the axes of length 0: NumPy multiplies the others, too.
+        # NumPy also multiplies the axes other than those of length 0.
         bound *= length or 1
         if bound > _MOST_ELEMENTS:
             return None
@@ -605,7 +605,7 @@ def _count(shape: Any) -> int | None:
 
 def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, Array]:
     arrays = {}
-    index, offset = 0, 0  # what is taken next
+    index, offset = 0, 0  # the frame to read next, and the position in it
     for part in plan:
         name, dtype, _, nbytes = part
         left = len(body[index]) - offset if nbytes else 0
@@ -625,7 +625,7 @@ def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, 
         elif nbytes:
             array = np.frombuffer(body[index], dtype, nbytes // dtype.itemsize, offset)
             if nbytes <= SMALL or offset or nbytes < left or not array.flags.aligned:
-                # A copy is aligned, and keeps no larger frame alive.
+                # A copy is aligned, and does not keep a larger frame alive.
                 array = array.copy()
             offset += nbytes
             if nbytes == left:
@@ -637,7 +637,7 @@ def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, 
 
 
 def _finished(array: Array, part: _Part) -> Array:
-    """Returns an array of a message from its elements, once they are there."""
+    """Returns a message's array from its elements, checked and read-only."""
     if part.dtype is dtypes.bool_ and part.nbytes and array.view(np.uint8).max() > 1:
         raise MessageError("arrays", f"array {part.name!r:.80}: a boolean is 0 or 1")
     array = array.reshape(part.shape)

@@ -1,9 +1,8 @@
-"""Keys of the CURVE handshake, which admits processes to the servers of a run.
+"""Keys of ZeroMQ's CURVE handshake, which authenticates processes to a run's servers.
 
-The servers share one pair and the processes that dial them another; the launcher makes
-both. A process is admitted if it has the servers' public key and the clients' pair, and
-messages are encrypted. The texts are in Z85, ZeroMQ's form of 32 bytes in 40
-characters.
+The servers share one key pair and their clients another; the launcher makes both. A
+server admits a process that has the servers' public key and the clients' pair. Messages
+are encrypted. Keys are written in Z85, ZeroMQ's encoding of 32 bytes as 40 characters.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from fxflow.devices import files
 from fxflow.errors import DistributedError
 
-#: The keys themselves, and a file that holds them.
+#: The environment variables for the keys themselves, and for a file that holds them.
 VARIABLE = "FXFLOW_PS_KEYS"
 FILE_VARIABLE = "FXFLOW_PS_KEYS_FILE"
 
@@ -32,10 +31,10 @@ class Keys:
     """The keys of a run, 40 characters each.
 
     Attributes:
-      server_public: by which clients recognize the servers.
-      client_public: by which servers recognize clients.
-      client_secret: proves that.
-      server_secret: lets a process be a server; empty for one that only dials.
+      server_public: the public key by which clients authenticate servers.
+      client_public: the public key by which servers authenticate clients.
+      client_secret: the clients' secret key.
+      server_secret: the servers' secret key; empty in a process that only connects.
     """
 
     server_public: str
@@ -49,10 +48,10 @@ class Keys:
             if name == "server_secret" and not key:
                 continue
             if len(key) != _LENGTH or not _ALPHABET.issuperset(key):
-                # Not the key itself: errors are written to logs.
+                # Without the key itself: errors are written to logs.
                 raise DistributedError(
-                    f"{name} is not a key: {_LENGTH} characters of Z85 are expected, "
-                    f"such as new_keys() makes; it has {len(key)}"
+                    f"{name} is not a key: expected {_LENGTH} characters of Z85, as "
+                    f"new_keys() makes them; it has {len(key)}"
                 )
 
     def for_clients(self) -> Keys:
@@ -60,7 +59,7 @@ class Keys:
         return Keys(self.server_public, self.client_public, self.client_secret)
 
     def to_text(self) -> str:
-        """Returns the keys in one line, as the environment and files have them."""
+        """Returns the keys in one line, the form for the environment and files."""
         return ",".join(getattr(self, name) for name in self.__slots__)
 
     @staticmethod
@@ -69,16 +68,16 @@ class Keys:
 
         Args:
           text: one line.
-          source: where it stood, for the message.
+          source: where the text comes from, for the error's message.
 
         Raises:
-          DistributedError: it is not that.
+          DistributedError: the text is not four keys.
         """
         parts = text.strip().split(",")
         if len(parts) != 4:
             raise DistributedError(
-                f"{source} does not hold the keys of a run: 4 of them in one line, "
-                f"with commas between, are expected; got {len(parts)} part(s)"
+                f"{source} does not hold the keys of a run: expected 4 keys in one "
+                f"line, separated by commas; got {len(parts)} part(s)"
             )
         try:
             return Keys(*parts)
@@ -89,10 +88,10 @@ class Keys:
         """Writes the keys to a file that this user alone can read.
 
         Args:
-          path: the file; one that is there is replaced.
+          path: the file, which is replaced if it exists.
 
         Raises:
-          OSError: it cannot be written.
+          OSError: the file cannot be written.
         """
         files.write(path, f"{self.to_text()}\n".encode("ascii"), mode=0o600)
 
@@ -101,18 +100,18 @@ class Keys:
         """Returns the keys in a file that `save` wrote.
 
         Raises:
-          DistributedError: the file cannot be read, or holds something else.
+          DistributedError: the file cannot be read, or does not hold keys.
         """
         try:
             with open(path, encoding="ascii") as file:
                 return Keys.from_text(file.read(1 << 10), os.fspath(path))
         except (OSError, UnicodeDecodeError) as error:
             raise DistributedError(
-                f"the keys in {os.fspath(path)} cannot be read: {error}"
+                f"cannot read the keys in {os.fspath(path)}: {error}"
             ) from None
 
     def environment(self) -> dict[str, str]:
-        """Returns the variables by which a process that is started gets the keys."""
+        """Returns the variables that give the keys to a child process."""
         return {VARIABLE: self.to_text()}
 
 
@@ -129,16 +128,16 @@ def new_keys() -> Keys:
 
 
 def keys_of(environment: Mapping[str, str] | None = None) -> Keys | None:
-    """Returns the keys that the environment gives: FXFLOW_PS_KEYS(_FILE).
+    """Returns the keys in the environment: FXFLOW_PS_KEYS or FXFLOW_PS_KEYS_FILE.
 
     Args:
-      environment: the variables; None is this process's.
+      environment: the variables; None for this process's.
 
     Returns:
-      The keys, or None if there are none.
+      The keys, or None if neither variable is set.
 
     Raises:
-      DistributedError: it is not a set of keys.
+      DistributedError: the text or the file does not hold keys.
     """
     variables = os.environ if environment is None else environment
     if text := variables.get(VARIABLE):
@@ -149,7 +148,7 @@ def keys_of(environment: Mapping[str, str] | None = None) -> Keys | None:
 
 
 def zmq() -> Any:
-    """Returns the module zmq.
+    """Returns the module `zmq`.
 
     Raises:
       ImportError: pyzmq is missing.

@@ -1,18 +1,19 @@
 """Memory that two processes of one machine share, for the large arrays of messages.
 
-A sender copies arrays into a `Block` and names its place in a small message; the
-receiver uses them where they lie, and clears the block's flag when the last array that
-refers to it is freed. Nothing is written to a block while its flag is set, so a flag
-that stays set (a killed receiver's) only wastes the block.
+A sender copies arrays into a `Block` and sends their positions in a small message. The
+receiver uses the arrays in place, and clears the block's flag when the last array that
+refers to it is freed. A block is not written to while its flag is set, so a flag that
+stays set because the receiver was killed only wastes the block.
 
-Blocks are anonymous files (memfd). Only processes that may inspect another may open its
-files under ``/proc``, and the files end with both processes. Nothing here trusts a
-peer's numbers: a file is used if it is such a block of this user, of a fixed size, with
-the secret that the message names.
+Blocks are anonymous files (memfd). Only a process that may inspect another may open its
+files under ``/proc``, and the kernel frees them when both processes have ended. A
+peer's numbers are not trusted: a file is used only if it is a block of this user, of a
+fixed size, with the secret that the message names.
 
-An end may send by memory once the peer has *proved* that it can read: each has a
-`Block` of no bytes, its door, and tells the other's secret. Where anything fails,
-on other machines, in other containers or without memory, messages use the socket.
+An end writes to shared memory only after the peer has *proved* that it can read it:
+each end has an empty `Block`, its challenge, and sends the secret of the other's. If
+anything fails (on another machine, in another container, without memory), the arrays
+travel through the socket.
 """
 
 from __future__ import annotations
@@ -36,33 +37,36 @@ import numpy as np
 
 from fxflow.errors import MessageError
 
-#: Arrays of a message with at least this many bytes go by memory; see
+#: Arrays of at least this many bytes per message use shared memory; see
 #: `benchmarks/parameter_server/transport.py`.
 LEAST = 64 << 10
-#: Begins the frames of this module.
+#: The first bytes of this module's frames.
 MARK = b"fxpm"
 
-#: Blocks and bytes for one peer; what does not fit goes by the socket.
+#: The most blocks, and bytes in blocks, for one peer; the rest uses the socket.
 _MOST_BLOCKS = 4
 _MOST_BYTES = 1 << 30
 #: Seconds after which an unused block is freed.
 _IDLE = 10.0
-#: Seconds after which a block that is still read is left to its reader.
+#: Seconds after which a sender forgets a block that is still being read.
 _KEPT = 60.0
-#: Seconds after which a peer that does not answer shares no memory; peers remembered.
-_MEET, _MOST_MET = 10.0, 4096
-#: Where XLA takes arrays without a copy: at multiples of this (`buffers.ALIGNMENT`).
+#: Seconds for a peer to answer, after which messages to it use the socket.
+_ANSWER = 10.0
+#: The most peers that are remembered.
+_MOST_PEERS = 4096
+#: XLA uses arrays at multiples of this without a copy (`buffers.ALIGNMENT`).
 _ALIGNMENT = 64
-#: A block begins with its secret, the flag, and room up to the next page.
+#: A block begins with its secret and the flag, padded to a page.
 _SECRET, _FLAG, _BEGIN = 16, 16, mmap.PAGESIZE
 _FREE, _WRITTEN, _READ = 0, 1, 2
 _NAME = "fxflow-parameter-server"
-#: Pieces of a message: its arrays are at most as many.
+#: The most pieces of a message.
 _MOST_PIECES = 1 << 14
 
-#: Mark, what it is; this machine's boot, process and file of the door, proof.
+#: Mark, kind of frame, boot id, process id, descriptor of the challenge, proof.
 _HELLO = struct.Struct("!4sB16sQI16s")
-#: Mark, what it is; file and secret of the block. Then place and bytes of each piece.
+#: Mark, kind of frame, the block's descriptor and secret; then, for each piece, its
+#: position and its number of bytes.
 _PLACE = struct.Struct("!4sBI16s")
 _PIECE = struct.Struct("!QQ")
 _IS_HELLO, _IS_PLACE = 1, 2
@@ -72,7 +76,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def available() -> bool:
-    """Returns whether this system has what blocks are made of."""
+    """Returns whether this system supports blocks."""
     return hasattr(os, "memfd_create") and bool(_boot())
 
 
@@ -83,11 +87,11 @@ class Block:
       capacity: bytes for arrays.
 
     Raises:
-      OSError: there is not as much.
+      OSError: there is too little memory.
 
     Attributes:
-      file: number by which other processes find it.
-      secret: known only to processes that have read it.
+      file: the file descriptor by which other processes find it.
+      secret: random bytes, known only to processes that can read the block.
       used: when it was last written to, by `time.monotonic`.
     """
 
@@ -101,9 +105,9 @@ class Block:
         self.secret = secrets.token_bytes(_SECRET)
         self.file = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            # Now: a page that is missing later would end the process.
+            # Allocate now: a page that is missing later would crash the process.
             os.posix_fallocate(self.file, 0, _BEGIN + capacity)
-            # So that no reader finds its end before the place that a message names.
+            # A sealed file cannot shrink, so positions in messages remain valid.
             fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, _SEALS)
             self._map = mmap.mmap(self.file, _BEGIN + capacity)
         except OSError:
@@ -114,19 +118,19 @@ class Block:
 
     @property
     def is_free(self) -> bool:
-        """Whether no process reads it, or has yet to."""
+        """Whether no process is reading it or is about to."""
         return self._map[_FLAG] == _FREE
 
     @property
     def is_unread(self) -> bool:
-        """Whether its reader has not yet seen what was written."""
+        """Whether its reader has not yet received what was written."""
         return self._map[_FLAG] == _WRITTEN
 
     def write(self, pieces: Sequence[Bytes]) -> list[tuple[int, int]]:
-        """Copies pieces, for which there is room, and sets the flag.
+        """Copies pieces, which must fit, into the block and sets the flag.
 
         Returns:
-          Place and bytes of each.
+          The position and number of bytes of each piece.
         """
         self._map[_FLAG] = _WRITTEN
         self.used = time.monotonic()
@@ -138,12 +142,12 @@ class Block:
         return places
 
     def free(self) -> None:
-        """Clears the flag of what was not sent."""
-        if self.file >= 0:  # the peer may have ended, and its blocks with it
+        """Clears the flag, because the message was not sent."""
+        if self.file >= 0:  # the block may have been closed with its peer
             self._map[_FLAG] = _FREE
 
     def close(self) -> None:
-        """Gives it back; a reader keeps what it reads."""
+        """Releases the memory, once its reader no longer uses it either."""
         os.close(self.file)
         self.file = -1
         del self._bytes, self._map
@@ -153,22 +157,22 @@ class _Window:
     """A block of another process.
 
     Args:
-      process: its number.
-      file: that of the block there.
+      process: the process id.
+      file: the block's file descriptor in that process.
 
     Raises:
-      OSError: it is not there, no block, or none that this process may read.
+      OSError: there is no block, or this process may not read it.
     """
 
     def __init__(self, process: int, file: int) -> None:
         self._path = f"/proc/{process}/fd/{file}"
-        # Before it is opened: to open other files can do things, or wait.
+        # Check before opening: opening other files may block or have side effects.
         if not os.readlink(self._path).startswith(f"/memfd:{_NAME}"):
             raise FileNotFoundError(self._path)
-        found = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            status = os.fstat(found)
-            seals = fcntl.fcntl(found, fcntl.F_GET_SEALS)
+            status = os.fstat(descriptor)
+            seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
             if (
                 status.st_uid != os.geteuid()
                 or status.st_size < _BEGIN
@@ -177,31 +181,31 @@ class _Window:
                 raise PermissionError(self._path)
             self._identity = status.st_dev, status.st_ino
             self.capacity = status.st_size - _BEGIN
-            self._head = mmap.mmap(found, _BEGIN)
+            self._head = mmap.mmap(descriptor, _BEGIN)
             self._map: mmap.mmap | bytes = b""
             if self.capacity:
                 self._map = mmap.mmap(
-                    found,
+                    descriptor,
                     self.capacity,
                     flags=mmap.MAP_SHARED | mmap.MAP_POPULATE,
                     prot=mmap.PROT_READ,
                     offset=_BEGIN,
                 )
         finally:
-            os.close(found)
+            os.close(descriptor)
         self.secret = self._head[:_SECRET]
 
-    def is_there(self) -> bool:
-        """Returns whether its owner has it still."""
+    def exists(self) -> bool:
+        """Returns whether its owner has not closed it."""
         with contextlib.suppress(OSError):
             status = os.stat(self._path)
             return (status.st_dev, status.st_ino) == self._identity
         return False
 
     def read(self, places: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """Returns pieces, read-only; the flag is cleared when all of them are freed."""
+        """Returns read-only pieces; the flag is cleared when all of them are freed."""
         whole: Bytes = np.frombuffer(self._map, np.uint8)
-        # Its views refer to it, theirs and the device's arrays do: it goes last.
+        # All views and device arrays refer to `whole`, so it is freed last.
         key = object()
         head = self._head
         head[_FLAG] = _READ
@@ -214,35 +218,35 @@ class _Window:
         return [whole[at : at + size] for at, size in places]
 
 
-#: What is being read. A weak reference must itself be kept; not by a window, which the
-#: arrays may outlive.
+#: The blocks being read. Their weak references are kept here, not in a window, because
+#: arrays may outlive the window.
 _leases: dict[object, weakref.ref[Bytes]] = {}
 
 
 class Hello(NamedTuple):
-    """What one end tells the other of itself.
+    """The first frame that one end sends to the other.
 
     Attributes:
-      boot: of the machine, which tells machines apart.
-      process: number of the process.
-      door: file of its door.
-      proof: the secret of the other's door, if it was read.
+      boot: the machine's boot id, which identifies the machine.
+      process: the process id.
+      challenge: the file descriptor of its challenge.
+      proof: the secret of the other's challenge, if it was read.
     """
 
     boot: bytes
     process: int
-    door: int
+    challenge: int
     proof: bytes
 
 
 class SharedMemory:
-    """One end of a connection, as far as memory goes. Made where `available`.
+    """The shared memory of one end of a connection; requires `available()`.
 
     Attributes:
-      ready: whether the peer has proved that it reads what is written here.
+      ready: whether the peer has proved that it can read this process's blocks.
 
     Raises:
-      OSError: there are no more files.
+      OSError: there are too many open files.
     """
 
     ready: bool
@@ -250,85 +254,86 @@ class SharedMemory:
     def __init__(self) -> None:
         self.ready = False
         self._begun = time.monotonic()
-        self._door = Block(0)
+        self._challenge = Block(0)
         self._peer: Hello | None = None
-        self._of_peer: _Window | None = None
+        self._peer_challenge: _Window | None = None
         self._blocks: list[Block] = []
         self._windows: dict[bytes, _Window] = {}
 
     def close(self) -> None:
-        """Frees blocks that no process reads, and the others when their readers end."""
+        """Releases all blocks; a block being read is freed after its reader is done."""
         self._forget_peer()
-        self._door.close()
+        self._challenge.close()
 
     def _forget_peer(self) -> None:
-        """Gives back all but the door."""
+        """Releases everything except the challenge."""
         self.ready = False
         for block in self._blocks:
             block.close()
         self._blocks.clear()
         self._windows.clear()
-        self._peer = self._of_peer = None
+        self._peer = self._peer_challenge = None
 
     # -- meeting -----------------------------------------------------------------------
 
     def hello(self) -> bytes:
-        """Returns the frame that says where the door is, and proves what was read."""
-        proof = _NO_PROOF if self._of_peer is None else self._of_peer.secret
+        """Returns a frame with this end's challenge, and the proof if there is one."""
+        peer = self._peer_challenge
+        proof = _NO_PROOF if peer is None else peer.secret
         return _HELLO.pack(
-            MARK, _IS_HELLO, _boot(), os.getpid(), self._door.file, proof
+            MARK, _IS_HELLO, _boot(), os.getpid(), self._challenge.file, proof
         )
 
-    def is_of(self, said: Hello) -> bool:
-        """Returns whether a hello is of the peer that is known, or of the first."""
+    def is_from_peer(self, hello: Hello) -> bool:
+        """Returns whether a hello is from the known peer, if there is one."""
         known = self._peer
-        if known is None or self._of_peer is None:
+        if known is None or self._peer_challenge is None:
             return True
-        # Another door of the same process may have the number of one that is closed.
-        return known[:3] == said[:3] and self._of_peer.is_there()
+        # The process may have reused the descriptor for another challenge.
+        return known[:3] == hello[:3] and self._peer_challenge.exists()
 
-    def turns_to(self, said: Hello) -> bool:
-        """Forgets the peer's door for another one of the same process.
+    def replaces_challenge(self, hello: Hello) -> bool:
+        """Forgets the peer's challenge if its process sends another one.
 
-        This end's own door stays: the peer may have read its secret by now, and if both
-        ends took another door whenever they hear of one, they would never meet.
+        This end keeps its own challenge: the peer may have read its secret by now. If
+        each end replaced its challenge whenever the other does, they would never agree.
 
         Returns:
-          Whether it is the same process.
+          Whether the hello is from the same process.
         """
-        if self._peer is None or self._peer[:2] != said[:2]:
+        if self._peer is None or self._peer[:2] != hello[:2]:
             return False
         self._forget_peer()
         return True
 
-    def meet(self, said: Hello) -> bytes | None:
-        """Takes the peer's hello.
+    def meet(self, hello: Hello) -> bytes | None:
+        """Handles the peer's hello.
 
         Returns:
           The answer; None if there is nothing to prove.
         """
-        if said.boot != _boot():
+        if hello.boot != _boot():
             return None
-        self.ready |= hmac.compare_digest(said.proof, self._door.secret)
-        if self._of_peer is not None:
+        self.ready |= hmac.compare_digest(hello.proof, self._challenge.secret)
+        if self._peer_challenge is not None:
             return None
         try:
-            door = _Window(said.process, said.door)
+            challenge = _Window(hello.process, hello.challenge)
         except (OSError, ValueError):
             return None
-        if door.capacity:
-            # Not a door: this process must not reveal the secret of a block.
+        if challenge.capacity:
+            # Not a challenge: the secret of a block with arrays must not be revealed.
             return None
-        self._of_peer, self._peer = door, said
+        self._peer_challenge, self._peer = challenge, hello
         return self.hello()
 
     # -- arrays ------------------------------------------------------------------------
 
     def place(self, frames: Sequence[bytes | memoryview]) -> tuple[Block, bytes] | None:
-        """Copies frames into memory that no process reads.
+        """Copies frames into a free block.
 
         Returns:
-          The block, and the frame that says where they are; None: there is no memory.
+          The block, and a frame with their positions; None if there is no memory.
         """
         pieces = [np.frombuffer(frame, np.uint8) for frame in frames]
         block = self._block(sum(_rounded(p.nbytes, _ALIGNMENT) for p in pieces))
@@ -339,18 +344,18 @@ class SharedMemory:
         return block, b"".join(parts)
 
     def _block(self, size: int) -> Block | None:
-        """Returns a block with room for `size` bytes, if there may be one."""
+        """Returns a free block of at least `size` bytes; None if limits forbid it."""
         free = [block for block in self._blocks if block.is_free]
         most = max(8 * size, _BEGIN)
         fitting = [block for block in free if size <= block.capacity <= most]
         if fitting:
             return min(fitting, key=lambda block: block.capacity)
-        # A little more: messages of rows differ in size each time.
+        # Round up: messages of rows vary in size.
         capacity = _rounded(size, max(_BEGIN, 1 << max(0, int(math.log2(size)) - 2)))
         if free and len(self._blocks) >= _MOST_BLOCKS:
             self._drop(min(free, key=lambda block: block.used))
-        there = sum(block.capacity for block in self._blocks)
-        if len(self._blocks) >= _MOST_BLOCKS or there + capacity > _MOST_BYTES:
+        total = sum(block.capacity for block in self._blocks)
+        if len(self._blocks) >= _MOST_BLOCKS or total + capacity > _MOST_BYTES:
             return None
         try:
             block = Block(capacity)
@@ -364,21 +369,21 @@ class SharedMemory:
         block.close()
 
     def find(self, frame: Any) -> list[Bytes]:
-        """Returns the pieces whose places a frame says; nothing is copied.
+        """Returns the pieces at the positions in a frame, without copying them.
 
         Raises:
-          MessageError: they are not there.
+          MessageError: there are no such pieces.
         """
         if self._peer is None:
-            raise MessageError("memory", "memory of a peer that has shown none")
+            raise MessageError("memory", "the peer has not shared memory")
         places = list(_PIECE.iter_unpack(_rest(frame)))
         _, _, file, secret = _PLACE.unpack_from(frame)
         window = self._windows.get(secret)
         if window is None:
             window = self._open(file, secret)
-        # Python's integers: no sum is too large for the comparison.
+        # Python's integers cannot overflow.
         if any(at + size > window.capacity for at, size in places):
-            raise MessageError("memory", "a place beyond the end of a block")
+            raise MessageError("memory", "a piece extends beyond the end of its block")
         return window.read(places)
 
     def _open(self, file: int, secret: bytes) -> _Window:
@@ -386,7 +391,7 @@ class SharedMemory:
         try:
             window = _Window(self._peer.process, file)
         except (OSError, ValueError) as error:
-            raise MessageError("memory", f"a block is not there: {error}") from None
+            raise MessageError("memory", f"cannot open a block: {error}") from None
         if not hmac.compare_digest(window.secret, secret):
             raise MessageError("memory", "a block has another secret")
         self._forget_windows()
@@ -397,34 +402,34 @@ class SharedMemory:
 
     def _forget_windows(self) -> None:
         for secret, window in list(self._windows.items()):
-            if not window.is_there():
+            if not window.exists():
                 del self._windows[secret]
 
     def sweep(self) -> bool:
-        """Frees blocks that were idle for long, or are read for very long.
+        """Frees idle blocks, and forgets blocks that are read for very long.
 
         Returns:
-          Whether the peer is there still, if it was ever met.
+          False if the peer has closed its challenge.
         """
         now = time.monotonic()
         for block in list(self._blocks):
             if now - block.used > (_IDLE if block.is_free else _KEPT):
                 self._drop(block)
         self._forget_windows()
-        return self._of_peer is None or self._of_peer.is_there()
+        return self._peer_challenge is None or self._peer_challenge.exists()
 
     @property
     def is_unread(self) -> bool:
-        """Whether the peer has not seen yet what was written for it."""
+        """Whether the peer has not yet received what was written for it."""
         return any(block.is_unread for block in self._blocks)
 
-    def is_strange(self) -> bool:
-        """Returns whether the peer was not met in time."""
-        return self._of_peer is None and time.monotonic() - self._begun > _MEET
+    def has_timed_out(self) -> bool:
+        """Returns whether the peer did not send a challenge in time."""
+        return self._peer_challenge is None and time.monotonic() - self._begun > _ANSWER
 
 
 class Memories:
-    """What one socket's end shares with its peers.
+    """The memory that one socket shares with each of its peers.
 
     Args:
       put: sends a peer one frame.
@@ -432,14 +437,14 @@ class Memories:
 
     def __init__(self, put: Callable[[bytes, bytes], object]) -> None:
         self._put = put
-        #: None for peers that share none.
+        #: None for peers that cannot share memory.
         self._of: dict[bytes, SharedMemory | None] = {}
 
     def ask(self, peer: bytes) -> SharedMemory | None:
-        """Returns where to write for a peer; asks it if it was never asked.
+        """Returns the memory shared with a peer; asks the peer at the first call.
 
         Returns:
-          None: not now.
+          None if memory is not shared, or not yet.
         """
         if peer not in self._of:
             memory = self._begin(peer)
@@ -450,44 +455,46 @@ class Memories:
         return memory if memory is not None and memory.ready else None
 
     def renew(self, peer: bytes) -> None:
-        """Asks a peer again, with other blocks, if it was ever asked."""
+        """Asks a peer again, with new blocks, if it was asked before."""
         if peer in self._of:
             self.drop(peer)
             self.ask(peer)
 
     def meet(self, peer: bytes, frame: Any) -> None:
-        """Takes a hello, and answers it.
+        """Handles a hello, and answers it.
 
         Raises:
-          MessageError: it is not one.
+          MessageError: the frame is not a hello.
         """
-        said = _said(frame)
+        hello = _read_hello(frame)
         memory = self._of.get(peer)
-        if memory is None or not (memory.is_of(said) or memory.turns_to(said)):
+        if memory is None or not (
+            memory.is_from_peer(hello) or memory.replaces_challenge(hello)
+        ):
             memory = self._begin(peer)
-        answer = None if memory is None else memory.meet(said)
+        answer = None if memory is None else memory.meet(hello)
         if answer is not None:
             self._put(peer, answer)
 
     def find(self, peer: bytes, frame: Any) -> list[Bytes]:
-        """Returns the pieces whose places a frame of a peer says.
+        """Returns the pieces at the positions in a peer's frame.
 
         Raises:
-          MessageError: they are not there.
+          MessageError: there are no such pieces.
         """
         memory = self._of.get(peer)
         if memory is None:
-            raise MessageError("memory", "memory of a peer that has shown none")
+            raise MessageError("memory", "the peer has not shared memory")
         return memory.find(frame)
 
     def sweep(self) -> None:
-        """Frees blocks that peers have left, or have not used for long."""
+        """Frees blocks that are idle or whose peers have ended."""
         for peer, memory in list(self._of.items()):
             if memory is None:
                 continue
             if not memory.sweep():
                 self.drop(peer)
-            elif memory.is_strange():
+            elif memory.has_timed_out():
                 memory.close()
                 self._of[peer] = None
 
@@ -499,7 +506,7 @@ class Memories:
 
     @property
     def is_unread(self) -> bool:
-        """Whether a peer has not seen yet what was written for it."""
+        """Whether a peer has not yet received what was written for it."""
         return any(
             memory is not None and memory.is_unread for memory in self._of.values()
         )
@@ -511,11 +518,11 @@ class Memories:
 
     def _begin(self, peer: bytes) -> SharedMemory | None:
         self.drop(peer)
-        if len(self._of) >= _MOST_MET:
-            # Peers that share none may be asked again.
+        if len(self._of) >= _MOST_PEERS:
+            # Forgetting peers that cannot share memory only means asking them again.
             self._of = {p: m for p, m in self._of.items() if m is not None}
         memory = None
-        if available() and len(self._of) < _MOST_MET:
+        if available() and len(self._of) < _MOST_PEERS:
             with contextlib.suppress(OSError):
                 memory = SharedMemory()
         self._of[peer] = memory
@@ -532,28 +539,28 @@ def is_place(frame: Any) -> bool:
     return bool(frame[:5] == MARK + bytes([_IS_PLACE]))
 
 
-def _said(frame: Any) -> Hello:
+def _read_hello(frame: Any) -> Hello:
     if len(frame) != _HELLO.size or not is_hello(frame):
         raise MessageError("memory", f"{len(frame)} bytes are not a hello")
-    _, _, boot, process, door, proof = _HELLO.unpack(frame)
-    return Hello(boot, process, door, proof)
+    _, _, boot, process, challenge, proof = _HELLO.unpack(frame)
+    return Hello(boot, process, challenge, proof)
 
 
 def _rest(frame: Any) -> Any:
-    """Returns the part of a frame that lists pieces."""
+    """Returns the part of a frame that lists the pieces."""
     count, rest = divmod(len(frame) - _PLACE.size, _PIECE.size)
     if rest or not 0 <= count <= _MOST_PIECES:
-        raise MessageError("memory", f"{len(frame)} bytes list no places")
+        raise MessageError("memory", f"{len(frame)} bytes do not list pieces")
     return frame[_PLACE.size :]
 
 
 def _rounded(size: int, step: int) -> int:
-    """Returns the least multiple that is not smaller."""
+    """Returns `size`, rounded up to a multiple of `step`."""
     return -(-size // step) * step
 
 
 def _boot() -> bytes:
-    """Returns what tells this machine, since it was started, from all others."""
+    """Returns the boot id, which identifies this machine since it was started."""
     if not _boots:
         text = ""
         with contextlib.suppress(OSError):

@@ -1,15 +1,16 @@
-"""Messages over ZeroMQ: ends that listen, ends that dial, and one wait for all of them.
+"""Messages over ZeroMQ: listening sockets, connecting sockets, and one event loop.
 
-A `Hub` belongs to one thread, and so does all that it makes: `Listener` (a server's
-end, many peers) and `Dialer` (one end of a connection that restores itself). Other
-threads may call `Hub.wake`, nothing else.
+Only one thread may use a `Hub` and what it makes: a `Listener` (a server's socket, with
+many peers) and a `Dialer` (a client's socket, which reconnects by itself). Other
+threads may only call `Hub.wake`.
 
-Nothing here waits for a peer. Sending to a peer that does not read, or has ended, fails
-at once and is counted; bytes that are not a message are dropped and counted; strangers
-are not even read. The callers send again what must not be lost (`ledger`).
+No call blocks on a peer. Sending to a peer that does not read, or has ended, fails at
+once and is counted; bytes that are not a message are dropped and counted; peers that
+are not authenticated are not read. Callers resend messages that must not be lost
+(`ledger`).
 
-A connection that other machines could make needs keys (`keys`): without them only the
-loopback, ``ipc://`` and ``inproc://`` are used.
+A connection that other machines could make needs keys (`keys`): without keys, only
+loopback, ``ipc://`` and ``inproc://`` addresses are used.
 """
 
 from __future__ import annotations
@@ -44,29 +45,30 @@ from fxflow.distributed.messages.shared_memory import (
 )
 from fxflow.errors import DistributedError, MessageError
 
-#: Messages that wait for a peer to read them: at the sender, at the receiver.
+#: The most messages that wait at the sender, and at the receiver, to be read.
 _MOST_UNSENT = 1024
 _MOST_UNREAD = 64
-#: Bytes that may wait for one peer: those of frames that are sent without a copy.
+#: The most bytes that may wait for one peer, in frames that are sent without a copy.
 _MOST_WAITING = 1 << 30
-#: Bytes of a frame; a longer one ends its connection before memory is taken for it.
+#: The most bytes in a frame; a longer frame closes its connection unread.
 _MOST_FRAME = 4 << 20
-#: Bytes from which a frame is sent without a copy, which costs 20 µs to keep track of.
+#: Frames of at least this many bytes are sent without a copy; tracking one costs 20 µs.
 _UNCOPIED = 64 << 10
-#: Seconds between probes of a silent machine, and probes without an answer after which
-#: its connections are given up. The kernels ask and answer, so a long computation does
-#: no harm. ZeroMQ's own heartbeats end the process with an assertion if a peer ends
-#: whose messages wait to be read (libzmq 4.3.5, its #4767).
-_ASK, _ASKS = 5, 3
-#: Seconds for a handshake, and between attempts to connect (first and longest).
+#: Seconds between keepalive probes of a silent machine, and the number of unanswered
+#: probes after which its connections are closed. Kernels send and answer the probes, so
+#: computations cannot delay them. ZeroMQ's own heartbeats fail an assertion, and so
+#: crash the process, when a peer with unread messages ends (libzmq 4.3.5, its #4767).
+_PROBE, _PROBES = 5, 3
+#: Seconds for a handshake.
 _HANDSHAKE = 10.0
+#: Seconds between attempts to connect: the shortest and the longest delay.
 _RETRY, _LONGEST_RETRY = 0.02, 1.0
 #: Seconds between two inspections of the memory that is shared with peers.
 _SWEEP = 1.0
-#: Messages that one call of `receive` returns, so that the others get their turn.
+#: The most messages that one call of `receive` returns, so that no end starves.
 _MOST_AT_ONCE = 64
 
-_NOBODY = "no process answers there yet"
+_NO_ANSWER = "no process answers there yet"
 # ZMQ_DONTWAIT, _SNDMORE, _EVENTS, _POLLIN of zmq.h: pyzmq's enumerations are slow.
 _NOBLOCK, _SNDMORE, _EVENTS, _POLLIN = 1, 2, 15, 1
 _ZAP = "inproc://zeromq.zap.01"  # RFC 27 of ZeroMQ
@@ -77,17 +79,17 @@ _DOMAIN = b"fxflow"
 
 
 class Traffic:
-    """Counts of what passed an end; may be read from any thread.
+    """Counts messages and bytes at one end; any thread may read it.
 
     Attributes:
       sent: messages by kind.
       sent_bytes: bytes by kind.
       received: messages by kind.
       received_bytes: bytes by kind.
-      shared_bytes: those of both whose arrays went by memory, by kind.
-      dropped: messages that were not sent or not taken, by reason: ``"slow"`` (the
+      shared_bytes: bytes sent or received through shared memory, by kind.
+      dropped: messages that were not sent or not accepted, by reason: ``"slow"`` (the
         peer does not read), ``"gone"`` (it is not connected), the reasons of
-        `MessageError`; and connections: ``"stranger"`` (no handshake succeeded).
+        `MessageError`; and connections: ``"stranger"`` (the handshake failed).
     """
 
     def __init__(self) -> None:
@@ -99,7 +101,7 @@ class Traffic:
         self.dropped: Counter[str] = Counter()
 
     def to_dict(self) -> dict[str, dict[str, int]]:
-        """Returns all counts by name, as JSON can say them."""
+        """Returns all counts by name, as JSON values."""
         return {name: dict(counts) for name, counts in vars(self).items()}
 
 
@@ -114,12 +116,12 @@ class Waiting:
         return bool(self._sent)
 
     def add(self, tracker: Any, size: int) -> None:
-        """Notes `size` bytes, which are sent when ZeroMQ's tracker says so."""
+        """Adds `size` bytes, which count until ZeroMQ's tracker reports them sent."""
         self._sent.append((tracker, size))
         self._size += size
 
     def size(self) -> int:
-        """Returns how many are not sent yet."""
+        """Returns the number of bytes that are not yet sent."""
         while self._sent and self._sent[0][0].done:
             self._size -= self._sent.popleft()[1]
         return self._size
@@ -129,7 +131,7 @@ class Waiting:
 
 
 class _End:
-    """A socket, and what goes in and out of it."""
+    """A socket that sends and receives messages."""
 
     def __init__(self, hub: Hub, kind: int, address: str, limits: Limits) -> None:
         self.traffic: Traffic = Traffic()
@@ -146,14 +148,14 @@ class _End:
             ("SNDHWM", _MOST_UNSENT),
             ("RCVHWM", _MOST_UNREAD),
             ("MAXMSGSIZE", _MOST_FRAME),
-            # Not always: it would turn 127.0.0.1 into ::ffff:127.0.0.1.
+            # Only if needed: it would turn 127.0.0.1 into ::ffff:127.0.0.1.
             ("IPV6", int("[" in address)),
             ("HANDSHAKE_IVL", int(_HANDSHAKE * 1000)),
             ("TCP_KEEPALIVE", 1),
-            ("TCP_KEEPALIVE_IDLE", _ASK),
-            ("TCP_KEEPALIVE_INTVL", _ASK),
-            ("TCP_KEEPALIVE_CNT", _ASKS),
-            ("TCP_MAXRT", _ASK * (_ASKS + 1) * 1000),
+            ("TCP_KEEPALIVE_IDLE", _PROBE),
+            ("TCP_KEEPALIVE_INTVL", _PROBE),
+            ("TCP_KEEPALIVE_CNT", _PROBES),
+            ("TCP_MAXRT", _PROBE * (_PROBES + 1) * 1000),
         )
         for name, value in options:
             self._socket.setsockopt(getattr(self._zmq, name), value)
@@ -184,11 +186,11 @@ class _End:
         return bool(self._socket.closed)
 
     def close(self, linger: float = 0.0) -> None:
-        """Ends the connections; may be repeated.
+        """Closes the connections; further calls do nothing.
 
         Args:
-          linger: for how many seconds what is sent already may still go out, behind;
-            `Hub.close` waits for it.
+          linger: seconds during which sent messages may still go out in the background;
+            `Hub.close` waits for them.
         """
         if self.closed:
             return
@@ -205,7 +207,7 @@ class _End:
     # -- what the hub calls ------------------------------------------------------------
 
     def _events(self) -> Iterator[tuple[int, int]]:
-        """Yields what happened to connections since the last call, and a number."""
+        """Yields the socket's events since the last call, each with its value."""
         while True:
             try:
                 event, _address = self._monitor.recv_multipart(self._zmq.NOBLOCK)
@@ -226,8 +228,8 @@ class _End:
                 whole = encode(message, limits=self._limits, chunk=size)
                 placed = memory.place(whole[1:])
                 if placed is not None:
-                    block, told = placed
-                    if not self._put(peer, [told, bytes(whole[0])]):
+                    block, places = placed
+                    if not self._put(peer, [places, bytes(whole[0])]):
                         block.free()
                         return False
                     self.traffic.shared_bytes[message.kind] += size
@@ -251,7 +253,7 @@ class _End:
     def _put(
         self, peer: bytes, frames: list[Any], waiting: Waiting | None = None
     ) -> bool:
-        """Hands frames to ZeroMQ; those that are large need `waiting`."""
+        """Passes frames to ZeroMQ; `waiting` tracks large ones, if given."""
         zmq = self._zmq
         sizes = [len(frame) for frame in frames]
         large = [i for i, size in enumerate(sizes) if size >= _UNCOPIED]
@@ -265,7 +267,7 @@ class _End:
                 if waiting is None or sizes[i] < _UNCOPIED:
                     self._socket.send(frame, more)
                 elif i == large[-1]:
-                    # Frames go in order: once this one is out, so are the others.
+                    # Frames are sent in order: this one is the last large frame.
                     tracker = self._socket.send(frame, more, copy=False, track=True)
                     waiting.add(tracker, sum(sizes))
                 else:
@@ -282,8 +284,8 @@ class _End:
         return True
 
     def _frames(self) -> list[Any] | None:
-        """Returns the frames of what came, or None if nothing did."""
-        # Asking first costs half as much as its error.
+        """Returns the frames of the next message; None if there is none."""
+        # This check costs half as much as the error.
         if not self._socket.getsockopt(_EVENTS) & _POLLIN:
             return None
         receive = self._socket.recv
@@ -295,9 +297,9 @@ class _End:
             frames.append(receive(_NOBLOCK, copy=False))
         return frames
 
-    def _decode(self, peer: bytes, came: list[Any]) -> Message | None:
-        """Returns a message; None if it was the transport's own."""
-        frames = [frame.buffer for frame in came]
+    def _decode(self, peer: bytes, received: list[Any]) -> Message | None:
+        """Returns a message; None for a frame of the transport itself."""
+        frames = [frame.buffer for frame in received]
         shared = False
         if frames and is_hello(frames[0]):
             self._memories.meet(peer, frames[0])
@@ -315,16 +317,16 @@ class _End:
 
 
 _monitors = itertools.count()
-#: What a monitor tells: the event, and of some the socket's file descriptor.
+#: A monitor's event, and its value: for some events, the socket's file descriptor.
 _EVENT = struct.Struct("=HI")
 
 
 class Listener(_End):
-    """An end that peers dial. Made by `Hub.listen`.
+    """A listening socket, made by `Hub.listen`.
 
     Attributes:
-      address: where peers dial, with the port that was found.
-      traffic: what went through.
+      address: the address to which peers connect, with the actual port.
+      traffic: counts of messages and bytes.
     """
 
     def __init__(
@@ -333,24 +335,24 @@ class Listener(_End):
         module = zmq()
         super().__init__(hub, module.ROUTER, address, limits)
         self._waiting: dict[bytes, Waiting] = {}
-        # Connections whose handshake goes on, and how many of them ended it well.
+        # Connections during their handshake, and the number of successful handshakes.
         self._strangers: set[int] = set()
         self._known = 0
         self._file: tuple[str, int] | None = None
         set_option = self._socket.setsockopt
-        # Sending to a peer that has ended or does not read is an error, not a silence.
+        # Sending to a peer that has ended or does not read raises an error.
         set_option(module.ROUTER_MANDATORY, 1)
-        # A peer that comes back replaces its old connection, if that is still open.
+        # A peer that reconnects replaces its old connection, if that is still open.
         set_option(module.ROUTER_HANDOVER, 1)
         if not self._local:
-            # A domain makes ZeroMQ ask `Hub._admit`, and refuse its own old protocols.
+            # With a domain, ZeroMQ calls `Hub._admit` and refuses its old protocols.
             set_option(module.ZAP_DOMAIN, _DOMAIN)
         if keys is not None and not self._local:
             if not keys.server_secret:
                 self.close()
                 raise DistributedError(
-                    f"listening at {address} needs the servers' secret key, and this "
-                    "process has those of a worker (Keys.for_clients)"
+                    f"listening at {address} needs the servers' secret key, but this "
+                    "process has a worker's keys (Keys.for_clients)"
                 )
             set_option(module.CURVE_SERVER, 1)
             set_option(module.CURVE_PUBLICKEY, keys.server_public.encode())
@@ -360,7 +362,7 @@ class Listener(_End):
         except module.ZMQError as error:
             self.close()
             raise DistributedError(
-                f"{address} cannot be listened at: {error.strerror}"
+                f"cannot listen at {address}: {error.strerror}"
             ) from None
         found = self._socket.getsockopt(module.LAST_ENDPOINT)
         self.address: str = found.rstrip(b"\0").decode()
@@ -369,37 +371,37 @@ class Listener(_End):
             self._file = path, os.stat(path).st_ino
 
     def send(self, peer: bytes, message: Message) -> bool:
-        """Sends a message, if the peer is there and reads; never waits.
+        """Sends a message if the peer is connected and reads; never blocks.
 
         Args:
-          peer: as `receive` returned it.
-          message: its large arrays must stay as they are until they are sent.
+          peer: a peer that `receive` returned.
+          message: the message. Its large arrays must not change until they are sent.
 
         Returns:
-          Whether it was taken; if not, `traffic.dropped` says why. Taken is not
-          arrived.
+          Whether it was queued, which does not mean that it arrives; if not,
+          `traffic.dropped` counts the reason.
 
         Raises:
-          MessageError: no frames can say it.
+          MessageError: it cannot be encoded.
         """
         waiting = self._waiting.get(peer)
         if waiting is None:
             waiting = Waiting()
         sent = self._send(peer, message, waiting)
         if waiting and peer not in self._waiting:
-            # Peers that left are forgotten when others come.
+            # When a peer is added, forget those without waiting bytes.
             self._waiting = {p: w for p, w in self._waiting.items() if w.size()}
             self._waiting[peer] = waiting
         return sent
 
     def receive(self, most: int = _MOST_AT_ONCE) -> list[tuple[bytes, Message]]:
-        """Returns the messages that arrived, and their peers; never waits.
+        """Returns the messages that arrived, with their peers; never blocks.
 
         Args:
-          most: how many messages; what is left makes the next `Hub.wait` return at
-            once.
+          most: the largest number of messages; if more are left, the next `Hub.wait`
+            returns at once.
         """
-        came = []
+        messages = []
         for _ in range(most):
             frames = self._frames()
             if frames is None:
@@ -408,16 +410,16 @@ class Listener(_End):
             try:
                 message = self._decode(peer, frames[1:])
                 if message is not None:
-                    came.append((peer, message))
+                    messages.append((peer, message))
             except MessageError as error:
                 self.traffic.dropped[error.reason] += 1
                 if error.reason == "version":
-                    # In our version: the other end's own error will name both.
+                    # In this version, so that the peer's error names both versions.
                     self.send(peer, Message("ping"))
-        return came
+        return messages
 
     def close(self, linger: float = 0.0) -> None:
-        """See `_End.close`; the file of an ``ipc://`` address goes, too."""
+        """Closes the connections, and deletes the file of an ``ipc://`` address."""
         super().close(linger)
         if self._file is not None:
             path, made = self._file
@@ -443,16 +445,16 @@ class Listener(_End):
 
 
 class Dialer(_End):
-    """An end that dials a listener, and dials again when it is lost.
+    """A socket that connects to a listener, and reconnects. Made by `Hub.dial`.
 
-    What is sent before the connection is there waits. Made by `Hub.dial`.
+    Messages that are sent before it is connected wait.
 
     Attributes:
-      address: that of the listener.
-      traffic: what went through.
-      connected: whether the connection is there, as far as `Hub.wait` has seen; always
-        true of ``inproc://``.
-      problem: why it is not; empty if it is.
+      address: the listener's address.
+      traffic: counts of messages and bytes.
+      connected: whether it is connected, as of the last `Hub.wait`; always true for
+        ``inproc://``.
+      problem: why it is not connected; empty if it is.
     """
 
     connected: bool
@@ -470,7 +472,7 @@ class Dialer(_End):
         self._waiting = Waiting()
         self.address = address
         self.connected = self._local
-        self.problem = "" if self._local else _NOBODY
+        self.problem = "" if self._local else _NO_ANSWER
         set_option = self._socket.setsockopt
         if identity:
             set_option(module.ROUTING_ID, identity)
@@ -485,34 +487,35 @@ class Dialer(_End):
         except module.ZMQError as error:
             self.close()
             raise DistributedError(
-                f"{address} cannot be dialled: {error.strerror}"
+                f"cannot connect to {address}: {error.strerror}"
             ) from None
 
     def send(self, message: Message) -> bool:
-        """Sends a message, now or when the connection is there; never waits.
+        """Sends a message, now or once connected; never blocks.
 
         Args:
-          message: its large arrays must stay as they are until they are sent.
+          message: the message. Its large arrays must not change until they are sent.
 
         Returns:
-          Whether it was taken: False if too much waits already. Taken is not arrived.
+          Whether it was queued, which does not mean that it arrives: False if too much
+          is already waiting.
 
         Raises:
-          MessageError: no frames can say it.
+          MessageError: it cannot be encoded.
         """
         return self._send(b"", message, self._waiting)
 
     def receive(self, most: int = _MOST_AT_ONCE) -> list[Message]:
-        """Returns the messages that arrived; never waits.
+        """Returns the messages that arrived; never blocks.
 
         Args:
-          most: how many messages; what is left makes the next `Hub.wait` return at
-            once.
+          most: the largest number of messages; if more are left, the next `Hub.wait`
+            returns at once.
 
         Raises:
-          DistributedError: the listener speaks another version of the format.
+          DistributedError: the listener uses another version of the format.
         """
-        came = []
+        messages = []
         for _ in range(most):
             frames = self._frames()
             if frames is None:
@@ -520,36 +523,36 @@ class Dialer(_End):
             try:
                 message = self._decode(b"", frames)
                 if message is not None:
-                    came.append(message)
+                    messages.append(message)
             except MessageError as error:
                 self.traffic.dropped[error.reason] += 1
                 if error.reason == "version":
                     raise DistributedError(f"{self.address}: {error}") from None
-        return came
+        return messages
 
     def _note(self) -> None:
         zmq = self._zmq
         for event, _ in self._events():
-            lost = self.connected
+            was_connected = self.connected
             self.connected = event == zmq.EVENT_HANDSHAKE_SUCCEEDED
             if self.connected:
                 self.problem = ""
                 self._memories.renew(b"")
-            elif lost:
+            elif was_connected:
                 self.problem = "the connection was lost"
-                # What was on its way is lost, and blocks with it.
+                # Messages in transit are lost, and blocks with them.
                 self._memories.drop(b"")
             elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-                self.problem = "it does not let these client keys in"
+                self.problem = "it rejects these client keys"
             elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
                 self.problem = (
-                    "the handshake fails: one end has keys and the other has not, or "
-                    "they are of two runs"
+                    "the handshake fails: only one end has keys, or the keys are of "
+                    "different runs"
                 )
-            elif event != zmq.EVENT_DISCONNECTED or self.problem == _NOBODY:
+            elif event != zmq.EVENT_DISCONNECTED or self.problem == _NO_ANSWER:
                 self.problem = (
-                    "it ends the handshake: the keys are another run's, or it is not a "
-                    "parameter server"
+                    "it aborts the handshake: the keys are another run's, or it is not "
+                    "a parameter server"
                 )
 
 
@@ -557,14 +560,14 @@ class Dialer(_End):
 
 
 class Hub:
-    """The ends of one thread, and one wait for all of them.
+    """The listeners and dialers of one thread, and the wait for all of them.
 
-    Everything but `wake` belongs to the thread that uses it.
+    Only one thread may use it, except for `wake`.
 
     Args:
-      keys: of the run; None: only peers on this machine.
-      limits: how large a message may be.
-      io_threads: of ZeroMQ.
+      keys: the run's keys; None allows only peers on this machine.
+      limits: the largest message allowed.
+      io_threads: the number of ZeroMQ's threads.
 
     Raises:
       ImportError: pyzmq is missing.
@@ -607,14 +610,14 @@ class Hub:
         self._poller.register(self._woken, self._zmq.POLLIN)
 
     def listen(self, address: str) -> Listener:
-        """Returns an end that peers dial.
+        """Returns a socket that listens for peers.
 
         Args:
           address: see `endpoint`.
 
         Raises:
-          DistributedError: that address needs keys, is taken, or is not one of this
-            machine's.
+          DistributedError: the address needs keys, is in use, or is not an address of
+            this machine.
         """
         checked = endpoint(address, bind=True, keys=self._keys)
         self._take_context(checked.startswith("inproc:"))
@@ -624,15 +627,16 @@ class Hub:
         return listener
 
     def dial(self, address: str, identity: bytes = b"") -> Dialer:
-        """Returns an end that dials, and dials again; does not wait for it.
+        """Returns a socket that connects, and reconnects, in the background.
 
         Args:
           address: see `endpoint`.
-          identity: by which the listener knows this end when it comes back; at most
-            255 bytes, unique among those who dial it. Empty: a new one each time.
+          identity: identifies this socket to the listener when it reconnects; at most
+            255 bytes, unique among the listener's peers. If empty, each connection gets
+            a new identity.
 
         Raises:
-          DistributedError: that address needs keys.
+          DistributedError: the address needs keys.
         """
         if len(identity) > 255 or identity[:1] == b"\0":
             raise DistributedError(
@@ -645,16 +649,16 @@ class Hub:
         return dialer
 
     def wait(self, seconds: float) -> list[Listener | Dialer]:
-        """Waits until an end has something to read, `wake` is called, or time is up.
+        """Waits for something to read, for `wake`, or for a timeout.
 
-        Strangers are admitted here alone: a server that does not call it admits no
+        New peers are authenticated only here: a server that does not call it admits no
         peer.
 
         Args:
-          seconds: for how long; 0 looks only.
+          seconds: the timeout; 0 does not wait.
 
         Returns:
-          The ends that have something to read; none if it was woken or time is up.
+          The listeners and dialers that have something to read.
         """
         end = time.monotonic() + seconds
         while True:
@@ -670,7 +674,7 @@ class Hub:
                     self._admit()
                 else:
                     woken = True
-                    self._woken.recv(1 << 12)  # what is left wakes the next one
+                    self._woken.recv(1 << 12)  # a rest wakes the next call
             now = time.monotonic()
             if now >= self._swept + _SWEEP:
                 self._swept = now
@@ -681,11 +685,11 @@ class Hub:
 
     def wake(self) -> None:
         """Makes `wait` return, now or the next time; any thread may call it."""
-        with contextlib.suppress(OSError):  # it is full: woken already; or closed
+        with contextlib.suppress(OSError):  # full, so already woken; or closed
             self._wake.send(b"\0")
 
     def close(self) -> None:
-        """Closes all ends and waits for what lingers; may be repeated."""
+        """Closes all sockets, and waits for lingering messages; may be repeated."""
         if self._closed:
             return
         self._closed = True
@@ -700,7 +704,7 @@ class Hub:
                 time.sleep(1e-3)
             memories.close()
         if self._inproc:
-            _shared.give_back()
+            _shared.release()
         self._woken.close()
         self._wake.close()
 
@@ -714,7 +718,7 @@ class Hub:
 
     def _take_context(self, inproc: bool) -> Any:
         if inproc:
-            # Ends of several hubs meet there, so it is the process's.
+            # Sockets of several hubs connect there, so the process has one context.
             if not self._inproc:
                 self._inproc = True
                 _shared.take()
@@ -746,25 +750,27 @@ class Hub:
             self._poller.register(self._zap, self._zmq.POLLIN)
 
     def _admit(self) -> None:
-        """Answers ZeroMQ's question whether to admit a peer."""
+        """Answers ZeroMQ's requests to authenticate a peer."""
         while True:
             try:
-                asked = self._zap.recv_multipart(self._zmq.NOBLOCK)
+                request = self._zap.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:
                 return
             # version, number, domain, address, identity, mechanism, credentials
-            version, number, mechanism = asked[0], asked[1], asked[5]
+            version, number, mechanism = request[0], request[1], request[5]
             if self._keys is None:
                 known = mechanism == b"NULL"
             else:
                 client = self._zmq.utils.z85.decode(self._keys.client_public)
-                known = mechanism == b"CURVE" and hmac.compare_digest(asked[6], client)
+                known = mechanism == b"CURVE" and hmac.compare_digest(
+                    request[6], client
+                )
             status = (b"200", b"OK") if known else (b"400", b"not of this run")
             self._zap.send_multipart([version, number, *status, b"", b""])
 
 
 class _Shared:
-    """The context of ``inproc://``: made with its first user, ended with the last."""
+    """The context of ``inproc://``: created for its first user, ended with the last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -777,7 +783,7 @@ class _Shared:
             if self.context is None:
                 self.context = zmq().Context(1)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         with self._lock:
             self._users -= 1
             if not self._users:

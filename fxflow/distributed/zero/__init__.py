@@ -1,7 +1,7 @@
-"""Training steps whose state the devices of one program share (ZeRO).
+"""Training steps whose state is sharded over the devices of one program (ZeRO).
 
-`sharded_optimizer` makes them; all communication is by collectives. `shards` has arrays
-in pieces, `sharded_call` runs an optimizer on pieces, `exchange` sums gradients.
+`sharded_optimizer` makes them; they communicate only by collectives. `shards` defines
+sharded arrays, `sharded_call` runs an optimizer on shards, `exchange` sums gradients.
 """
 
 from fxflow.distributed.zero.optimizer import (

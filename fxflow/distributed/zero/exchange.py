@@ -1,10 +1,9 @@
-"""How each device gets its piece of the summed gradients: uncoded, or coded.
+"""Sums gradients over devices, so that each device gets its piece of the sum.
 
-Each device has a gradient of every parameter; the sum over the devices is wanted in
-pieces, one at each. Uncoded that is one reduce-scatter. Coded (see `compression`), each
-device sends its rows in fewer bits and the receiver adds them in 32. What the code
-loses is remembered and added to the next gradient (*error feedback*), so that the
-losses do not add up over the steps.
+Each device has a gradient of every parameter. Without a code, the exchange is one
+reduce-scatter. With a code (see `compression`), each device sends its rows in fewer
+bits and the receiver adds them in 32 bits. The code's errors are added to the next
+gradient (*error feedback*), so that they do not accumulate over the steps.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ from fxflow.distributed.zero.shards import (
 
 
 def is_coded(aval: Aval, code: Code | None) -> bool:
-    """Returns whether gradients of a type are coded: real ones are."""
+    """Returns whether gradients of a type are encoded: real ones are, with a code."""
     return code is not None and dtypes.is_floating(aval.dtype)
 
 
 def wide(x: Any) -> Any:
-    """Returns an array whose dtype is good enough to add up many of them."""
+    """Returns an array in a dtype that is precise enough for sums over devices."""
     dtype = typeof(x).dtype
     narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
     return x.astype(dtypes.float32) if narrow else x
 
 
 def no_residual(axis: ShardAxis, aval: Aval) -> Sharded:
-    """Returns the error of a parameter's gradients before the first one: zeros.
+    """Returns the initial residual of a parameter's gradients: zeros.
 
-    The error of all devices together has as many rows as there are devices.
+    The residual of all devices together has one row for each device.
     """
     length = axis.piece(aval.size) * axis.count
     flat = fnp.zeros(length, dtypes.float32)
@@ -52,13 +51,13 @@ def push(
     gradients: Sequence[Any],
     residuals: Sequence[Sharded | None],
 ) -> tuple[list[Sharded], list[Sharded | None]]:
-    """Sums gradients over the devices; each gets its piece.
+    """Sums gradients over the devices and returns this device's pieces.
 
     Args:
       axis: the devices.
-      code: for real gradients; None: as they are.
-      gradients: this device's, whole.
-      residuals: what the code lost of each so far; None where it is not coded.
+      code: the code for real gradients; None to send them unchanged.
+      gradients: this device's gradients, unsharded.
+      residuals: the code's error for each gradient; None if it is not encoded.
 
     Returns:
       The sums' pieces, at least 32 bits wide, and the new residuals.
@@ -84,7 +83,7 @@ def push(
 
 
 def _reduce_scatter(axis: ShardAxis, rows: Sequence[Any]) -> list[Any]:
-    """Returns for each `[count, m]` the sum of this device's rows, `[m]`."""
+    """Returns this device's row, `[m]`, of the sum of each `[count, m]`."""
     found: list[Any] = [None] * len(rows)
     for indices in by_dtype(rows):
         chosen = [rows[i] for i in indices]
@@ -97,9 +96,9 @@ def _reduce_scatter(axis: ShardAxis, rows: Sequence[Any]) -> list[Any]:
 def _coded_sums(
     axis: ShardAxis, code: Code, rows: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Returns for each `f32[count, m]` this device's row of the sum, and what was lost.
+    """Returns this device's row of the sum of each `f32[count, m]`, and the errors.
 
-    Row i goes to device i. No block of the code has numbers of two arrays or two rows.
+    Row i goes to device i. Each array and each row starts a new block of the code.
     """
     block = code.block_size
     blocks = []

@@ -1,4 +1,4 @@
-"""`sharded_optimizer`: the state of an optimizer divided over devices (ZeRO)."""
+"""`sharded_optimizer`: shards parameters and optimizer state over devices (ZeRO)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from fxflow.transforms.shard_map import shard_map
 
 
 class ShardedState(NamedTuple):
-    """What `step` reads and replaces: a pytree, donated by `step`.
+    """The training state: a pytree, which `step` donates and replaces.
 
     Attributes:
       params: the parameters, as `Sharded`s.
       optimizer: the optimizer's state, likewise.
-      residual: what coding the gradients lost so far; None where they are not coded.
+      residual: the code's errors; None for gradients that are not encoded.
     """
 
     params: Any
@@ -45,7 +45,7 @@ class StepMetrics(NamedTuple):
     """Loss and auxiliary results of one training step.
 
     Attributes:
-      loss: of the batch, before the update.
+      loss: the loss of the batch before the update.
       aux: the second result of the loss function, or None.
     """
 
@@ -61,14 +61,14 @@ def _require_axis(mesh: Mesh, axis_name: Any) -> None:
         )
 
 
-# They drop their devices and programs when the client is cleared.
+# Their meshes and programs are dropped when the client is cleared.
 _optimizers: weakref.WeakSet[ShardedOptimizer] = weakref.WeakSet()
 
 
 class ShardedOptimizer:
-    """Functions of a state that devices share. Made by `sharded_optimizer`.
+    """Functions of a sharded training state, made by `sharded_optimizer`.
 
-    With several processes, each calls them with the same parameters and shared
+    With several processes, each process calls them with the same parameters and shared
     arguments, and with its own part of the batch.
     """
 
@@ -99,13 +99,13 @@ class ShardedOptimizer:
         _optimizers.add(self)
 
     def _forget(self) -> None:
-        """Drops what belongs to devices that no longer exist."""
+        """Drops the mesh and programs of devices that no longer exist."""
         for name in ("mesh", "_shard", "_step", "_gather"):
             self.__dict__.pop(name, None)
 
     @functools.cached_property
     def mesh(self) -> Mesh:
-        """The devices; decided at the first use."""
+        """The devices, chosen at the first use."""
         if self._mesh is not None:
             return self._mesh
         current = current_mesh()
@@ -134,7 +134,7 @@ class ShardedOptimizer:
           params: pytree of float arrays.
 
         Returns:
-          The state, of which each device holds its piece.
+          The state, sharded over the devices.
         """
         strong = tree.map(_strong, params)
         state: ShardedState = self._shard(device_put((strong,), self._everywhere))
@@ -143,10 +143,10 @@ class ShardedOptimizer:
     def step(
         self, state: ShardedState, batch: Any, *shared: Any
     ) -> tuple[ShardedState, StepMetrics]:
-        """Makes one training step.
+        """Runs one training step.
 
         Args:
-          state: of `init` or `step`; donated.
+          state: the state from `init`, `shard` or `step`; donated.
           batch: pytree of arrays whose first axis is divided over the devices. With
             several processes: this process's part.
           *shared: further arguments of `loss_fn`, replicated on every device, such as a
@@ -160,7 +160,7 @@ class ShardedOptimizer:
           ArgumentError: the batch is committed to other devices.
         """
         if self.mesh.is_multi_process:
-            batch = tree.map(self._divided, batch)
+            batch = tree.map(self._joined, batch)
             shared = device_put(shared, self._everywhere)
         new: tuple[ShardedState, StepMetrics] = self._step(state, batch, shared)
         return new
@@ -169,7 +169,7 @@ class ShardedOptimizer:
         """Gathers the parameters.
 
         Args:
-          state: of `init` or `step`.
+          state: the state from `init`, `shard` or `step`.
 
         Returns:
           The pytree given to `init`, replicated on every device.
@@ -177,26 +177,26 @@ class ShardedOptimizer:
         return self._gather(state.params)
 
     def whole(self, state: ShardedState) -> tuple[Any, Any]:
-        """Gathers parameters and optimizer state: to save, or for other devices.
+        """Gathers parameters and optimizer state, to save them or for other devices.
 
         Args:
-          state: of `init` or `step`.
+          state: the state from `init`, `shard` or `step`.
 
         Returns:
-          Both as on one device, without the residual of coded gradients.
+          Both unsharded, without the residual of encoded gradients.
         """
         gathered: tuple[Any, Any] = self._gather((state.params, state.optimizer))
         return gathered
 
     def shard(self, params: Any, optimizer: Any) -> ShardedState:
-        """Shards the result of `whole`, also from another number of devices.
+        """Shards the result of `whole`, even from another number of devices.
 
         Args:
           params: the parameters.
           optimizer: the optimizer's state.
 
         Returns:
-          The state to continue from, in the same dtypes, also of NumPy arrays.
+          The state to continue from, in the same dtypes, even for NumPy arrays.
         """
         strong = tree.map(
             lambda x: as_array(x, getattr(x, "dtype", None)), (params, optimizer)
@@ -212,14 +212,14 @@ class ShardedOptimizer:
         return NamedSharding(self.mesh, PartitionSpec())
 
     @property
-    def _parted(self) -> NamedSharding:
+    def _divided(self) -> NamedSharding:
         return NamedSharding(self.mesh, PartitionSpec(self.axis_name))
 
-    def _divided(self, leaf: Any) -> Any:
-        """Returns an array over all processes of which this process holds the leaf."""
+    def _joined(self, leaf: Any) -> Any:
+        """Returns the array over all processes whose part in this process is `leaf`."""
         if isinstance(leaf, Array) and leaf.sharding.device_set == set(self.mesh.flat):
             return leaf
-        return make_array_from_process_local_data(self._parted, leaf)
+        return make_array_from_process_local_data(self._divided, leaf)
 
     def _mapped(self, function: Any, in_specs: Any, out_specs: Any, name: str) -> Any:
         function.__name__ = f"sharded_optimizer.{name}"  # in messages
@@ -229,27 +229,27 @@ class ShardedOptimizer:
             in_specs=in_specs,
             out_specs=out_specs,
             axis_names=frozenset({self.axis_name}),
-            # Equal results of the branches of a cond would count as varying.
+            # The check would take equal results of a cond's branches for varying.
             check=False,
         )
 
     def _specs(self, state: Any) -> Any:
-        """Returns how a pytree of `Sharded`s and replicated arrays is divided."""
-        parted = PartitionSpec(self.axis_name)
+        """Returns the specs of a pytree of `Sharded`s and replicated arrays."""
+        divided = PartitionSpec(self.axis_name)
         return tree.map(
-            lambda x: parted if is_sharded(x) else PartitionSpec(),
+            lambda x: divided if is_sharded(x) else PartitionSpec(),
             state,
             is_leaf=is_sharded,
         )
 
     @functools.cached_property
     def _shard(self) -> Any:
-        """Makes the state of `(params,)` or `(params, optimizer)`."""
+        """Makes the state from `(params,)` or `(params, optimizer)`."""
         axis, code = self.axis, self._code
 
         def residual(leaf: Any) -> Any:
             aval = typeof(leaf)
-            if axis.shares(aval) and exchanging.is_coded(aval, code):
+            if axis.shards(aval) and exchanging.is_coded(aval, code):
                 return exchanging.no_residual(axis, aval)
             return None
 
@@ -257,11 +257,11 @@ class ShardedOptimizer:
             return params, *(memory or (self._optimizer.init(params),))
 
         def shard(given: tuple[Any, ...]) -> ShardedState:
-            specs: list[Any] = []  # known when `local` was traced
+            specs: list[Any] = []  # set when `local` is traced
 
             def local(given: tuple[Any, ...]) -> ShardedState:
-                served, memory = sharded_call(both, axis, *given, name="optimizer")
-                state = ShardedState(served, memory, tree.map(residual, given[0]))
+                params, memory = sharded_call(both, axis, *given, name="optimizer")
+                state = ShardedState(params, memory, tree.map(residual, given[0]))
                 specs.append(self._specs(state))
                 return state
 
@@ -307,7 +307,7 @@ class ShardedOptimizer:
                 updates, memory = self._optimizer.update(gradients, memory, params)
                 return optim.apply_updates(params, updates), memory
 
-            served, memory = sharded_call(
+            new_params, memory = sharded_call(
                 update,
                 self.axis,
                 pushed,
@@ -315,7 +315,7 @@ class ShardedOptimizer:
                 state.params,
                 name="optimizer",
             )
-            return ShardedState(served, memory, residual), StepMetrics(loss, aux)
+            return ShardedState(new_params, memory, residual), StepMetrics(loss, aux)
 
         def step(state: ShardedState, batch: Any, shared: Any) -> Any:
             specs = self._specs(state)
@@ -327,19 +327,19 @@ class ShardedOptimizer:
             )
             return mapped(state, batch, shared)
 
-        shardings = None, self._parted, self._everywhere
+        shardings = None, self._divided, self._everywhere
         return jit(step, donate_argnums=0, in_shardings=shardings)
 
     def _combined(
         self, value: Any, gradients: Any, residual: Any
     ) -> tuple[Any, Any, Any]:
-        """Combines loss and aux, and gradients in pieces, over the devices."""
+        """Combines loss, aux and gradients over the devices, and shards gradients."""
         axis = self.axis
         share = 1 / axis.count if self._combine == "mean" else 1
         leaves, treedef = tree.flatten(gradients)
         lost = tree.flatten_up_to(tree.structure(gradients), residual)
-        shared_out = [axis.shares(typeof(g)) for g in leaves]
-        indices = [i for i, s in enumerate(shared_out) if s]
+        shards = [axis.shards(typeof(g)) for g in leaves]
+        indices = [i for i, s in enumerate(shards) if s]
         sums, kept = exchanging.push(
             axis,
             self._code,
@@ -347,9 +347,9 @@ class ShardedOptimizer:
             [lost[i] for i in indices],
         )
         numbers, value_tree = tree.flatten(value)
-        alone = [i for i, s in enumerate(shared_out) if not s]
+        replicated = [i for i, s in enumerate(shards) if not s]
         numbers = [lax.psum(self._number(as_array(x)), axis.name) for x in numbers]
-        for i in alone:
+        for i in replicated:
             total = lax.psum(exchanging.wide(leaves[i]), axis.name)
             leaves[i] = (total * share).astype(typeof(leaves[i]).dtype)
         for i, total, rest in zip(indices, sums, kept):
@@ -360,7 +360,7 @@ class ShardedOptimizer:
         return value, treedef.unflatten(leaves), treedef.unflatten(lost)
 
     def _number(self, x: Any) -> Any:
-        """Returns a leaf of loss or aux in a dtype that can be combined."""
+        """Returns a leaf of loss or aux in a dtype that can be summed or averaged."""
         dtype = typeof(x).dtype
         if dtypes.is_bool(dtype):
             x = x.astype(dtypes.int32)
@@ -370,7 +370,7 @@ class ShardedOptimizer:
 
 
 def _strong(leaf: Any) -> Any:
-    """Returns a parameter that is not weakly typed, as steps return it."""
+    """Returns a parameter without a weak type, as `step` returns parameters."""
     if is_arraylike(leaf) and typeof(leaf).weak_type:
         return fnp.asarray(leaf, typeof(leaf).dtype)
     return leaf
@@ -386,34 +386,34 @@ def sharded_optimizer(
     has_aux: bool = False,
     combine: str = "mean",
 ) -> ShardedOptimizer:
-    """Makes training steps whose parameters and optimizer state devices share (ZeRO).
+    """Returns training steps with sharded parameters and optimizer state (ZeRO).
 
     Each device keeps a piece of every parameter and of the optimizer's state. A step
     gathers the parameters, computes the gradients of each device's part of the batch,
-    gives each device the sum of its piece of them (a reduce-scatter), and updates the
-    pieces. The update is that of one device with the whole batch, for any optimizer: if
-    it depends on all gradients (on their norm, say), it sees all.
+    sums them so that each device gets its piece (a reduce-scatter), and updates the
+    pieces. For any optimizer, even one that depends on all gradients (such as on their
+    norm), the update equals that of one device with the whole batch.
 
     Args:
-      loss_fn: `loss_fn(params, batch, *shared) -> loss`, or `(loss, aux)`, of one
+      loss_fn: `loss_fn(params, batch, *shared) -> loss`, or `(loss, aux)`, for one
         device's part of the batch. It may use collectives over `axis_name`.
-      optimizer: `init(params)` and `update(gradients, state, params)`, as those of
+      optimizer: has `init(params)` and `update(gradients, state, params)`, as those of
         `fxflow.optim`.
       mesh: the devices; None: the current mesh if it has the axis, else all devices.
-        Other axes than `axis_name` are left to the compiler.
+        The compiler handles axes other than `axis_name`.
       axis_name: the axis along which parameters and batches are divided.
-      exchange: how gradients are sent: "f32" (in the dtype of the parameters if that is
-        wider), or coded: "bf16", "f16", "int8", "one_bit" or a `Code` of
-        `distributed.compression`. What a code loses is added to the next gradient.
+      exchange: how gradients are sent: "f32" (or the parameters' dtype if that is
+        wider), or encoded: "bf16", "f16", "int8", "one_bit" or a `Code` of
+        `distributed.compression`. A code's error is added to the next gradient.
       has_aux: whether `loss_fn` returns `(loss, aux)`.
-      combine: how loss, gradients and aux of the batch follow from those of its parts:
-        "mean" (the loss is a mean over examples) or "sum".
+      combine: how the parts' losses, gradients and aux combine to the batch's: "mean"
+        (the loss is a mean over examples) or "sum".
 
     Returns:
       A `ShardedOptimizer`: `init`, `step`, `params`, `whole` and `shard`.
 
     Raises:
-      ArgumentError: an option is not among those above; the mesh has no such axis.
+      ArgumentError: an option is not among those above, or the mesh has no such axis.
 
     Reference: Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training
     trillion parameter models".

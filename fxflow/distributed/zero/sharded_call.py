@@ -1,17 +1,17 @@
-"""Functions of whole arrays, run by devices that have a piece of each.
+"""Runs a function of unsharded arrays on shards.
 
-An optimizer is written for whole arrays: it may take the norm of all gradients, look at
-shapes, treat rows alike. Here its dataflow graph is traced for whole arrays and run on
-the pieces, node by node:
+An optimizer is written for unsharded arrays: it may compute the norm of all gradients,
+use shapes, or treat rows alike. `sharded_call` traces its graph for unsharded arrays,
+and runs the graph on this device's pieces, node by node:
 
-- what acts on each element by itself acts on the pieces;
-- a reshape leaves them as they are, for they are in C order already;
-- a reduction to one number is one of this device's piece, then one over the devices;
-- branches and calls run their own graphs in this way;
-- for anything else the whole is gathered, and every device does all of it.
+- elementwise operations run on the pieces;
+- reshapes leave the pieces unchanged, because they are flat, in C order;
+- a reduction to one number reduces this device's piece, then over the devices;
+- branches and calls run their own graphs in the same way;
+- for any other operation the operands are gathered, and each device does all of it.
 
-So each optimizer gives what it gives on one device, and those that matter do it on
-their piece alone.
+So each optimizer gives the same results as on one device, and common optimizers compute
+them on the pieces alone.
 """
 
 from __future__ import annotations
@@ -53,16 +53,17 @@ from fxflow.transforms.arguments import FlatFunction
 def sharded_call(
     function: Callable[..., Any], axis: ShardAxis, *trees: Any, name: str
 ) -> Any:
-    """Calls a function of whole arrays with shared-out ones, inside a `shard_map`.
+    """Calls a function of unsharded arrays with sharded ones, inside a `shard_map`.
 
     Args:
-      function: of pytrees of arrays.
+      function: a function of pytrees of arrays.
       axis: the devices.
-      *trees: arguments: pytrees of arrays (the same on each device) and `Sharded`s.
-      name: of the function, for messages.
+      *trees: arguments: pytrees of `Sharded`s and of replicated arrays.
+      name: the function's name, for messages.
 
     Returns:
-      Its result: `Sharded`s, and arrays where `axis.shares` says no.
+      The function's result: `Sharded`s, and replicated arrays of types that are not
+      sharded (`axis.shards`).
     """
     leaves, treedef = tree.flatten(trees, is_sharded)
     flat = FlatFunction(function, treedef, name)
@@ -72,13 +73,13 @@ def sharded_call(
 
 
 class _ShardedRun:
-    """Runs graphs; values are `Sharded`s and arrays that every device has."""
+    """Runs graphs whose values are `Sharded`s and replicated arrays."""
 
     def __init__(self, axis: ShardAxis) -> None:
         self.axis = axis
 
     def graph(self, graph: Graph, args: Sequence[Any]) -> list[Any]:
-        """Returns the outputs, shared out where their types are."""
+        """Returns the outputs, sharded if their types are."""
         outs = interpret(graph, args, self.node)
         return [
             self.settled(out, aval)
@@ -86,8 +87,8 @@ class _ShardedRun:
         ]
 
     def settled(self, value: Any, aval: Aval) -> Any:
-        """Returns an output the way its type is kept, zeros as padding."""
-        if not self.axis.shares(aval):
+        """Returns an output, sharded or replicated by its type, padded with zeros."""
+        if not self.axis.shards(aval):
             return self.axis.whole(value)
         if not is_sharded(value):
             return self.axis.cut(value)
@@ -105,14 +106,14 @@ class _ShardedRun:
                 return outs
         elif primitive is BroadcastInDim and typeof(values[0]).size == 1:
             aval = node.outputs[0].aval
-            if self.axis.shares(aval):
+            if self.axis.shards(aval):
                 return [self.repeated(values[0], aval)]
         given = [self.axis.whole(v) for v in values]
         out = primitive.bind(*given, **node.params)
         return out if primitive.multi else [out]
 
     def on_pieces(self, node: Node, values: list[Any]) -> Sequence[Any] | None:
-        """Returns the results from the pieces, or None where these are not enough."""
+        """Returns the results from the pieces, or None if these are not enough."""
         primitive: Any = node.primitive  # mypy takes names of primitives for classes
         out = node.outputs[0].aval if node.outputs else None
         if primitive in REDUCTIONS and out is not None:
@@ -121,7 +122,7 @@ class _ShardedRun:
             return self.graph(node.params["graph"], values)
         if primitive is Cond:
             return self.branched(node, values)
-        if out is None or not self.axis.shares(out):
+        if out is None or not self.axis.shards(out):
             return None
         if isinstance(primitive, Elementwise) or primitive in ONE_BY_ONE:
             shape = out.shape
@@ -144,7 +145,7 @@ class _ShardedRun:
         return fnp.broadcast_to(value, (self.axis.piece(math.prod(shape)),))
 
     def repeated(self, value: Any, aval: Aval) -> Sharded:
-        """Returns one number as an array of a type."""
+        """Broadcasts one number to a type."""
         number = fnp.reshape(value, ())
         size = self.axis.piece(aval.size)
         return Sharded(fnp.broadcast_to(number, (size,)), aval.shape)
@@ -159,7 +160,7 @@ class _ShardedRun:
         return [fnp.reshape(total.astype(aval.dtype), aval.shape)]
 
     def branched(self, node: Node, values: list[Any]) -> list[Any]:
-        """Returns the outputs of branches, each of which runs on the pieces."""
+        """Returns the outputs of a `cond` whose branches run on the pieces."""
         index, *operands = values
 
         def branch(graph: Graph) -> Callable[..., list[Any]]:
@@ -178,7 +179,7 @@ def _any(x: Any, axis: Any) -> Any:
     return lax.pmax(x.astype(fnp.int32), axis)
 
 
-# Reductions, with what combines the devices' results.
+# Reductions, and the collectives that combine the devices' results.
 REDUCTIONS: dict[Any, Callable[[Any, Any], Any]] = {
     ReduceSum: lax.psum,
     ReduceMax: lax.pmax,
@@ -187,5 +188,5 @@ REDUCTIONS: dict[Any, Callable[[Any, Any], Any]] = {
     ReduceOr: _any,
 }
 
-# Not of the family, but element by element all the same.
+# Elementwise primitives that are not in the family `Elementwise`.
 ONE_BY_ONE = (ConvertElementType, SelectN, Copy)

@@ -1,9 +1,9 @@
-"""Arrays divided over the devices along an axis: flat, padded, a piece each.
+"""Arrays that are flattened, padded, and divided evenly over devices.
 
-A `Sharded` remembers the shape of the whole, so that a state made of them says by
-itself what it is. Inside a `shard_map` it holds this device's piece; outside, the array
-of all pieces one after the other. Only arrays with axes are shared out: numbers and
-keys are the same on every device (see `ShardAxis.shares`).
+A `Sharded` has the shape of the unsharded array, so that a state of `Sharded`s
+describes itself. Inside a `shard_map` it holds this device's piece; outside, all pieces
+concatenated. Only arrays with axes are sharded: scalars and random keys are replicated
+(see `ShardAxis.shards`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fxflow.core.arrays import Aval, dtypes, typeof
 
 
 class Sharded:
-    """An array in equal pieces, one for each device. A pytree.
+    """An array in equal pieces, one for each device. It is a pytree.
 
     Args:
-      flat: the elements in C order, then zeros up to a multiple of the number of
-        devices; inside a `shard_map` this device's piece of them.
-      shape: of the whole.
+      flat: the elements in C order, padded with zeros to a multiple of the number of
+        devices; inside a `shard_map`, this device's piece of them.
+      shape: the shape of the unsharded array.
     """
 
     __slots__ = ("flat", "shape")
@@ -38,12 +38,12 @@ class Sharded:
 
     @property
     def size(self) -> int:
-        """Number of elements of the whole."""
+        """The number of elements of the unsharded array."""
         return math.prod(self.shape)
 
     @property
     def aval(self) -> Aval:
-        """Type of the whole."""
+        """The type of the unsharded array."""
         aval = typeof(self.flat)
         return Aval(self.shape, aval.dtype, aval.weak_type)
 
@@ -64,7 +64,7 @@ def is_sharded(x: Any) -> bool:
 
 
 def type_of(x: Any) -> Aval:
-    """Returns the type of a whole array, shared out or not."""
+    """Returns the unsharded type of an array, sharded or not."""
     return x.aval if type(x) is Sharded else typeof(x)
 
 
@@ -73,19 +73,19 @@ class ShardAxis:
     """The devices along one named axis of a mesh, seen from within a `shard_map`.
 
     Attributes:
-      name: of the axis.
-      count: how many there are.
+      name: the axis's name.
+      count: the number of devices.
     """
 
     name: Any
     count: int
 
-    def shares(self, aval: Aval) -> bool:
-        """Returns whether arrays of a type are shared out: there is something to."""
+    def shards(self, aval: Aval) -> bool:
+        """Returns whether arrays of a type are sharded: those with axes are."""
         return aval.ndim > 0 and aval.size > 0 and not dtypes.is_key(aval.dtype)
 
     def piece(self, size: int) -> int:
-        """Returns how many of `size` elements each device has, padding included."""
+        """Returns the size of each device's piece of `size` elements, with padding."""
         return -(-size // self.count)
 
     def rows(self, x: Any) -> Any:
@@ -98,20 +98,20 @@ class ShardAxis:
         return fnp.reshape(flat, (self.count, self.piece(size)))
 
     def cut(self, x: Any) -> Sharded:
-        """Returns this device's piece of an array that every device has."""
-        # The barrier keeps what made x out of the slice: XLA of jaxlib 0.11.2 does not
-        # come to an end with some slices of padded random numbers.
+        """Returns this device's piece of a replicated array."""
+        # The barrier keeps the computation of x out of the slice: jaxlib 0.11.2's XLA
+        # never finishes compiling some slices of padded random numbers.
         rows = lax.optimization_barrier(self.rows(x))
         index = lax.axis_index(self.name)
         row = lax.dynamic_slice(rows, (index, 0), (1, typeof(rows).shape[1]))
         return Sharded(fnp.reshape(row, (-1,)), typeof(x).shape)
 
     def whole(self, x: Any) -> Any:
-        """Returns an array that every device has."""
+        """Returns a replicated array, gathering it if it is sharded."""
         return self.gather([x])[0] if type(x) is Sharded else x
 
     def gather(self, shards: Sequence[Sharded]) -> list[Any]:
-        """Returns the whole of each, by one exchange for each dtype."""
+        """Gathers arrays, with one all-gather for each dtype."""
         found: list[Any] = [None] * len(shards)
         for indices in by_dtype([s.flat for s in shards]):
             chosen = [shards[i] for i in indices]
@@ -124,7 +124,7 @@ class ShardAxis:
         return found
 
     def filled(self, x: Sharded, value: Any) -> Any:
-        """Returns this device's piece with `value` where there is only padding."""
+        """Returns this device's piece with `value` as padding."""
         (piece,) = typeof(x.flat).shape
         if piece * self.count == x.size:
             return x.flat
@@ -141,7 +141,7 @@ def by_dtype(arrays: Sequence[Any]) -> list[list[int]]:
 
 
 def split(rows: Any, parts: Sequence[Any]) -> list[Any]:
-    """Cuts `[n, sum of lengths]` into parts as long as the last axes of `parts`."""
+    """Splits `[n, sum of lengths]` by the lengths of the last axes of `parts`."""
     found, start = [], 0
     for part in parts:
         length = typeof(part).shape[-1]

@@ -31,8 +31,8 @@ def test_an_empty_cluster_is_one_process() -> None:
     [
         (config("ps", 0), "task type 'ps' does not compute"),
         (config("worker", 2), "worker 2 is not in the cluster"),
-        (TFConfig({"TF_CONFIG": "{"}), "cannot be read"),
-        (TFConfig({"TF_CONFIG": "[1]"}), "cannot be read"),
+        (TFConfig({"TF_CONFIG": "{"}), "cannot read TF_CONFIG"),
+        (TFConfig({"TF_CONFIG": "[1]"}), "cannot read TF_CONFIG"),
     ],
 )
 def test_invalid_configurations_are_refused(cluster: TFConfig, message: str) -> None:

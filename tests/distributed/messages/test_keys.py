@@ -61,7 +61,7 @@ def test_invalid_keys_are_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DistributedError, match=r"cannot be read: .*No such file"):
+    with pytest.raises(DistributedError, match=r"cannot read the keys .*No such file"):
         keys_of({FILE_VARIABLE: str(tmp_path / "none")})
     with pytest.raises(OSError):
         new_keys().save(tmp_path / "none" / "keys")

@@ -31,11 +31,11 @@ DATA = np.arange(100_000, dtype=np.uint8)
 def met() -> tuple[SharedMemory, SharedMemory]:
     """Two ends that have proved themselves."""
     one, two = SharedMemory(), SharedMemory()
-    answer = two.meet(shared_memory._said(one.hello()))
+    answer = two.meet(shared_memory._read_hello(one.hello()))
     assert answer is not None and is_hello(answer) and not two.ready
-    proof = one.meet(shared_memory._said(answer))
+    proof = one.meet(shared_memory._read_hello(answer))
     assert one.ready and proof is not None
-    assert two.meet(shared_memory._said(proof)) is None
+    assert two.meet(shared_memory._read_hello(proof)) is None
     assert two.ready
     return one, two
 
@@ -137,21 +137,21 @@ def test_idle_blocks_are_given_back(ends: Any, monkeypatch: pytest.MonkeyPatch) 
     assert ours() == before
 
 
-def test_a_peer_that_came_again_with_the_same_number() -> None:
-    told: list[bytes] = []
-    ours = Memories(lambda _, frame: told.append(frame))
+def test_a_peer_that_returns_with_the_same_descriptor_is_met_again() -> None:
+    sent: list[bytes] = []
+    ours = Memories(lambda _, frame: sent.append(frame))
     number = -1
     for _ in range(2):
         peer = SharedMemory()
         if number < 0:
-            number = peer._door.file
-        elif peer._door.file != number:
-            # As if no other file had been opened meanwhile.
-            os.dup2(peer._door.file, number)
-            os.close(peer._door.file)
-            peer._door.file = number
+            number = peer._challenge.file
+        elif peer._challenge.file != number:
+            # As if no other file had been opened in the meantime.
+            os.dup2(peer._challenge.file, number)
+            os.close(peer._challenge.file)
+            peer._challenge.file = number
         ours.meet(b"peer", peer.hello())
-        proof = peer.meet(shared_memory._said(told.pop()))
+        proof = peer.meet(shared_memory._read_hello(sent.pop()))
         assert peer.ready and proof is not None
         ours.meet(b"peer", proof)
         memory = ours.ask(b"peer")
@@ -160,8 +160,8 @@ def test_a_peer_that_came_again_with_the_same_number() -> None:
     ours.close()
 
 
-def test_ends_that_take_other_doors_at_one_time_meet() -> None:
-    """Each hears of a door that the other has left; neither leaves its own for it."""
+def test_ends_that_replace_their_challenges_at_the_same_time_meet() -> None:
+    """Each receives a challenge that the other has replaced, and keeps its own."""
     to_them: list[bytes] = []
     to_us: list[bytes] = []
     us = Memories(lambda _, frame: to_them.append(frame))
@@ -170,7 +170,7 @@ def test_ends_that_take_other_doors_at_one_time_meet() -> None:
         us.ask(b"w")
         them.meet(b"w", to_them.pop())
         us.renew(b"w")
-        us.meet(b"w", to_us.pop())  # an offer that was renewed since
+        us.meet(b"w", to_us.pop())  # the answer to a challenge that was replaced
         for _ in range(5):
             while to_them:
                 them.meet(b"w", to_them.pop(0))
@@ -186,11 +186,11 @@ def test_ends_that_take_other_doors_at_one_time_meet() -> None:
 def test_another_machine(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
-    elsewhere = shared_memory._said(one.hello())._replace(boot=bytes(16))
+    elsewhere = shared_memory._read_hello(one.hello())._replace(boot=bytes(16))
     assert two.meet(elsewhere) is None and not two.ready
-    assert not two.is_strange()
+    assert not two.has_timed_out()
     two._begun -= 60
-    assert two.is_strange()
+    assert two.has_timed_out()
     two.close()
 
 
@@ -198,7 +198,7 @@ def test_peers_without_a_proof_are_ignored(ends: Any) -> None:
     one, _ = ends
     two = SharedMemory()
     for proof in (bytes(16), b"x" * 16):
-        two.meet(shared_memory._said(one.hello())._replace(proof=proof))
+        two.meet(shared_memory._read_hello(one.hello())._replace(proof=proof))
         assert not two.ready
     two.close()
 
@@ -210,9 +210,9 @@ def test_files_that_are_not_blocks_are_refused(ends: Any, tmp_path: Path) -> Non
     with open(tmp_path / "file", "wb") as file, socket.socket() as other:
         for number in (plain, file.fileno(), other.fileno(), 99_999):
             frame = struct.pack("!4sBI16s", b"fxpm", 2, number, bytes(16))
-            with pytest.raises(MessageError, match="not there"):
+            with pytest.raises(MessageError, match="cannot open a block"):
                 two.find(frame)
-            hello = shared_memory._said(one.hello())._replace(door=number)
+            hello = shared_memory._read_hello(one.hello())._replace(challenge=number)
             stranger = SharedMemory()
             assert stranger.meet(hello) is None
             stranger.close()
@@ -228,9 +228,9 @@ def test_invalid_places_are_refused(ends: Any) -> None:
             two.find(head + struct.pack("!QQ", *place))
     with pytest.raises(MessageError, match="another secret"):
         two.find(head[:9] + bytes(16) + frame[25:])
-    with pytest.raises(MessageError, match="list no places"):
+    with pytest.raises(MessageError, match="do not list pieces"):
         two.find(frame[:-1])
-    with pytest.raises(MessageError, match="has shown none"):
+    with pytest.raises(MessageError, match="has not shared memory"):
         Memories(lambda *_: None).find(b"w", frame)
     with pytest.raises(MessageError, match="not a hello"):
         Memories(lambda *_: None).meet(b"w", b"fxpm\1")
@@ -240,7 +240,7 @@ def test_the_secret_of_a_block_is_not_sent(ends: Any) -> None:
     one, _ = ends
     block, _ = placed(one, DATA)
     stranger = SharedMemory()
-    hello = shared_memory._said(one.hello())._replace(door=block.file)
+    hello = shared_memory._read_hello(one.hello())._replace(challenge=block.file)
     assert stranger.meet(hello) is None and not stranger.ready
     assert block.secret not in stranger.hello()
     stranger.close()
@@ -250,7 +250,7 @@ def test_another_user(ends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = ends
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     two = SharedMemory()
-    assert two.meet(shared_memory._said(one.hello())) is None
+    assert two.meet(shared_memory._read_hello(one.hello())) is None
     two.close()
 
 
@@ -278,8 +278,8 @@ from fxflow.distributed.messages import shared_memory as sm
 memory = sm.SharedMemory()
 read = lambda: bytes.fromhex(sys.stdin.readline())
 tell = lambda frame: print(frame.hex(), flush=True)
-tell(memory.meet(sm._said(read())))
-memory.meet(sm._said(read()))
+tell(memory.meet(sm._read_hello(read())))
+memory.meet(sm._read_hello(read()))
 if sys.argv[1] == "writes":
     tell(memory.place([np.arange(100000, dtype=np.uint8).data])[1])
 else:
@@ -301,7 +301,7 @@ class Peer:
         )
         self.memory = SharedMemory()
         self.tell(self.memory.hello())
-        proof = self.memory.meet(shared_memory._said(self.hear()))
+        proof = self.memory.meet(shared_memory._read_hello(self.hear()))
         assert proof is not None and self.memory.ready
         self.tell(proof)
 
@@ -341,7 +341,7 @@ def test_the_writer_is_killed_before_it_is_read() -> None:
     peer = Peer("writes")
     frame = peer.hear()
     peer.kill()
-    with pytest.raises(MessageError, match="not there"):
+    with pytest.raises(MessageError, match="cannot open a block"):
         peer.memory.find(frame)
     peer.memory.close()
     assert ours() == before

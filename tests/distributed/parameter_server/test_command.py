@@ -48,7 +48,7 @@ def test_an_address_beyond_this_machine_needs_keys(
 ) -> None:
     monkeypatch.delenv("FXFLOW_PS_KEYS", raising=False)
     assert main(["--servers", "10.1.2.3:7000", "--number", "0"]) == 1
-    assert "needs keys that keep strangers out" in capsys.readouterr().err
+    assert "needs keys for authentication" in capsys.readouterr().err
 
 
 def test_the_environment_names_the_task(

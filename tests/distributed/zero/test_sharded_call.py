@@ -38,7 +38,7 @@ def compiled(function, *args):
 
 
 def check(function, *args) -> list[bool]:
-    """Compares; returns which results are shared out."""
+    """Compares the results; returns which of them are sharded."""
     jitted, structure = compiled(function, *args)
     found = jitted(*args)
     expected = fxflow.tree.leaves(fxflow.jit(function)(*args))

@@ -60,11 +60,11 @@ def test_filled_marks_the_padding_alone() -> None:
     assert on_all(fill, fnp.zeros(4), out_specs=P("s")).tolist() == [0] * 4
 
 
-def test_numbers_keys_and_nothing_are_not_shared_out() -> None:
-    assert AXIS.shares(type_of(fnp.zeros(1)))
-    assert not AXIS.shares(type_of(fnp.zeros((0, 3))))
-    assert not AXIS.shares(type_of(fnp.zeros(())))
-    assert not AXIS.shares(type_of(fxflow.random.split(fxflow.random.key(0))))
+def test_scalars_keys_and_empty_arrays_are_not_sharded() -> None:
+    assert AXIS.shards(type_of(fnp.zeros(1)))
+    assert not AXIS.shards(type_of(fnp.zeros((0, 3))))
+    assert not AXIS.shards(type_of(fnp.zeros(())))
+    assert not AXIS.shards(type_of(fxflow.random.split(fxflow.random.key(0))))
 
 
 def test_sharded_is_a_pytree_that_knows_the_whole() -> None:
