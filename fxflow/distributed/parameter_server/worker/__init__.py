@@ -1,1 +1,1 @@
-"""A worker's end: what it says to the servers, and the step it makes."""
+"""The worker: its client of the servers, and its training step."""

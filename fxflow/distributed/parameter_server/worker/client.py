@@ -1,8 +1,8 @@
 """The worker's client: runs the protocol on a background thread.
 
-The thread runs the protocol for each shard: it finds the server, offers the model or
-checks that it is the run's, joins, and sends pushes, again and to the next server if
-needed, until they are acknowledged. The caller hands over pushes and waits for pulls.
+For each shard, the thread finds the server, offers the model or checks that it is the
+run's, joins, and sends pushes until they are acknowledged, repeatedly and to the next
+server if necessary. The caller queues pushes and waits for pulls.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from fxflow.errors import DistributedError
 
 HostArray = np.ndarray[Any, Any]
 #: Seconds between heartbeats, and seconds after which a request is repeated.
-_BEAT = 0.5
-_AGAIN = 5.0
+_HEARTBEAT = 0.5
+_RETRY = 5.0
 #: Seconds after which a waiting worker reports what it waits for.
-_SAYS = 5.0
+_REPORT = 5.0
 #: Seconds that a leaving worker waits until its vote is no longer needed.
-_GOODBYE = 2.0
+_LEAVE = 2.0
 
 
 @dataclasses.dataclass
@@ -50,9 +50,9 @@ class _Shard:
     """The state of the protocol for one shard.
 
     Attributes:
-      round: grows with each phase: an answer to an earlier phase may arrive late.
-      acked: the last number that was acknowledged when this phase began.
-      parts: of a snapshot's rows that the shard has.
+      round: increases with each phase: an answer to an earlier phase may arrive late.
+      acked: the last acknowledged number when this phase began.
+      parts: number of parts of a snapshot's rows that the shard has.
     """
 
     number: int
@@ -85,22 +85,22 @@ class WorkerClient:
     """A worker's connection to the servers.
 
     Args:
-      view: of the run, as far as it is known.
-      keys: of the run; None on the loopback.
-      name: of this worker, for messages.
+      view: the run's view, as far as it is known.
+      keys: the run's keys; None on the loopback.
+      name: name of this worker, for messages.
       deadline: seconds after which a wait fails.
       workers: names of the workers that begin together, including this one; empty: each
         begins when it joins.
-      joins: whether it trains; otherwise it only asks: no worker waits for it, it has
+      joins: whether it trains; otherwise it only reads: no worker waits for it, it has
         no vote, and servers ignore its death.
-      limits: of a message.
+      limits: limits of the size of a message.
 
     Raises:
       DistributedError: an address is not valid, or needs keys.
 
     Attributes:
       number: identifies this worker's process to the servers.
-      tracing: its spans, while the run is traced.
+      tracing: this worker's spans, while the run is traced.
     """
 
     name: str
@@ -142,7 +142,7 @@ class WorkerClient:
         self._left: Deadline | None = None
         self._requests = 0
         self._error: Exception | None = None
-        #: Methods that the thread calls, with their arguments; None: leave the run.
+        #: Methods for the thread to call, with their arguments; None: leave the run.
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._handlers: dict[type, Callable[[_Shard, Message, Any], None]] = {
             messages.Welcome: self._on_welcome,
@@ -170,12 +170,12 @@ class WorkerClient:
         """Offers a model, joins, and pulls.
 
         Args:
-          models: one for each shard.
+          models: one model for each shard.
           values: the initial values of each model's pieces.
-          beginnings: what else each shard begins with.
+          beginnings: the rest of each shard's initial state.
 
         Returns:
-          The first pull; it returns these values if the run had none.
+          The first pull. Its result is `values` unless the run had begun already.
         """
         shards = []
         for i, (model, given) in enumerate(zip(models, values, strict=True)):
@@ -196,10 +196,10 @@ class WorkerClient:
         """Pushes a gradient, and pulls the next parameters.
 
         Args:
-          parts: for each shard the arrays of its coded part; None: nothing, but the
-            step counts.
-          why: the reason for no gradient, for the servers' counts.
-          rows: for each shard ids and gradients of rows of tables, by the names of
+          parts: for each shard, the arrays of its encoded part; None: no gradient, but
+            the step counts.
+          why: why there is no gradient, for the servers' counts.
+          rows: for each shard, ids and gradients of rows of tables, by the names of
             `tables.remote.rows_of`.
 
         Returns:
@@ -215,17 +215,17 @@ class WorkerClient:
         self._call(self._do_pull, ticket)
         return ticket
 
-    def wait(self, ticket: Ticket, *, says: bool = False) -> list[Pulled]:
-        """Returns what was pulled, by shard.
+    def wait(self, ticket: Ticket, *, report: bool = False) -> list[Pulled]:
+        """Waits for a pull; returns its results by shard.
 
         Args:
           ticket: the pull.
-          says: whether to report on stderr what a long wait is for.
+          report: whether to print to stderr what a long wait is for.
 
         Raises:
           DistributedError: a server did not answer in time, or refused.
         """
-        if says and ticket.is_late(_SAYS) and not ticket.deadline.passed:
+        if report and ticket.is_late(_REPORT) and not ticket.deadline.passed:
             print(
                 f"fxflow: {self.name} waits for {self._late(ticket.missing)}; it gives "
                 f"up in {ticket.deadline.left:.0f} s",
@@ -235,14 +235,14 @@ class WorkerClient:
         return ticket.result(self._late)
 
     def ask(self, server: int, fields: Any) -> Message:
-        """Asks one server and waits for its answer.
+        """Sends a request to one server and waits for the answer.
 
         Args:
-          server: its number.
-          fields: the question, of a type in `messages`; its `request` is set.
+          server: number of the server.
+          fields: the request, of a type in `messages`; the method sets its `request`.
 
         Raises:
-          DistributedError: it did not answer in time.
+          DistributedError: the server did not answer in time.
         """
         question = self._question(lambda: server, fields, {})
         what = f"an answer to {question.message.kind!r}"
@@ -255,7 +255,7 @@ class WorkerClient:
         """Pulls rows of tables.
 
         Args:
-          ids: for each shard, by table; empty: it is not asked.
+          ids: ids by table, for each shard; empty: the shard gets no request.
 
         Returns:
           The rows, by shard and table.
@@ -274,12 +274,13 @@ class WorkerClient:
         arrays: Mapping[int, Mapping[str, HostArray]] | None = None,
         models: Sequence[Model] | None = None,
     ) -> dict[int, Message]:
-        """Asks the servers of some shards concurrently, and waits for their answers.
+        """Sends requests to the servers of some shards, and waits for all answers.
 
         Args:
-          asked: questions of one type in `messages`, by shard; `request` is set.
-          arrays: of the questions, by shard.
-          models: of this worker, for errors about a different one.
+          asked: requests of one type in `messages`, by shard; the method sets their
+            `request`.
+          arrays: arrays of the requests, by shard.
+          models: this worker's models, for errors about a different one.
 
         Raises:
           DistributedError: a server did not answer in time, or refused.
@@ -308,7 +309,7 @@ class WorkerClient:
         fields: Any,
         arrays: Mapping[str, HostArray],
     ) -> Question:
-        """Sends a question."""
+        """Queues a request."""
         self._requests += 1
         request = -self._requests
         message = Message.of(
@@ -324,11 +325,11 @@ class WorkerClient:
     def _answer(
         self, question: Question, deadline: Deadline, model: Model | None = None
     ) -> Message:
-        """Waits for the answer, repeating the question to the current server."""
+        """Waits for the answer; repeats the request to the current server."""
         try:
             while True:
                 try:
-                    reply = question.box.get(timeout=min(_AGAIN, deadline.left))
+                    reply = question.box.get(timeout=min(_RETRY, deadline.left))
                     break
                 except queue.Empty:
                     deadline.check(self._server(question.server()))
@@ -351,8 +352,8 @@ class WorkerClient:
         return dict(sent), dict(received)
 
     def close(self) -> None:
-        """Leaves the run; waits until what was pushed is acknowledged."""
-        # Not `_call`, which raises what ended the thread.
+        """Leaves the run; waits until all pushes are acknowledged."""
+        # Not `_call`, which raises the error that ended the thread.
         deadline = Deadline(self.seconds, "the last acknowledgements")
         self._orders.put((None, deadline))
         self._hub.wake()
@@ -392,7 +393,7 @@ class WorkerClient:
         leaving: Deadline | None = None
         try:
             while True:
-                ready = self._hub.wait(_BEAT / 4)
+                ready = self._hub.wait(_HEARTBEAT / 4)
                 while not self._orders.empty():
                     order, *args = self._orders.get()
                     if order is None:
@@ -405,7 +406,7 @@ class WorkerClient:
                         self._heard[number] = time.monotonic()
                         self._on(number, message)
                 now = time.monotonic()
-                if now - beat >= _BEAT:
+                if now - beat >= _HEARTBEAT:
                     beat = now
                     self._beat(now)
                 if leaving is not None and self._may_leave(leaving):
@@ -426,16 +427,16 @@ class WorkerClient:
             question.box.put(Message.of(messages.Failure(str(error))))
 
     def _may_leave(self, deadline: Deadline) -> bool:
-        """Says goodbye once everything is acknowledged; returns whether all is done.
+        """Sends `Leave` once all pushes are acknowledged; returns whether to exit.
 
-        A worker with a vote leaves when the vote is no longer needed: if a server died
-        meanwhile, the others might be too few without both.
+        A worker with a vote waits until its vote is no longer needed: if a server died
+        meanwhile, the other voters might be too few without both.
         """
         unacked = any(shard.unacked for shard in self._shards.values())
         if unacked and not deadline.passed:
             return False
         if self._left is None:
-            self._left = Deadline(_GOODBYE, "a view without this worker")
+            self._left = Deadline(_LEAVE, "a view without this worker")
             for number in self._dialers if self._joins else ():
                 self._send(number, Message.of(messages.Leave(), self.number))
         return self.number not in self.view.workers or self._left.passed
@@ -473,16 +474,16 @@ class WorkerClient:
             beat, arrays = self.tracing.heartbeat(server, self.name)
             self._send(server, Message.of(beat, self.number, arrays=arrays))
         for shard in self._shards.values():
-            if now - shard.asked < _AGAIN:
+            if now - shard.asked < _RETRY:
                 continue
             if shard.phase != "joined":
                 self._send_phase(shard)
             elif shard.unacked or shard.ticket is not None:
-                # It may wait for others, or a message may be lost.
+                # The server may wait for others, or a message may be lost.
                 self._enter(shard, "hello")
 
     def _ask_for_view(self) -> None:
-        """Asks all servers for a newer view, while a question is unanswered."""
+        """Asks all servers for a newer view, while a request is unanswered."""
         if self._questions:
             for server in self.view.peers:
                 self._send(server, Message.of(messages.Hello(0)))
@@ -528,7 +529,7 @@ class WorkerClient:
         return (shard.unacked[0].sequence if shard.unacked else self._sequence + 1) - 1
 
     def _on(self, server: int, message: Message) -> None:
-        """Handles one message of a server."""
+        """Handles one message from a server."""
         said = message.fields
         if getattr(said, "request", 0) < 0:
             question = self._questions.get(said.request)
@@ -539,8 +540,8 @@ class WorkerClient:
             view = View.from_json(said.view)
             if view.run and self.view.run not in (0, view.run):
                 raise DistributedError(
-                    f"{self._server(server)} serves another run now: what the run of "
-                    f"{self.name} has trained is lost there. Restart from a checkpoint"
+                    f"{self._server(server)} serves another run now and has lost the "
+                    f"progress of the run of {self.name}. Restart from a checkpoint"
                 )
             self._enter_view(view)
             self._send_view(server, view.epoch)
@@ -560,14 +561,14 @@ class WorkerClient:
             self._note_absence(server, said.inside)
         shard = self._shards.get(getattr(said, "shard", -1))
         handle = self._handlers.get(type(said))
-        # A message of a server that no longer serves the shard may be old.
+        # A message from a server that no longer serves the shard may be old.
         if shard and handle and self.view.primary(shard.number) == server:
             handle(shard, message, said)
 
     def _send_view(self, server: int, epoch: int) -> None:
-        """Sends a server the view, if it has an older one.
+        """Sends the view to a server that has an older one.
 
-        The server that decided it may have died before it told the others.
+        The server that decided on the view may have died before announcing it.
         """
         if epoch < self.view.epoch and self._joins:
             said = messages.ViewIs(self.view.to_json())
@@ -589,7 +590,7 @@ class WorkerClient:
             self._do_ask(question)
 
     def _note_incarnation(self, server: int, incarnation: int) -> None:
-        """Starts the protocol again with a server that was restarted."""
+        """Restarts the protocol with a server that was restarted."""
         before = self._incarnations.get(server)
         self._incarnations[server] = incarnation
         if before in (None, incarnation):
@@ -599,7 +600,7 @@ class WorkerClient:
                 self._enter(shard, "hello")
 
     def _note_absence(self, server: int, inside: Sequence[int]) -> None:
-        """Joins again at a server that counts this worker as lost."""
+        """Joins again if a server counts this worker as lost."""
         for shard in self._shards.values():
             served = self.view.primary(shard.number) == server
             if served and shard.phase == "joined" and shard.number not in inside:
@@ -637,10 +638,10 @@ class WorkerClient:
             self._enter(shard, "rows")
 
     def _wait_for_rows(self, shard: _Shard, parts: int) -> None:
-        """Asks again soon: another worker sends the rows of the snapshot."""
+        """Retries soon, because another worker sends the rows of the snapshot."""
         self._note_parts(shard, parts)
         shard.phase = "hello"
-        shard.asked = time.monotonic() - _AGAIN + _BEAT
+        shard.asked = time.monotonic() - _RETRY + _HEARTBEAT
 
     def _note_parts(self, shard: _Shard, parts: int) -> None:
         if parts > shard.parts and shard.ticket is not None:
@@ -661,7 +662,7 @@ class WorkerClient:
                 f"{self._server(self.view.primary(shard.number))} has lost pushes "
                 f"{last + 1} to {shard.acked} of {self.name}, which were acknowledged"
             )
-        # Pushes acknowledged since the request count there, too.
+        # Pushes acknowledged since the request advance the server's clock, too.
         clock += self._acked(shard) - last
         again = list(shard.unacked)
         shard.unacked.clear()
@@ -677,7 +678,7 @@ class WorkerClient:
     def _on_refuse(
         self, shard: _Shard, message: Message, refusal: messages.Refuse
     ) -> None:
-        """Starts the protocol again: the server lacks what this worker expects."""
+        """Restarts the protocol, because the server lacks what this worker expects."""
         mine = refusal.request == shard.round
         if shard.phase == "joined" or (shard.phase in ("join", "rows") and mine):
             self._enter(shard, "hello")

@@ -1,13 +1,13 @@
-"""Parameters as pieces on servers, and back.
+"""Cuts parameters into the pieces of servers, and joins them.
 
-A plan says which rows of which tensor lie on which server. Cutting and joining are
-pure functions of arrays, compiled with the gradient: no copies on the host.
+A plan assigns the rows of each tensor to servers. Cutting and joining are pure
+functions of arrays, compiled with the gradient: no copies on the host.
 
-`recut` does the same for a snapshot of another number of servers. The optimizer's state
-of a server is that of its pieces. Arrays with the rows of a piece, such as moments, are
-joined to whole tensors and cut by the new plan; an array of a piece as a whole goes
-with a piece that is not cut; one that belongs to no piece, such as a count of steps, is
-the same on all servers. Rows of tables go to their servers by their ids (`row_blocks`).
+`recut` adapts a snapshot to another number of servers. A server has the optimizer's
+state of its pieces. State arrays with the rows of a piece, such as moments, are joined
+to whole tensors and cut by the new plan. State of a piece as a whole requires that the
+piece is cut as before. State that belongs to no piece, such as a step count, is the
+same on all servers. Rows of tables are assigned to servers by their ids (`row_blocks`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from fxflow.transforms.inspection import eval_shape
 
 
 class Cutter:
-    """Cuts tensors as a plan says, and joins them.
+    """Cuts tensors by a plan, and joins them.
 
     Args:
-      plan: of servers 0, 1, …
+      plan: a plan for servers 0, 1, …
 
     Attributes:
-      names: of each server's pieces, in the order of the alphabet, in which a pytree
-        has them.
-      pieces: themselves, in that order.
+      names: names of each server's pieces, sorted like the keys of a pytree.
+      pieces: each server's pieces, in that order.
     """
 
     names: list[list[str]]
@@ -59,7 +58,7 @@ class Cutter:
         """Returns the pieces of each server.
 
         Args:
-          tensors: by name.
+          tensors: the tensors, by name.
         """
         return [
             [
@@ -72,7 +71,7 @@ class Cutter:
         ]
 
     def join(self, parts: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Returns the tensors by name, from the pieces that `cut` gave."""
+        """Returns the tensors by name, from the pieces that `cut` returned."""
         found: dict[str, list[tuple[int, Any]]] = {}
         for served, values in zip(self.pieces, parts, strict=True):
             for piece, value in zip(served, values, strict=True):
@@ -94,8 +93,8 @@ class _StateSlot(NamedTuple):
     """Where one array of an optimizer's state belongs.
 
     Attributes:
-      path: in the state, without the name of a piece.
-      piece: name of the piece; empty: of none.
+      path: its path in the state, without the name of the piece.
+      piece: name of its piece; empty: it belongs to no piece.
       by_rows: whether its first axis is the rows of the piece.
     """
 
@@ -105,7 +104,7 @@ class _StateSlot(NamedTuple):
 
 
 class _StatePart(NamedTuple):
-    """What a snapshot has of a tensor, of one piece."""
+    """One state array of one piece, from a snapshot."""
 
     piece: Piece
     by_rows: bool
@@ -114,14 +113,14 @@ class _StatePart(NamedTuple):
 
 
 class _States:
-    """All servers' states of an optimizer, by tensor."""
+    """The states of an optimizer on all servers, by tensor."""
 
     def __init__(self) -> None:
         self._of_pieces: dict[tuple[str, str], list[_StatePart]] = {}
         self._of_all: dict[str, tuple[str, HostArray]] = {}
 
     def add(self, slot: _StateSlot, piece: Piece | None, key: str, leaf: Any) -> None:
-        """Takes one array."""
+        """Adds one array."""
         values = np.asarray(leaf)
         if piece is not None:
             part = _StatePart(piece, slot.by_rows, key, values)
@@ -129,17 +128,18 @@ class _States:
             return
         _, before = self._of_all.get(slot.path, (key, values))
         if values.shape == () and values.dtype.kind in "iu":
-            # A count: servers may be a few steps apart.
+            # A step count: servers may be a few steps apart.
             values = np.maximum(values, before)
         else:
             values = before
         self._of_all[slot.path] = key, values
 
     def cut(self, slot: _StateSlot, piece: Piece | None) -> tuple[str, HostArray]:
-        """Returns one array, as a piece has it.
+        """Returns one array for a piece.
 
         Raises:
-          ArgumentError: it is of a tensor as it was cut, or of another optimizer.
+          ArgumentError: the array is not by rows and the piece was cut differently, or
+            the snapshot is of another optimizer.
         """
         if piece is None:
             if slot.path not in self._of_all:
@@ -160,7 +160,7 @@ class _States:
             raise ArgumentError(
                 f"init: {slot.path} of {piece.name!r} in the optimizer's state is not "
                 "by rows and cannot be cut for another number of servers: start as "
-                "many as the snapshot has, or begin with snapshot['params'] alone"
+                "many as the snapshot has, or begin with only snapshot['params']"
             )
         rows = []
         for part in sorted(found, key=lambda part: part.piece.start):
@@ -178,18 +178,18 @@ def recut(
     new: Cutter,
     types: Mapping[str, ShapeDtypeStruct],
 ) -> list[dict[str, Any]]:
-    """Returns what a snapshot has of each server, for other servers.
+    """Returns the optimizer's state of a snapshot, cut for other servers.
 
     Args:
-      servers: of the snapshot, for each the kinds of ``keys`` and the arrays of
+      servers: for each server of the snapshot, the kinds of ``keys`` and the arrays of
         ``optimizer``.
-      init: the optimizer's: from pieces by name to its state.
-      old: how tensors lay on those servers.
-      new: how they lie now.
-      types: of the tensors, by name.
+      init: `init` of the optimizer: from pieces by name to its state.
+      old: placement of the tensors on the servers of the snapshot.
+      new: placement of the tensors on the current servers.
+      types: types of the tensors, by name.
 
     Raises:
-      ArgumentError: the state cannot be cut, or is another optimizer's.
+      ArgumentError: the state cannot be cut, or is of another optimizer.
     """
     states = _States()
     for number, server in enumerate(servers):
@@ -214,7 +214,7 @@ def recut(
 def _slots(
     init: Callable[[Any], Any], cutter: Cutter, server: int, types: Types
 ) -> tuple[list[_StateSlot], dict[str, Piece]]:
-    """Returns where the arrays of a server's state belong, and its pieces by name."""
+    """Returns the slots of a server's state arrays, and its pieces by name."""
     pieces = dict(zip(cutter.names[server], cutter.pieces[server], strict=True))
 
     def state(more: int) -> Any:

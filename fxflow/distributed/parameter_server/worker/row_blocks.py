@@ -1,4 +1,4 @@
-"""What a shard begins with, of a snapshot: more than one message has room for."""
+"""The initial rows of a shard, from a snapshot, in parts that fit into messages."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ HostArray = np.ndarray[Any, Any]
 #: A block of a table: ids, rows, and the arrays of their optimizer's state.
 Block = Sequence[HostArray]
 
-#: Bytes of a part. Another number cuts parts elsewhere: all workers need the same.
+#: Bytes of a part. All workers must have the same number, to cut the same parts.
 PART_BYTES = 4 << 20
 
 
 class Beginning(NamedTuple):
-    """What a shard begins with besides its parameters.
+    """The initial state of a shard in addition to its parameters.
 
     Attributes:
       keys: kinds of random keys in the optimizer's state; None: there is no snapshot.
       snapshot: its name.
-      arrays: of the optimizer's state, for the model's message.
-      rows: of tables, which follow.
+      arrays: arrays of the optimizer's state, sent with the model.
+      rows: parts of the rows of tables, sent afterwards.
     """
 
     keys: list[str] | None
@@ -41,14 +41,14 @@ NOTHING = Beginning(None, "", {}, ())
 
 
 class RowParts(Sequence[tuple[str, Block]]):
-    """Rows of tables in parts of bounded size, each made when it is asked for.
+    """Rows of tables in parts of bounded size, each made on access.
 
     Parts are the same in every process that has the same blocks.
 
     Args:
       tables: blocks by table; they may lie in files.
-      share: a number and of how many shards: only the rows that lie on this one; None:
-        all.
+      share: number of a shard, and the number of shards: only the rows of this shard;
+        None: all rows.
 
     Example:
       >>> blocks = [[np.arange(4), np.ones((4, 2))], [np.arange(4, 6), np.ones((2, 2))]]
@@ -65,7 +65,7 @@ class RowParts(Sequence[tuple[str, Block]]):
         self._share = share
         self._blocks: dict[str, list[Block]] = {}
         self._ends: dict[str, np.ndarray[Any, Any]] = {}
-        #: Table, first row and the one after the last, of each part.
+        #: For each part, its table, first row and the row after its last.
         self._parts: list[tuple[str, int, int]] = []
         for name, given in sorted(tables.items()):
             blocks = [block for block in given if len(block[0])]
@@ -108,14 +108,14 @@ def _row_bytes(block: Block) -> int:
 class RowFiles:
     """Arrays that grow in files, one for each field of a row.
 
-    The files have no names: their space is given back with the last array that is in
-    them, and when the process dies.
+    The files have no names: the system frees their space when no array refers to them
+    any more, or the process dies.
 
     Args:
-      folder: on the disk; made if it is not there.
+      folder: folder for the files; created if necessary.
 
     Raises:
-      OSError: no file can be made there.
+      OSError: no file can be created there.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -129,7 +129,7 @@ class RowFiles:
         """Writes rows.
 
         Args:
-          fields: of the same rows, each `[n, ...]`, of the same types every time.
+          fields: fields of the same rows, each `[n, ...]`; their types never change.
 
         Raises:
           OSError: the disk is full, or cannot be written to.
@@ -141,7 +141,7 @@ class RowFiles:
                     new = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
                     self._files.append(new)
             for file, values in zip(self._files, fields, strict=True):
-                # As bytes, since the small floats of ml_dtypes have no format.
+                # As bytes, because small floats of ml_dtypes have no buffer format.
                 file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
         except OSError as error:
             raise OSError(
@@ -152,10 +152,10 @@ class RowFiles:
         self._rows += len(fields[0])
 
     def blocks(self) -> list[list[HostArray]]:
-        """Ends the writing.
+        """Ends writing; returns a block of all rows, or no block without rows.
 
         Returns:
-          One block of all rows, memory-mapped and read-only; none if there are no rows.
+          The block, memory-mapped and read-only, in a list.
         """
         block: list[HostArray] = []
         for file, like in zip(self._files, self._like, strict=True):

@@ -1,4 +1,4 @@
-"""A worker's rows of tables: those of a batch, pulled before it and pushed after it."""
+"""The rows of tables that a batch uses: pulled before a step, pushed after it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Gathered(NamedTuple):
 
     Attributes:
       ids: int64[n], distinct.
-      rows: `[size, *row]`, n of them and then zeros.
-      inverse: int32, of the shape of the batch's ids: which row each is.
+      rows: `[size, *row]`: n rows, then zeros.
+      inverse: int32, in the shape of the batch's ids: the index of each id's row.
     """
 
     ids: HostArray
@@ -41,13 +41,13 @@ class WorkerTables:
     """Tables as one worker uses them.
 
     Args:
-      specs: of the tables.
-      bound: for how many steps a row that was pulled may be used again, without what
-        was changed since, by this worker either.
-      rows: how many rows of each are kept for that.
+      specs: specifications of the tables.
+      bound: number of steps for which a pulled row may be reused, without any later
+        changes, even this worker's.
+      rows: number of rows of each table to keep for reuse.
 
     Raises:
-      ArgumentError: two tables have one name.
+      ArgumentError: two tables have the same name.
     """
 
     specs: dict[str, TableSpec]
@@ -58,7 +58,9 @@ class WorkerTables:
         self.specs = {spec.name: spec for spec in specs}
         if len(self.specs) < len(specs):
             names = [spec.name for spec in specs]
-            raise ArgumentError(f"parameter_server: two tables have one name: {names}")
+            raise ArgumentError(
+                f"parameter_server: two tables have the same name: {names}"
+            )
         self._caches = {
             name: RowCache(spec.shape, spec.dtype, bound=bound, rows=rows)
             for name, spec in (self.specs.items() if bound else ())
@@ -67,16 +69,16 @@ class WorkerTables:
     def gather(
         self, client: WorkerClient, count: int, ids: Mapping[str, Any], clock: int
     ) -> dict[str, Gathered]:
-        """Returns the rows that a batch names; pulls those that are not at hand.
+        """Returns the rows that a batch names; pulls those that are not cached.
 
         Args:
           client: the connection.
-          count: of servers.
+          count: number of shards.
           ids: integers of any shape, by table.
           clock: number of the step.
 
         Raises:
-          ArgumentError: a table is missing, or unknown; or ids are not integers.
+          ArgumentError: a table is missing or unknown, or ids are not integers.
           OutOfRangeError: an id is negative, or 2**63 or more.
         """
         if set(ids) != set(self.specs):
@@ -95,41 +97,41 @@ class WorkerTables:
             rows = np.empty((len(real), *spec.shape), spec.dtype)
             missing = np.arange(len(real))
             if name in self._caches:
-                kept, here = self._caches[name].lookup(real, clock)
-                rows[here] = kept[here]
-                missing = np.flatnonzero(~here)
+                kept, is_cached = self._caches[name].lookup(real, clock)
+                rows[is_cached] = kept[is_cached]
+                missing = np.flatnonzero(~is_cached)
             places[name] = [missing[part] for part in parted(real[missing], count)]
-            for server, part in enumerate(places[name]):
+            for shard, part in enumerate(places[name]):
                 if len(part):
-                    asked[server][name] = real[part]
+                    asked[shard][name] = real[part]
             found[name] = real, rows, inverse, len(distinct)
-        for server, answer in client.rows(asked).items():
-            for name, came in answer.items():
-                found[name][1][places[name][server]] = came
+        for shard, answer in client.rows(asked).items():
+            for name, received in answer.items():
+                found[name][1][places[name][shard]] = received
                 if name in self._caches:
-                    self._caches[name].put(asked[server][name], came, clock)
+                    self._caches[name].put(asked[shard][name], received, clock)
         return {
             name: Gathered(real, pad_rows(rows, size), inverse)
             for name, (real, rows, inverse, size) in found.items()
         }
 
     def parts(
-        self, gathered: Mapping[str, Gathered], slopes: Mapping[str, Any], count: int
+        self, gathered: Mapping[str, Gathered], gradients: Mapping[str, Any], count: int
     ) -> list[dict[str, HostArray]]:
-        """Returns what is pushed to each server.
+        """Returns the arrays to push to each shard.
 
         Args:
-          gathered: of the batch.
-          slopes: gradients of its rows.
-          count: of servers.
+          gathered: rows of the batch.
+          gradients: gradients of the rows.
+          count: number of shards.
         """
         sent: list[dict[str, HostArray]] = [{} for _ in range(count)]
         for name, (ids, _, _) in gathered.items():
-            slope = np.asarray(slopes[name])[: len(ids)]
+            gradient = np.asarray(gradients[name])[: len(ids)]
             wide = sum_dtype(self.specs[name].dtype)
-            slope = slope.astype(wide, copy=False)
-            for server, part in enumerate(parted(ids, count)):
+            gradient = gradient.astype(wide, copy=False)
+            for shard, part in enumerate(parted(ids, count)):
                 if len(part):
-                    sent[server][f"rows/{name}/ids"] = ids[part]
-                    sent[server][f"rows/{name}/gradients"] = slope[part]
+                    sent[shard][f"rows/{name}/ids"] = ids[part]
+                    sent[shard][f"rows/{name}/gradients"] = gradient[part]
         return sent

@@ -1,4 +1,4 @@
-"""Snapshots of a run, at a worker's end; `server.snapshots` is the other."""
+"""Makes and restores snapshots of a run; `server.snapshots` is the servers' side."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from fxflow.errors import ArgumentError
 
 T = TypeVar("T")
 Folder = str | os.PathLike[str]
-#: How often a run that does not train yet is asked, in seconds.
-_LOOK = 0.2
-#: How often a cut is made where servers die, however long one takes.
+#: Seconds between requests to a run that does not train yet.
+_POLL = 0.2
+#: The least number of attempts at a cut while servers die, whatever they take.
 _TRIES = 3
 
 
 class SnapshotPart(NamedTuple):
-    """What a snapshot has of one shard.
+    """One shard's part of a snapshot.
 
     Attributes:
       params: its pieces, in the order of the model.
-      rest: ``keys`` and ``optimizer``, the optimizer's state; ``rows``: of each table
+      rest: ``keys`` and ``optimizer``: the optimizer's state; ``rows``: for each table,
         blocks of ids, rows and their optimizer's state.
     """
 
@@ -49,34 +49,34 @@ class SnapshotPart(NamedTuple):
     rest: dict[str, Any]
 
 
-def taken(client: WorkerClient, folder: Folder | None = None) -> list[SnapshotPart]:
-    """Makes a snapshot of all shards.
+def take(client: WorkerClient, folder: Folder | None = None) -> list[SnapshotPart]:
+    """Takes a snapshot of all shards.
 
     Args:
-      client: of this worker.
-      folder: where rows lie; None: in memory.
+      client: this worker's client.
+      folder: folder for the rows; None: memory.
 
     Raises:
       DistributedError: a server does not answer in time, or was replaced just now.
       OSError: the folder cannot be written to.
     """
 
-    def take() -> list[SnapshotPart]:
+    def read() -> list[SnapshotPart]:
         which, answers = _cut(client)
         tables = {s: list(m.fields.tables) for s, m in answers.items()}
         rows = _rows(client, which, tables, folder)
         return [_part(answer, rows[s]) for s, answer in sorted(answers.items())]
 
-    return _until_kept(client, take)
+    return _with_retries(client, read)
 
 
-def looked_at(client: WorkerClient) -> list[Pulled]:
-    """Returns the parameters of all shards after the same pushes, as they travel.
+def current_params(client: WorkerClient) -> list[Pulled]:
+    """Returns the encoded parameters of all shards after the same pushes.
 
     Raises:
       DistributedError: a server does not answer in time, or was replaced just now.
     """
-    _, answers = _until_kept(client, lambda: _cut(client, looks=True))
+    _, answers = _with_retries(client, lambda: _cut(client, params_only=True))
     found = sorted(answers.items())
     return [
         Pulled(m.fields.version, [m.arrays[str(i)] for i in range(len(m.arrays))])
@@ -84,11 +84,11 @@ def looked_at(client: WorkerClient) -> list[Pulled]:
     ]
 
 
-def _until_kept(client: WorkerClient, make: Callable[[], T]) -> T:
-    """Makes a cut, and another one where a server died within it.
+def _with_retries(client: WorkerClient, make: Callable[[], T]) -> T:
+    """Makes a cut; tries again if a server dies meanwhile.
 
     Raises:
-      DistributedError: a server does not answer in time, or none lives long enough.
+      DistributedError: a server does not answer in time, or servers keep dying.
     """
     deadline = Deadline(client.seconds, "parameters that all servers have")
     for tries in itertools.count(1):
@@ -100,27 +100,29 @@ def _until_kept(client: WorkerClient, make: Callable[[], T]) -> T:
     raise AssertionError("not reached")
 
 
-def _cut(client: WorkerClient, looks: bool = False) -> tuple[int, dict[int, Message]]:
-    """Makes a cut; returns its number and what all shards answer to its second half."""
+def _cut(
+    client: WorkerClient, params_only: bool = False
+) -> tuple[int, dict[int, Message]]:
+    """Makes a cut; returns its number and all shards' answers to its second half."""
     shards = range(len(client.view.holders))
     which = secrets.randbits(31)
-    begun = client.ask_shards({s: messages.Cut(s, which, looks) for s in shards})
+    begun = client.ask_shards({s: messages.Cut(s, which, params_only) for s in shards})
     upto: dict[int, int] = {}
     for answer in begun.values():
         for worker, last in answer.fields.last:
             upto[worker] = max(upto.get(worker, 0), last)
     named = [[worker, last] for worker, last in sorted(upto.items())]
-    asked = {s: messages.Cut(s, which, looks, named) for s in shards}
+    asked = {s: messages.Cut(s, which, params_only, named) for s in shards}
     return which, client.ask_shards(asked)
 
 
 def require_model(client: WorkerClient, models: Sequence[Model]) -> None:
-    """Waits until a run trains, and checks that it trains this.
+    """Waits until a run trains, and checks that it trains these models.
 
     Raises:
-      DistributedError: it trains another model, or none yet when time is up.
+      DistributedError: it trains another model, or does not train in time.
     """
-    deadline = Deadline(client.seconds, "a worker that brings the model")
+    deadline = Deadline(client.seconds, "the model", "any worker")
     while True:
         shards = len(client.view.holders)
         asked = {
@@ -133,7 +135,7 @@ def require_model(client: WorkerClient, models: Sequence[Model]) -> None:
         if all(answers[s].fields.shards.get(str(s)) for s in asked):
             return
         deadline.check()
-        time.sleep(_LOOK)
+        time.sleep(_POLL)
 
 
 def _part(answer: Message, rows: dict[str, Any]) -> SnapshotPart:
@@ -149,13 +151,13 @@ def _rows(
     tables: dict[int, list[str]],
     folder: Folder | None,
 ) -> dict[int, dict[str, list[list[HostArray]]]]:
-    """Reads the rows of a cut, one part after another from all shards at once.
+    """Reads the rows of a cut, part by part, from all shards concurrently.
 
     Args:
-      client: of this worker.
-      which: the cut's number.
-      tables: those of each shard.
-      folder: where rows lie; None: in memory.
+      client: this worker's client.
+      which: number of the cut.
+      tables: names of the tables of each shard.
+      folder: folder for the rows; None: memory.
 
     Returns:
       Blocks of ids, rows and state, by shard and table.
@@ -195,10 +197,10 @@ def _blocks_of(answer: Message) -> list[list[HostArray]]:
 
 
 def params_of(snapshot: Any, like: Any) -> Any:
-    """Returns the parameters of a snapshot, as the pytree that they are like.
+    """Returns the parameters of a snapshot, in the structure of `like`.
 
     Raises:
-      ArgumentError: they are others.
+      ArgumentError: the snapshot has other parameters.
     """
     if not isinstance(snapshot, Mapping) or not {"params", "servers"} <= set(snapshot):
         raise ArgumentError(
@@ -215,9 +217,9 @@ def params_of(snapshot: Any, like: Any) -> Any:
         if value is not None:
             value = as_array(value, expected.dtype)
         if value is None or typeof(value) != expected:
-            was = "nothing" if value is None else typeof(value)
+            given = "nothing" if value is None else typeof(value)
             raise ArgumentError(
-                f"init: the snapshot has {was} as {tensor.name!r}, the parameters "
+                f"init: the snapshot has {given} as {tensor.name!r}, the parameters "
                 f"have {expected}"
             )
         values.append(value)
@@ -225,7 +227,7 @@ def params_of(snapshot: Any, like: Any) -> Any:
         more = sorted(found.keys() - {tensor.name for tensor in tensors_of(like)})
         raise ArgumentError(
             f"init: the snapshot also has {', '.join(map(repr, more))}, which the "
-            "parameters have not"
+            "parameters lack"
         )
     return tree.structure(like).unflatten(values)
 
@@ -235,12 +237,12 @@ def beginnings(
     servers: Sequence[Mapping[str, Any]],
     models: Sequence[Model],
 ) -> list[Beginning]:
-    """Returns for each shard what it begins with besides its parameters.
+    """Returns the initial state of each shard in addition to its parameters.
 
     Args:
-      snapshot: whose rows are taken as they lie, wherever that is.
-      servers: for each shard the optimizer's state, cut for as many as there are now.
-      models: for each shard.
+      snapshot: the snapshot; its rows are not copied.
+      servers: the optimizer's state, cut for the current shards.
+      models: a model for each shard.
 
     Raises:
       ArgumentError: the snapshot is of another optimizer or other tables.
@@ -271,7 +273,7 @@ def beginnings(
 def _joined(
     servers: Sequence[Mapping[str, Sequence[Any]]],
 ) -> dict[str, list[Any]]:
-    """Returns the blocks of all servers by table."""
+    """Returns the blocks of all servers, by table."""
     found: dict[str, list[Any]] = {}
     for tables in servers:
         for name, blocks in tables.items():

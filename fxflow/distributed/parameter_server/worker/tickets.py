@@ -1,4 +1,4 @@
-"""Pulls and questions in flight, and their results."""
+"""Pulls and requests in flight, and their results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Pulled(NamedTuple):
     """A shard's answer to a pull.
 
     Attributes:
-      version: of the parameters.
-      params: its pieces.
+      version: version of the parameters.
+      params: the shard's pieces.
     """
 
     version: int
@@ -45,7 +45,7 @@ class Ticket:
             self._done.set()
 
     def fail(self, error: Exception) -> None:
-        """Ends the wait."""
+        """Ends the wait with an error, unless there was one already."""
         self._error = self._error or error
         self._done.set()
 
@@ -62,13 +62,13 @@ class Ticket:
         """Waits for all shards.
 
         Args:
-          describe: returns the late servers' names, from the missing shards.
+          describe: returns the names of the late servers, given the missing shards.
 
         Raises:
-          DistributedError: they did not answer in time, or the run has failed.
+          DistributedError: a shard did not answer in time, or the run has failed.
         """
         while not self._done.wait(self.deadline.left):
-            if self.deadline.passed:  # and was not renewed meanwhile
+            if self.deadline.passed:  # False if it was renewed meanwhile.
                 raise self.deadline.error(describe(self.missing))
         if self._error is not None:
             raise self._error
@@ -76,7 +76,7 @@ class Ticket:
 
 
 class Question(NamedTuple):
-    """A question to one server; it may be asked twice."""
+    """A request to one server; it may be sent repeatedly."""
 
     request: int
     server: Callable[[], int]

@@ -1,4 +1,4 @@
-"""A worker's training step: it computes gradients, the servers make the updates."""
+"""A worker's training step: workers compute gradients, servers make the updates."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ class WorkerState(NamedTuple):
     """The state that one step of a worker passes to the next.
 
     Attributes:
-      number: of the step. The servers have the parameters: a state is used once.
-      own: where workers make steps of their own, their parameters, the state of their
-        optimizer, and the servers' parameters that they started from; else None.
-      residual: what the filter lost so far.
+      number: number of the step. A state is used once, as the parameters are on the
+        servers.
+      own: if workers make local steps: their parameters, their optimizer's state, and
+        the servers' parameters that they started from; else None.
+      residual: what the filter has not sent so far.
     """
 
     number: int
@@ -66,9 +67,9 @@ class TrafficReport(NamedTuple):
       received: bytes by kind of message: ``"params"`` has parameters.
       exchange: name of the filter of gradients.
       pull: name of the filter of parameters.
-      exact_bytes: of a gradient, and of the parameters, unencoded.
-      push_bytes: of an encoded gradient.
-      pull_bytes: of the encoded parameters.
+      exact_bytes: bytes of a gradient, and of the parameters, unencoded.
+      push_bytes: bytes of an encoded gradient.
+      pull_bytes: bytes of the encoded parameters.
     """
 
     sent: dict[str, int]
@@ -118,8 +119,8 @@ class _Shape(NamedTuple):
 class ParameterServer:
     """Functions of a worker's state. Made by `parameter_server`.
 
-    Every worker of a cluster makes one and calls the same functions, each with its own
-    batches, at its own pace. The state has numbers and residuals only: the servers hold
+    Every worker of a cluster makes one and calls the same functions with its own
+    batches, at its own pace. The state has only numbers and residuals: the servers hold
     the parameters and the optimizer's state.
     """
 
@@ -145,8 +146,8 @@ class ParameterServer:
             )
         if tables and consistency.pushes == "changes":
             raise ArgumentError(
-                f"parameter_server: {consistency} has workers make steps by "
-                "themselves, but rows of tables are updated by servers only"
+                f"parameter_server: with {consistency} workers make local steps, but "
+                "rows of tables are updated by servers only"
             )
         self.consistency = consistency
         self._tables = WorkerTables(tables, bound=row_staleness)
@@ -176,18 +177,18 @@ class ParameterServer:
 
         Args:
           params: pytree of floating or complex arrays.
-          snapshot: of `snapshot`, to start from its parameters (`params` then gives
-            their structure), optimizer state and rows. All workers must have the same;
-            one of them sends the rows of tables, part by part, and another continues if
-            it dies. Rows in files (`snapshot(folder)`, `checkpoint.restore(mmap=True)`)
-            are never in memory as a whole.
+          snapshot: a result of `snapshot`, to start from its parameters (`params` then
+            gives their structure), optimizer state and rows. All workers must have the
+            same; one of them sends the rows of tables, part by part, and another
+            continues if it dies. Rows in files (`snapshot(folder)`,
+            `checkpoint.restore(mmap=True)`) are never in memory as a whole.
 
         Returns:
           The state for the first step.
 
         Raises:
           DistributedError: a server does not answer in time, or trains another model.
-          DtypeError: a parameter is of integers or booleans.
+          DtypeError: a parameter has an integer or boolean dtype.
           ArgumentError: a group of the filter has no parameter; the snapshot has other
             parameters or another optimizer; or it has another number of servers and an
             optimizer state that is not by rows and cannot be divided again.
@@ -234,8 +235,8 @@ class ParameterServer:
         ticket = client.begin(self._models, [list(p.values()) for p in parts], given)
         residual = [self._code.init(values) for values in parts]
         own = None
-        # Here, so that an error in the model is raised where it was given.
-        pulled = client.wait(ticket, says=True)
+        # Wait here, so that `init` raises an error in the model.
+        pulled = client.wait(ticket, report=True)
         if self.consistency.pushes == "changes":
             start = self._joined(pulled)
             own = start, jit(self._optimizer.init)(start), start
@@ -243,7 +244,7 @@ class ParameterServer:
         return WorkerState(0, own, residual)
 
     def _servers_of(self, snapshot: Any, params: Any) -> Any:
-        """Returns the optimizer's state for each of the present servers."""
+        """Returns the optimizer's state for each of the current servers."""
         servers, cutter = snapshot["servers"], self._known.cutter
         if len(servers) == len(cutter.names):
             return servers
@@ -265,11 +266,11 @@ class ParameterServer:
         """Makes one training step: waits for parameters, pushes a gradient.
 
         Args:
-          state: of `init` or `step`.
-          batch: of this worker, for the loss function.
+          state: a result of `init` or `step`.
+          batch: this worker's batch, for the loss function.
           *shared: more arguments of the loss function, such as a random key.
-          ids: for each table the ids of the rows that the loss function gets: integers,
-            of any shape.
+          ids: for each table, the ids of the rows that the loss function gets:
+            integers, of any shape.
 
         Returns:
           The next state, and loss and aux of the batch before the update.
@@ -282,13 +283,13 @@ class ParameterServer:
         """
         if not self._joins:
             raise ArgumentError(
-                f"parameter_server: {self._known_client.name} does not train: "
-                "`params(state)`, `rows` and `snapshot` say what the run has"
+                f"parameter_server: {self._known_client.name} does not train: read the "
+                "run with `params(state)`, `rows` and `snapshot`"
             )
         client, number, _ = self._connected
         with client.tracing.recorder.span("step", 0, number + 1):
             if self.consistency.pushes == "changes":
-                return self._own_step(state, batch, shared)
+                return self._local_step(state, batch, shared)
             return self._gradient_step(state, batch, shared, ids or {})
 
     def _gradient_step(
@@ -304,7 +305,7 @@ class ParameterServer:
         gathered = self._gathered(ids, state.number)
         rows = {name: (adopted(g.rows), g.inverse) for name, g in gathered.items()}
         with span("gradient"):
-            (loss, aux), coded, slopes, finite, residual = self._gradient(
+            (loss, aux), coded, row_gradients, finite, residual = self._gradient(
                 parts, rows, state.residual, batch, shared
             )
             # The copy to the host waits for the computation.
@@ -312,17 +313,17 @@ class ParameterServer:
         if sent is None:
             residual, pushed = state.residual, None
         else:
-            pushed = self._tables.parts(gathered, slopes, len(parts))
+            pushed = self._tables.parts(gathered, row_gradients, len(parts))
         return self._pushed(state, sent, residual, pushed), StepMetrics(loss, aux)
 
     def rows(self, ids: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the present rows of tables.
+        """Returns the current rows of tables.
 
         Args:
-          ids: integers of any shape, by table; only these tables are asked.
+          ids: integers of any shape, by table; other tables are not read.
 
         Returns:
-          Arrays of the shape of the ids and of a row, by table.
+          Arrays with the shape of the ids followed by that of a row, by table.
         """
         client = self._known_client
         count = len(client.view.holders)
@@ -334,14 +335,14 @@ class ParameterServer:
         """Returns the parameters that the state's next step begins with.
 
         Args:
-          state: of `init` or `step`. An evaluator always gets the newest parameters,
-            from all servers after the same pushes of each worker.
+          state: a result of `init` or `step`. An evaluator always gets the newest
+            parameters, from all servers after the same pushes of each worker.
 
         Raises:
           DistributedError: a server does not answer in time.
         """
         if not self._joins:
-            found = snapshots.looked_at(self._known_client)
+            found = snapshots.current_params(self._known_client)
             return self._joined(found)
         if state.own is not None:
             return state.own[0]
@@ -352,20 +353,21 @@ class ParameterServer:
 
         It includes the same pushes of each worker on every server. Training continues
         meanwhile: pushes wait only for the few messages in which servers agree on the
-        moment. Gradients that wait for others (in rounds) are not included, nor the
+        moment. It does not include gradients that wait for others (in rounds), or the
         state of workers (residuals; their own parameters in `local_sgd` and
         `elastic_averaging`).
 
         Args:
-          folder: on a disk, to which rows of tables are written as they arrive, if this
-            process's memory has no room for them. None: they are kept in memory.
+          folder: folder on a disk, to which rows of tables are written as they arrive,
+            for tables that do not fit into memory. None: rows are kept in memory.
 
         Returns:
-          A pytree of NumPy arrays and texts for `init` or `train.checkpoint.save`: in
-          ``"params"`` the parameters, as `init` was given them; in ``"servers"`` for
-          each server the optimizer's state and the rows of tables; in ``"name"`` one
-          that no other snapshot has. With a folder, rows are memory-mapped, read-only,
-          in files without a name: they take space until no array refers to them.
+          A pytree of NumPy arrays and strings for `init` or `train.checkpoint.save`:
+          ``"params"`` are the parameters, structured like those of `init`;
+          ``"servers"`` has each server's optimizer state and rows of tables;
+          ``"name"`` is unique to the snapshot. With a folder, rows are read-only
+          memory maps of files without a name, which take space until no array refers
+          to them.
 
         Raises:
           ArgumentError: `init` was not called, or `close` was.
@@ -376,7 +378,7 @@ class ParameterServer:
         of distributed systems".
         """
         client = self._known_client
-        found = snapshots.taken(client, folder)
+        found = snapshots.take(client, folder)
         names = [tensor.name for tensor in self._known.cutter.plan.tensors]
         tensors = self._known.cutter.join(_params_of(found))
         params = [np.asarray(tensors[name]) for name in names]
@@ -416,13 +418,13 @@ class ParameterServer:
         """Traces all servers and workers of the run while a `with` block lasts.
 
         Args:
-          path: of the file, for https://ui.perfetto.dev; see `monitor.trace`.
+          path: file to write, for https://ui.perfetto.dev; see `monitor.trace`.
 
         Returns:
           A context manager.
 
         Raises:
-          DistributedError: no server lets itself be traced.
+          DistributedError: no server can be traced.
           OSError: the file cannot be written.
         """
         client = self._known_client
@@ -431,7 +433,7 @@ class ParameterServer:
         return trace(path, servers, keys)
 
     def close(self) -> None:
-        """Leaves the run; servers within this process end."""
+        """Leaves the run, and stops servers within this process."""
         if self._client is not None:
             self._client = self._shape = self._ticket = None
             self._finish()
@@ -456,19 +458,19 @@ class ParameterServer:
 
     @property
     def _connected(self) -> tuple[WorkerClient, int, Ticket]:
-        """The connection, the last step, and the pull that it asked for."""
+        """The connection, the number of the last step, and its pull."""
         if self._client is None or self._ticket is None:
             raise ArgumentError("parameter_server: call init(params) first")
         return self._client, *self._ticket
 
     def _pulled(self, state: WorkerState) -> list[Pulled]:
-        """Waits for what the last step asked for."""
+        """Waits for the pull of the last step."""
         client, number, ticket = self._connected
         if state.number != number:
             raise ArgumentError(
                 f"parameter_server: this is the state after step {state.number}, but "
-                f"step {number} has been pushed: the servers have moved on, and no "
-                "state can be used twice"
+                f"step {number} has been pushed: use each state only once, because "
+                "the servers have changed"
             )
         with client.tracing.recorder.span("pull"):
             return client.wait(ticket)
@@ -491,7 +493,7 @@ class ParameterServer:
         return WorkerState(number, None, residual)
 
     def _sent(self, state: WorkerState, coded: Any, finite: Any, loss: Any) -> Any:
-        """Returns what is pushed, on the host; None if it is to be left out."""
+        """Returns the arrays to push, on the host; None: skip the gradient."""
         is_finite = bool(finite)
         self.non_finite += not is_finite
         if self._non_finite != "apply" and not is_finite:
@@ -508,7 +510,7 @@ class ParameterServer:
     # -- programs ----------------------------------------------------------------------
 
     def _joined(self, found: Iterable[Any]) -> Any:
-        """Returns the parameters whose pieces servers sent."""
+        """Returns the parameters from the pieces that servers sent."""
         return self._whole(_params_of(found))
 
     @functools.cached_property
@@ -517,17 +519,17 @@ class ParameterServer:
 
     @functools.cached_property
     def _gradient(self) -> Any:
-        """From (pieces, rows, residual, batch, shared) to what a step tells and pushes.
+        """From (pieces, rows, residual, batch, shared) to a step's results.
 
-        That is loss and aux, coded pieces, slopes of rows, whether all of it is finite,
-        and the residual. Rows are `(rows, inverse)` by table.
+        These are loss and aux, encoded pieces, gradients of rows, whether all gradients
+        are finite, and the residual. Rows are `(rows, inverse)` by table.
         """
 
         def loss(params: Any, rows: Any, which: Any, batch: Any, shared: Any) -> Any:
             if not self._tables.specs:
                 return self._loss_fn(params, batch, *shared)
-            taken = {name: rows[name][which[name]] for name in rows}
-            return self._loss_fn(params, taken, batch, *shared)
+            chosen = {name: rows[name][which[name]] for name in rows}
+            return self._loss_fn(params, chosen, batch, *shared)
 
         def gradient(
             parts: Any, tables: Any, residual: Any, batch: Any, shared: Any
@@ -536,11 +538,11 @@ class ParameterServer:
             rows = {name: pair[0] for name, pair in tables.items()}
             which = {name: pair[1] for name, pair in tables.items()}
             function = value_and_grad(loss, (0, 1), has_aux=self._has_aux)
-            told, (slopes, of_rows) = function(params, rows, which, batch, shared)
-            told = told if self._has_aux else (told, None)
-            finite = _all_finite((slopes, of_rows))
-            coded, residual = self._coded(self._known.parts(slopes), residual)
-            return told, coded, of_rows, finite, residual
+            result, (dense, sparse) = function(params, rows, which, batch, shared)
+            result = result if self._has_aux else (result, None)
+            finite = _all_finite((dense, sparse))
+            coded, residual = self._coded(self._known.parts(dense), residual)
+            return result, coded, sparse, finite, residual
 
         return jit(gradient)
 
@@ -548,17 +550,19 @@ class ParameterServer:
         pairs = [self._code.encode(p, r) for p, r in zip(parts, residual, strict=True)]
         return [tree.leaves(code) for code, _ in pairs], [rest for _, rest in pairs]
 
-    # -- workers that make steps of their own ------------------------------------------
+    # -- local steps -------------------------------------------------------------------
 
-    def _own_step(
+    def _local_step(
         self, state: WorkerState, batch: Any, shared: Sequence[Any]
     ) -> tuple[WorkerState, StepMetrics]:
-        """Makes a step of this worker alone; exchanges changes every `rule.steps`."""
+        """Makes a local step; exchanges changes every `rule.steps` steps."""
         rule = self.consistency
-        params, memory, base = state.own
+        params, opt_state, base = state.own
         if rule.in_rounds and state.number and state.number % rule.steps == 0:
             params = base = self._joined(self._pulled(state))
-        params, memory, (loss, aux), finite = self._alone(params, memory, batch, shared)
+        params, opt_state, (loss, aux), finite = self._local_update(
+            params, opt_state, batch, shared
+        )
         client, _, ticket = self._connected
         number = state.number + 1
         residual = state.residual
@@ -571,33 +575,35 @@ class ParameterServer:
             params, coded, fine, residual = self._change(params, base, residual)
             sent = self._sent(state, coded, fnp.logical_and(finite, fine), loss)
             self._pushed(state, sent, residual)
-        own = params, memory, base
+        own = params, opt_state, base
         return WorkerState(number, own, residual), StepMetrics(loss, aux)
 
     @functools.cached_property
-    def _alone(self) -> Any:
-        def step(params: Any, memory: Any, batch: Any, shared: Any) -> Any:
+    def _local_update(self) -> Any:
+        """From (params, optimizer state, batch, shared) to these, result and finite."""
+
+        def step(params: Any, opt_state: Any, batch: Any, shared: Any) -> Any:
             function = value_and_grad(self._loss_fn, has_aux=self._has_aux)
-            told, slopes = function(params, batch, *shared)
-            updates, memory = self._optimizer.update(slopes, memory, params)
-            finite = _all_finite(slopes)
-            told = told if self._has_aux else (told, None)
-            return optim.apply_updates(params, updates), memory, told, finite
+            result, gradient = function(params, batch, *shared)
+            updates, opt_state = self._optimizer.update(gradient, opt_state, params)
+            finite = _all_finite(gradient)
+            result = result if self._has_aux else (result, None)
+            return optim.apply_updates(params, updates), opt_state, result, finite
 
         return jit(step)
 
     @functools.cached_property
     def _change(self) -> Any:
-        """From (own parameters, the servers', residual) to own, coded, finite, rest."""
+        """From (params, the servers', residual) to params, coded, finite, residual."""
         alpha = self.consistency.alpha
 
         def change(params: Any, base: Any, residual: Any) -> Any:
-            apart = tree.map(lambda x, y: x - y, params, base)
+            delta = tree.map(lambda x, y: x - y, params, base)
             if alpha is not None:
-                apart = tree.map(lambda d: alpha * d, apart)
-                params = tree.map(lambda x, d: x - d, params, apart)
-            coded, residual = self._coded(self._known.parts(apart), residual)
-            return params, coded, _all_finite(apart), residual
+                delta = tree.map(lambda d: alpha * d, delta)
+                params = tree.map(lambda x, d: x - d, params, delta)
+            coded, residual = self._coded(self._known.parts(delta), residual)
+            return params, coded, _all_finite(delta), residual
 
         return jit(change)
 
@@ -617,13 +623,13 @@ def _require_trainable(params: Any) -> None:
         if not dtypes.is_inexact(dtype):
             raise DtypeError(
                 f"parameter_server: parameter {tensor.name!r} is "
-                f"{Aval(tensor.shape, dtype)}, which has no gradient: hand what "
+                f"{Aval(tensor.shape, dtype)}, which has no gradient: pass what "
                 "is not trained to the loss function with the batch"
             )
 
 
 def _all_finite(values: Any) -> Any:
-    """Returns whether all of a pytree is finite, as bool[]."""
+    """Returns whether all elements of a pytree are finite, as bool[]."""
     finite = fnp.array(True)
     for leaf in tree.leaves(values):
         finite = fnp.logical_and(finite, fnp.all(fnp.isfinite(leaf)))

@@ -112,7 +112,7 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(clients, "_AGAIN", 0.5)
+    monkeypatch.setattr(clients, "_RETRY", 0.5)
     if seed % 2 == 0:
         monkeypatch.setattr(zeromq, "LEAST", 1)  # all arrays go by memory
     servers = rng.randint(2, 4)
@@ -147,7 +147,7 @@ def test_majorities_that_die_restart_with_their_logs(
 ) -> None:
     """Servers and all workers are killed at the same moment, and restarted."""
     rng = random.Random(seed)
-    monkeypatch.setattr(clients, "_AGAIN", 0.5)
+    monkeypatch.setattr(clients, "_RETRY", 0.5)
     servers = rng.randint(2, 3)
     weather = Weather(rng, monkeypatch)
     options: dict[str, Any] = {"copies": 2, "logs": True, "silent_after": 0.7}
@@ -237,7 +237,7 @@ def test_nothing_is_lost_while_shards_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(clients, "_AGAIN", 0.5)
+    monkeypatch.setattr(clients, "_RETRY", 0.5)
     copies = rng.randint(1, 2)
     servers, shards = rng.randint(copies, 3), rng.randint(4, 6)
     # Without copies, a death loses everything that is not in a log.

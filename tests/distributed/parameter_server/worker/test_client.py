@@ -1,4 +1,4 @@
-"""A client beside servers that die, come back, or never were."""
+"""A client, with servers that die, restart or never existed."""
 
 import dataclasses
 import threading
@@ -29,7 +29,7 @@ ONES = np.ones(3, np.float32)
 
 
 class Running:
-    """A server in a thread, at a port."""
+    """A server in a thread, with a port."""
 
     def __init__(self, address: str, folder: Path | None = None, **options: Any):
         hub = Hub()
@@ -46,7 +46,7 @@ class Running:
 
 
 def model(consistency: Any = None) -> list[Model]:
-    # Adds up what is pushed.
+    # The parameters are the sum of all pushes.
     return [make_model(["w"], [ZEROS], optim.sgd(-1.0), consistency or asynchronous())]
 
 
@@ -59,7 +59,7 @@ def total(worker: WorkerClient, ticket: Any) -> float:
     return float(params[0][0])
 
 
-def test_what_is_pushed_is_added_up() -> None:
+def test_each_push_is_applied_once() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view, name="worker 5")
     assert total(worker, worker.begin(model(), [[ZEROS]])) == 0
@@ -73,22 +73,21 @@ def test_what_is_pushed_is_added_up() -> None:
     worker.close()
     assert running.server.shards[0].group.version == 20
     end = time.monotonic() + 10
-    while len(
-        running.server.shards[0].group
-    ):  # it said goodbye, which may take a while
+    # The server may handle `Leave` later.
+    while len(running.server.shards[0].group):
         assert time.monotonic() < end
         time.sleep(0.01)
     running.stop()
 
 
-def test_a_server_comes_back_from_its_log(tmp_path: Path) -> None:
+def test_a_server_recovers_from_its_log(tmp_path: Path) -> None:
     running = Running("127.0.0.1:0", tmp_path)
     worker = client(running.view)
     worker.wait(worker.begin(model(), [[ZEROS]]))
     for n in range(1, 4):
         assert total(worker, worker.push([[ONES]])) == n
     address = running.stop()
-    ticket = worker.push([[ONES]])  # no server is there
+    ticket = worker.push([[ONES]])  # no server is running
     again = Running(address.removeprefix("tcp://"), tmp_path)
     assert total(worker, ticket) == 4
     assert total(worker, worker.push([[ONES]])) == 5
@@ -97,7 +96,7 @@ def test_a_server_comes_back_from_its_log(tmp_path: Path) -> None:
     again.stop()
 
 
-def test_a_server_that_restarts_empty_is_an_error() -> None:
+def test_a_server_that_restarts_without_its_log_is_an_error() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     worker.wait(worker.begin(model(), [[ZEROS]]))
@@ -110,7 +109,7 @@ def test_a_server_that_restarts_empty_is_an_error() -> None:
     worker.close()
 
 
-def test_the_late_worker_is_named() -> None:
+def test_an_error_names_the_late_worker() -> None:
     running = Running("127.0.0.1:0")
     one = client(running.view, name="worker 1", deadline=1.5)
     two = client(running.view, name="worker 2")
@@ -123,14 +122,14 @@ def test_the_late_worker_is_named() -> None:
     running.stop()
 
 
-def test_a_silent_worker_is_let_go_and_joins_again() -> None:
+def test_a_silent_worker_is_dropped_and_joins_again() -> None:
     running = Running("127.0.0.1:0", lost_after=1.0)
     one, two = client(running.view, name="one"), client(running.view, name="two")
     one.wait(one.begin(model(bsp()), [[ZEROS]]))
     two.wait(two.begin(model(bsp()), [[ZEROS]]))
     two._beat = lambda now: None  # type: ignore[method-assign]
     ticket = one.push([[ONES]])
-    # It waited for two, until that was taken for lost.
+    # It waited for two until the server counted that as lost.
     assert total(one, ticket) == 1
     assert len(running.server.shards[0].group) == 1
     del two._beat
@@ -149,7 +148,7 @@ def die(worker: WorkerClient) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["alone", "again"])
-def test_a_killed_worker_is_not_waited_for(again: bool) -> None:
+def test_a_round_does_not_wait_for_a_killed_worker(again: bool) -> None:
     running = Running("127.0.0.1:0", lost_after=60.0)
     one, two = client(running.view, name="one"), client(running.view, name="two")
     one.wait(one.begin(model(bsp()), [[ZEROS]]))
@@ -159,7 +158,7 @@ def test_a_killed_worker_is_not_waited_for(again: bool) -> None:
     two.push([[ONES]])
     die(two)
     ticket = one.push([[ONES]])
-    if again:  # it has its place back before its silence is noticed
+    if again:  # it rejoins before the server notices its silence
         two = client(running.view, name="two")
         two.wait(two.begin(model(bsp()), [[ZEROS]]))
         assert len(running.server.shards[0].group) == 2
@@ -170,7 +169,7 @@ def test_a_killed_worker_is_not_waited_for(again: bool) -> None:
         tickets = one.push([[ONES]]), two.push([[ONES]])
         assert total(one, tickets[0]) == total(two, tickets[1])
         two.close()
-        # It said that it leaves; when the server hears it is the server's affair.
+        # It has sent `Leave`, but the server may handle it later.
         deadline = time.monotonic() + 10
         while len(running.server.shards[0].names) > 1 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -188,13 +187,13 @@ def test_a_restarted_server_knows_its_workers(tmp_path: Path) -> None:
     die(two)
     again = Running(address.removeprefix("tcp://"), tmp_path, lost_after=1.5)
     assert sorted(again.server.shards[0].names.values()) == ["one", "two"]
-    # It is never heard by this process, and not waited for without end.
+    # This process never hears from it, and stops waiting for it.
     assert total(one, one.push([[ONES]])) == 1
     one.close()
     again.stop()
 
 
-def test_answers_of_an_earlier_round_are_not_believed() -> None:
+def test_answers_to_an_earlier_phase_are_ignored() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     worker.wait(worker.begin(model(), [[ZEROS]]))
@@ -206,7 +205,7 @@ def test_answers_of_an_earlier_round_are_not_believed() -> None:
     for n in (1, 2):
         assert total(worker, worker.push([[ONES]])) == n
     worker._enter(shard, "hello")
-    # Would be "returned without" and "has lost pushes 1 to 2".
+    # Otherwise, the errors are "returned without" and "has lost pushes 1 to 2".
     worker._on_welcome(shard, Message.of(empty), empty)
     worker._on_joined(shard, Message.of(stale), stale)
     assert total(worker, worker.push([[ONES]])) == 3
@@ -214,7 +213,7 @@ def test_answers_of_an_earlier_round_are_not_believed() -> None:
     running.stop()
 
 
-def test_bad_requests_are_answered() -> None:
+def test_invalid_requests_get_an_answer() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     with pytest.raises(DistributedError, match="takes no message 'params'"):
@@ -228,12 +227,12 @@ def test_bad_requests_are_answered() -> None:
     running.stop()
 
 
-def test_addresses_that_need_keys_are_refused_at_once() -> None:
+def test_addresses_that_need_keys_are_rejected_at_once() -> None:
     with pytest.raises(DistributedError, match="needs keys"):
         client(first_view(["10.1.2.3:7000"]))
 
 
-def test_clusters_that_are_not_the_run_s() -> None:
+def test_a_cluster_that_differs_from_the_run_is_an_error() -> None:
     running = Running("127.0.0.1:0")
     (address,) = running.view.addresses
     for addresses, message in (
@@ -250,7 +249,7 @@ def test_clusters_that_are_not_the_run_s() -> None:
     running.stop()
 
 
-def test_a_server_that_is_another_one_says_so() -> None:
+def test_a_server_with_another_number_is_an_error() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
     with pytest.raises(DistributedError, match="it is server 0 of its run, and not 1"):
@@ -262,31 +261,31 @@ def test_a_server_that_is_another_one_says_so() -> None:
 def test_a_worker_that_waits_long_names_the_server(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "_SAYS", 0.3)
+    monkeypatch.setattr(clients, "_REPORT", 0.3)
     worker = client(first_view(["127.0.0.1:1"]), name="worker 7", deadline=1.0)
     ticket = worker.begin(model(), [[ZEROS]])
     late = (
         r"from server 0 at 127.0.0.1:1 \(no process answers there yet\) did not arrive"
     )
     with pytest.raises(DistributedError, match=late):
-        worker.wait(ticket, says=True)
-    said = capfd.readouterr().err
-    assert "worker 7 waits for server 0 at 127.0.0.1:1 (no process answers" in said
+        worker.wait(ticket, report=True)
+    report = capfd.readouterr().err
+    assert "worker 7 waits for server 0 at 127.0.0.1:1 (no process answers" in report
     worker.close()
 
 
-def test_a_server_that_is_behind_is_sent_the_view(
+def test_a_server_with_an_old_view_receives_the_current_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The server that decided on it died before it told the others; workers know it.
+    # The server that decided on the view died before announcing it to the others.
     worker = client(first_view(["inproc://a", "inproc://b"], 2))
     sent: list[Message] = []
     monkeypatch.setattr(worker, "_send", lambda server, message: sent.append(message))
     worker._enter_view(worker.view._replace(epoch=5, servers=(1, 2), workers=(3,)))
     old = Message.of(messages.Prepare(1, 1), epoch=3)
     worker._on(1, old)
-    (told,) = sent
-    assert (told.kind, View.from_json(told.fields.view)) == ("view", worker.view)
+    (first,) = sent
+    assert (first.kind, View.from_json(first.fields.view)) == ("view", worker.view)
     worker._on(1, dataclasses.replace(old, epoch=5))
     assert [message.kind for message in sent] == ["view", "promise"]
     monkeypatch.undo()

@@ -25,7 +25,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("servers", [1, 2, 7])
-def test_what_is_cut_is_joined_again(servers: int) -> None:
+def test_join_inverts_cut(servers: int) -> None:
     plan = place(tensors_of(TENSORS), servers, split_above=100)
     cutter = Cutter(plan)
     parts = cutter.cut(TENSORS)
@@ -40,7 +40,7 @@ def test_what_is_cut_is_joined_again(servers: int) -> None:
 
 # -- a snapshot for another number of servers ------------------------------------------
 
-# "w" is so large that it is cut.
+# "w" is large enough to be cut.
 PARAMS = {
     "b": np.zeros((), np.float32),
     "v": np.ones(5, np.float32),
@@ -54,7 +54,7 @@ def cutter_of(servers: int) -> Cutter:
 
 
 def states_of(optimizer: Any, servers: int) -> list[dict[str, Any]]:
-    """What a snapshot has after a step, for each server."""
+    """Returns each server's state in a snapshot after a step."""
     cutter, found = cutter_of(servers), []
     for names, parts in zip(cutter.names, cutter.cut(PARAMS), strict=True):
         pieces = dict(zip(names, parts, strict=True))
@@ -74,7 +74,9 @@ def same(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> bool:
 
 @pytest.mark.parametrize(("old", "new"), [(1, 3), (3, 1), (2, 3), (3, 2), (4, 5)])
 @pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_states_are_those_of_as_many_servers(name: str, old: int, new: int) -> None:
+def test_recut_states_equal_those_of_the_new_number_of_servers(
+    name: str, old: int, new: int
+) -> None:
     rule = optim.adam(0.1) if name == "adam" else optim.sgd(0.1, momentum=0.9)
     assert any("[" in n for names in cutter_of(max(old, new)).names for n in names)
     before, after = cutter_of(old), cutter_of(new)
@@ -82,7 +84,7 @@ def test_states_are_those_of_as_many_servers(name: str, old: int, new: int) -> N
     assert same(found, states_of(rule, new))
 
 
-def test_of_counts_that_differ_the_largest_is_taken() -> None:
+def test_recut_takes_the_largest_of_different_counts() -> None:
     rule = optim.adam(0.1)
     given = states_of(rule, 2)
     given[1]["optimizer"][0] = np.int32(7)
@@ -91,7 +93,7 @@ def test_of_counts_that_differ_the_largest_is_taken() -> None:
 
 
 class Columns:
-    """Keeps a sum over the rows of each piece, which no cut of rows can follow."""
+    """Keeps a sum over the rows of each piece, which cannot be cut by rows."""
 
     def init(self, params: Any) -> Any:
         return {name: p.sum(0) if p.ndim else p for name, p in params.items()}
@@ -100,7 +102,7 @@ class Columns:
         return gradients, state
 
 
-def test_what_is_not_by_rows_moves_only_with_the_whole() -> None:
+def test_state_that_is_not_by_rows_cannot_be_cut() -> None:
     rule = Columns()
     assert same(
         recut(states_of(rule, 2), rule.init, cutter_of(2), cutter_of(2), TYPES),
@@ -110,13 +112,13 @@ def test_what_is_not_by_rows_moves_only_with_the_whole() -> None:
         recut(states_of(rule, 2), rule.init, cutter_of(2), cutter_of(3), TYPES)
 
 
-def test_states_of_another_optimizer_are_refused() -> None:
+def test_states_of_another_optimizer_are_rejected() -> None:
     given = states_of(optim.sgd(0.1), 2)
     with pytest.raises(ArgumentError, match="another optimizer"):
         recut(given, optim.adam(0.1).init, cutter_of(2), cutter_of(3), TYPES)
 
 
-def test_a_run_goes_on_with_another_number_of_servers() -> None:
+def test_a_run_continues_with_another_number_of_servers() -> None:
     def loss(params: Any, x: Any) -> Any:
         return fnp.sum((params["w"] - x) ** 2) + fnp.sum(params["v"]) + params["b"]
 

@@ -42,7 +42,7 @@ def test_each_row_is_in_one_part(counts: list[int], most: int, shards: int) -> N
     assert shards or found == sorted(found)
 
 
-def test_parts_are_made_when_they_are_asked_for() -> None:
+def test_parts_are_views_made_on_access() -> None:
     ids, rows = block(0, 2_000_000)
     parts = RowParts({"t": [[ids, rows]]})
     assert len(parts) == 8
@@ -70,14 +70,16 @@ def test_blocks_become_one_in_files_without_names(tmp_path: Path) -> None:
     assert list((tmp_path / "rows").iterdir()) == []
 
 
-def test_without_rows_no_block_is_written(tmp_path: Path) -> None:
+def test_without_rows_there_is_no_block(tmp_path: Path) -> None:
     assert RowFiles(tmp_path).blocks() == []
     files = RowFiles(tmp_path)
     files.append([np.arange(0), np.ones((0, 2))])
     assert files.blocks() == []
 
 
-def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(dir: Any) -> Any:
         return open("/dev/full", "wb", buffering=0)
 

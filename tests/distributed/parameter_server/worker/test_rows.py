@@ -30,7 +30,7 @@ def loss(params: Any, rows: Any, batch: Any) -> Any:
     return fnp.sum(rows["words"] * batch[..., None]) * params
 
 
-def made(servers: int = 2, **options: Any) -> Any:
+def make(servers: int = 2, **options: Any) -> Any:
     local = LocalServers(servers)
     options = {"consistency": asynchronous(), "tables": [words()], **options}
     server = parameter_server(
@@ -39,11 +39,11 @@ def made(servers: int = 2, **options: Any) -> Any:
     return local, server
 
 
-def test_rows_in_64_bits() -> None:
+def test_rows_keep_64_bits() -> None:
     """`config.x64` is off."""
     third = lambda key, shape, dtype: fnp.full(shape, 1 / 3, dtype)
     table = TableSpec("words", 3, optim.sgd(0.125), third, dtype="float64")
-    local, server = made(tables=[table])
+    local, server = make(tables=[table])
     state = server.init(fnp.ones((), "float64"))
     batch = fnp.array([0.1, 0.2], "float64")
     for _ in range(2):
@@ -56,14 +56,14 @@ def test_rows_in_64_bits() -> None:
     local.close()
 
 
-def test_rows_of_a_batch_are_updated_and_no_others() -> None:
-    local, server = made()
+def test_only_rows_of_the_batch_are_updated() -> None:
+    local, server = make()
     state = server.init(np.float32(1.0))
     ids = np.array([[1, 4], [FAR, 4]])
     batch = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
     state, metrics = server.step(state, batch, ids={"words": ids})
     assert float(metrics.loss) == 30.0
-    # The gradients of an id that occurs twice are added up.
+    # The gradients of a repeated id are added.
     expected = {1: 0.5, 4: 1 - 0.5 * 6, FAR: 1 - 0.5 * 3, 7: 1.0}
     found = server.rows({"words": list(expected)})["words"]
     np.testing.assert_allclose(found[:, 0], list(expected.values()))
@@ -75,22 +75,22 @@ def test_rows_of_a_batch_are_updated_and_no_others() -> None:
     local.close()
 
 
-def test_rows_that_were_pulled_may_be_used_again() -> None:
-    local, server = made(1, row_staleness=2)
+def test_pulled_rows_are_reused_within_row_staleness() -> None:
+    local, server = make(1, row_staleness=2)
     state = server.init(np.float32(1.0))
     losses = []
     for _ in range(4):
         ids = {"words": np.array([5])}
         state, metrics = server.step(state, np.ones(1, np.float32), ids=ids)
         losses.append(float(metrics.loss))
-    # Pulled at steps 0 and 3; each step takes half of it away.
+    # The row is pulled at steps 0 and 3; each step subtracts 0.5 from it.
     assert losses == [3.0, 3.0, 3.0, -1.5]
     server.close()
     local.close()
 
 
-def test_rounds_average_rows_too() -> None:
-    local, server = made(1, consistency=bsp())
+def test_rounds_update_rows() -> None:
+    local, server = make(1, consistency=bsp())
     state = server.init(np.float32(1.0))
     ids = {"words": np.array([5])}
     state, _ = server.step(state, np.ones(1, np.float32), ids=ids)
@@ -99,12 +99,12 @@ def test_rounds_average_rows_too() -> None:
     local.close()
 
 
-def test_invalid_tables_and_ids_are_refused() -> None:
+def test_invalid_tables_and_ids_are_rejected() -> None:
     with pytest.raises(ArgumentError, match="rows of tables are updated by servers"):
-        made(1, consistency=local_sgd(2))[0].close()
-    with pytest.raises(ArgumentError, match="two tables have one name"):
-        made(1, tables=[words(), words()])
-    local, server = made(1)
+        make(1, consistency=local_sgd(2))[0].close()
+    with pytest.raises(ArgumentError, match="two tables have the same name"):
+        make(1, tables=[words(), words()])
+    local, server = make(1)
     state = server.init(np.float32(1.0))
     with pytest.raises(ArgumentError, match=r"name the tables \['words'\], got \[\]"):
         server.step(state, np.ones(1, np.float32))

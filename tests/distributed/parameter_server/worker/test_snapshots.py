@@ -1,4 +1,4 @@
-"""Snapshots: the same pushes on every server, and runs that begin with them."""
+"""Snapshots have the same pushes on every server, and runs begin with them."""
 
 import dataclasses
 import threading
@@ -48,7 +48,7 @@ def equal(one: Any, two: Any) -> bool:
     )
 
 
-def test_servers_have_the_same_pushes_while_workers_go_on() -> None:
+def test_servers_have_the_same_pushes_while_workers_continue() -> None:
     local = LocalServers(3)
     zeros = [np.zeros(2, np.float32) for _ in range(3)]
     end = threading.Event()
@@ -88,7 +88,7 @@ def test_servers_have_the_same_pushes_while_workers_go_on() -> None:
     local.close()
 
 
-def test_a_run_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+def test_a_run_continues_from_a_checkpoint(tmp_path: Path) -> None:
     local = LocalServers(2)
     server = adam_server(local)
     state = server.init(PARAMS)
@@ -152,7 +152,7 @@ def test_rows_of_tables_are_restored(tmp_path: Path) -> None:
     again.close()
 
 
-def test_snapshots_of_other_runs() -> None:
+def test_snapshots_that_do_not_fit_are_rejected() -> None:
     local = LocalServers(2)
     server = adam_server(local)
     with pytest.raises(ArgumentError, match="call init"):
@@ -177,7 +177,7 @@ def test_snapshots_of_other_runs() -> None:
     local.close()
 
 
-def test_a_lost_server_is_named() -> None:
+def test_an_error_names_a_lost_server() -> None:
     local = LocalServers(2)
     server = adam_server(local)
     server.init(PARAMS)
@@ -208,30 +208,30 @@ def adding(cluster: Any, **options: Any) -> Any:
 ZEROS = [np.zeros(2, np.float32) for _ in range(2)]
 
 
-def test_an_evaluator_looks_on_and_counts_nowhere() -> None:
+def test_an_evaluator_reads_without_being_a_member() -> None:
     local = LocalServers(2)
-    looks, seen = evaluator_of(local, consistency=bsp()), []
+    evaluator, seen = evaluator_of(local, consistency=bsp()), []
     begun, end = threading.Event(), threading.Event()
 
-    def look() -> None:
-        state = looks.init(ZEROS)  # which waits for the run
+    def read() -> None:
+        state = evaluator.init(ZEROS)  # waits for the run
         while not end.is_set():
-            seen.append({float(x) for w in looks.params(state) for x in w})
+            seen.append({float(x) for w in evaluator.params(state) for x in w})
             begun.set()
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=read)
     thread.start()
     worker = adding(local.cluster, consistency=bsp())
     state = worker.init(ZEROS)
     assert begun.wait(20)
-    for _ in range(30):  # in rounds, for which it is not waited
+    for _ in range(30):  # rounds do not wait for the evaluator
         state, _ = worker.step(state, np.float32(1))
     worker.params(state)
     end.set()
     thread.join()
-    assert looks.params(None)[0].tolist() == [30.0, 30.0]
-    assert looks.snapshot()["params"][1].tolist() == [30.0, 30.0]
-    # Every look saw all servers after the same pushes.
+    assert evaluator.params(None)[0].tolist() == [30.0, 30.0]
+    assert evaluator.snapshot()["params"][1].tolist() == [30.0, 30.0]
+    # Each read returned all servers after the same pushes.
     assert all(len(values) == 1 for values in seen)
     assert seen == sorted(seen, key=min)
     for server in local.servers:
@@ -239,31 +239,31 @@ def test_an_evaluator_looks_on_and_counts_nowhere() -> None:
         (shard,) = server.shards.values()
         assert list(shard.group) == [worker._client.number]
     with pytest.raises(ArgumentError, match="evaluator 0 does not train"):
-        looks.step(state, np.float32(1))
-    looks.close()
+        evaluator.step(state, np.float32(1))
+    evaluator.close()
     worker.close()
     local.close()
 
 
-def test_an_evaluator_of_another_model_is_refused() -> None:
+def test_an_evaluator_of_another_model_is_rejected() -> None:
     local = LocalServers(2)
     worker = adding(local.cluster)
     worker.init(ZEROS)
-    looks = evaluator_of(local, consistency=bsp())
+    evaluator = evaluator_of(local, consistency=bsp())
     with pytest.raises(DistributedError, match="evaluator 0 has another model"):
-        looks.init(ZEROS)
-    looks.close()
+        evaluator.init(ZEROS)
+    evaluator.close()
     worker.close()
     local.close()
 
 
-def test_an_evaluator_without_a_run_says_what_it_waits_for() -> None:
+def test_an_evaluator_without_a_run_names_what_it_waits_for() -> None:
     local = LocalServers(1)
-    looks = evaluator_of(local)
-    looks._deadline = 0.5
-    with pytest.raises(DistributedError, match="a worker that brings the model"):
-        looks.init(ZEROS)
-    looks.close()
+    evaluator = evaluator_of(local)
+    evaluator._deadline = 0.5
+    with pytest.raises(DistributedError, match="the model from any worker"):
+        evaluator.init(ZEROS)
+    evaluator.close()
     local.close()
 
 
@@ -271,10 +271,10 @@ def test_an_evaluator_that_dies_within_a_cut_delays_no_worker() -> None:
     local = LocalServers(2)
     worker = adding(local.cluster)
     state = worker.init(ZEROS)
-    looks = evaluator_of(local)
-    looks.init(ZEROS)
-    looks._client.ask_shards({s: messages.Cut(s, 1) for s in range(2)})
-    looks.close()
+    evaluator = evaluator_of(local)
+    evaluator.init(ZEROS)
+    evaluator._client.ask_shards({s: messages.Cut(s, 1) for s in range(2)})
+    evaluator.close()
     begun = time.monotonic()
     state, _ = worker.step(state, np.float32(1))
     assert worker.params(state)[0].tolist() == [1.0, 1.0]
@@ -283,23 +283,23 @@ def test_an_evaluator_that_dies_within_a_cut_delays_no_worker() -> None:
     local.close()
 
 
-def test_a_cut_that_is_lost_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_cut_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     local = LocalServers(2)
     worker = adding(local.cluster)
     worker.init(ZEROS)
-    looks = evaluator_of(local)
-    state = looks.init(ZEROS)
+    evaluator = evaluator_of(local)
+    state = evaluator.init(ZEROS)
     ask, asked = Cuts.ask, []
 
     def lost(self: Cuts, *args: Any) -> Any:
         asked.append(args[0])
-        if len(asked) < 3:  # as when another server serves the shard now
+        if len(asked) < 3:  # as if another server served the shard now
             raise LostCutError("lost")
         return ask(self, *args)
 
     monkeypatch.setattr(Cuts, "ask", lost)
-    assert looks.params(state)[0].tolist() == [0.0, 0.0]
+    assert evaluator.params(state)[0].tolist() == [0.0, 0.0]
     assert len(asked) > 3
-    looks.close()
+    evaluator.close()
     worker.close()
     local.close()

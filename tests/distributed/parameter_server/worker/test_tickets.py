@@ -10,7 +10,7 @@ def ticket(seconds: float = 10.0) -> Ticket:
     return Ticket([0, 1], Deadline(seconds, "parameters"))
 
 
-def test_a_pull_is_done_when_all_shards_have_answered() -> None:
+def test_a_pull_ends_when_all_shards_have_answered() -> None:
     pull = ticket()
     one, two = (Pulled(n, [np.zeros(n)]) for n in (1, 2))
     pull.give(1, two)
@@ -20,7 +20,7 @@ def test_a_pull_is_done_when_all_shards_have_answered() -> None:
     assert pull.result(str) == [one, two]
 
 
-def test_the_first_error_ends_it() -> None:
+def test_result_raises_the_first_error() -> None:
     pull = ticket()
     pull.fail(DistributedError("lost"))
     pull.fail(DistributedError("closed"))
@@ -28,7 +28,7 @@ def test_the_first_error_ends_it() -> None:
         pull.result(str)
 
 
-def test_late_shards_are_named() -> None:
+def test_an_error_names_the_late_shards() -> None:
     pull = ticket(0.01)
     pull.give(0, Pulled(1, []))
     with pytest.raises(DistributedError, match=r"parameters from shards \[1\] did not"):

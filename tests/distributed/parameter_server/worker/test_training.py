@@ -1,4 +1,4 @@
-"""Workers in threads, servers in threads, one process."""
+"""Training with workers and servers in threads of one process."""
 
 import dataclasses
 import threading
@@ -68,7 +68,7 @@ def together(
     rate: float = 0.1,
     **options: Any,
 ) -> list[Any]:
-    """Runs workers at once, who know how many they are; returns what each returned."""
+    """Runs workers concurrently; `known`: they know their number. Returns results."""
     local = LocalServers(servers)
     count = workers if known else 0
     found: list[Any] = [None] * workers
@@ -102,11 +102,11 @@ def together(
 
 
 def steps(count: int, workers: int = 2) -> Callable[[ParameterServer, int], Any]:
-    there = threading.Barrier(workers, timeout=30)
+    joined = threading.Barrier(workers, timeout=30)
 
     def work(server: ParameterServer, i: int) -> Any:
         state = server.init(PARAMS)
-        there.wait()  # who is first would begin alone
+        joined.wait()  # otherwise, the first worker begins alone
         losses = []
         for _ in range(count):
             state, metrics = server.step(state, part(i, workers))
@@ -116,36 +116,36 @@ def steps(count: int, workers: int = 2) -> Callable[[ParameterServer, int], Any]
     return work
 
 
-def alone(count: int) -> Any:
+def on_one_device(count: int) -> Any:
     params: Any = PARAMS
     for _ in range(count):
-        slopes = fxflow.grad(loss)(params, (X, Y))
-        params = tree.map(lambda p, g: p - 0.1 * g, params, slopes)
+        gradient = fxflow.grad(loss)(params, (X, Y))
+        params = tree.map(lambda p, g: p - 0.1 * g, params, gradient)
     return params
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_every_consistency_learns(rule: Consistency) -> None:
-    # No worker waits for one that finished.
+    # No worker waits for one that has finished.
     found = together(rule, steps(24))
     for losses, _ in found:
         assert losses[-1] < 0.5 * losses[0]
 
 
-def test_bsp_is_one_device() -> None:
+def test_bsp_equals_one_device() -> None:
     found = together(bsp(), steps(5))
     for _, params in found:
         tree.map(
             lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
             params,
-            fxflow.device_get(alone(5)),
+            fxflow.device_get(on_one_device(5)),
         )
 
 
 @pytest.mark.parametrize("rule", [bsp(), backup(2, 0)], ids=str)
 def test_rounds_begin_together(rule: Consistency) -> None:
     def work(server: ParameterServer, i: int) -> Any:
-        time.sleep(i)  # many rounds, if the first one made them alone
+        time.sleep(i)  # time for many rounds, if the first worker did not wait
         state = server.init(PARAMS)
         for _ in range(3):
             state, _ = server.step(state, part(i, 2))
@@ -155,11 +155,11 @@ def test_rounds_begin_together(rule: Consistency) -> None:
         tree.map(
             lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
             params,
-            fxflow.device_get(alone(3)),
+            fxflow.device_get(on_one_device(3)),
         )
 
 
-def test_one_worker_with_its_own_server() -> None:
+def test_one_worker_with_its_own_server_equals_one_device() -> None:
     server = parameter_server(loss, optim.sgd(0.1), consistency=asynchronous())
     state = server.init(PARAMS)
     for _ in range(4):
@@ -167,31 +167,33 @@ def test_one_worker_with_its_own_server() -> None:
     tree.map(
         lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
         fxflow.device_get(server.params(state)),
-        fxflow.device_get(alone(4)),
+        fxflow.device_get(on_one_device(4)),
     )
     server.close()
     server.close()
 
 
 @pytest.mark.parametrize("exchange", ["bf16", "int8"])
-def test_coded_gradients(exchange: str) -> None:
+def test_coded_gradients_train(exchange: str) -> None:
     ((_, found),) = together(asynchronous(), steps(12, 1), 1, exchange=exchange)
-    expected = fxflow.device_get(alone(12))
+    expected = fxflow.device_get(on_one_device(12))
     np.testing.assert_allclose(found["w"], expected["w"], atol=2e-3)
 
 
 @pytest.mark.parametrize(
     ("rule", "pull"), [(asynchronous(), "bf16"), (local_sgd(1), "f16")], ids=str
 )
-def test_parameters_in_16_bits(rule: Consistency, pull: str) -> None:
-    # As near after 150 steps as one rounding: nothing adds up.
+def test_errors_of_pulls_in_16_bits_do_not_accumulate(
+    rule: Consistency, pull: str
+) -> None:
+    # After 150 steps, the error is that of one rounding.
     ((_, found),) = together(rule, steps(150, 1), 1, pull=pull)
     np.testing.assert_allclose(found["w"], np.arange(6) * 0.1, atol=4e-3)
 
 
 @pytest.mark.parametrize("rule", [bsp(), asynchronous(), local_sgd(1)], ids=str)
-def test_parameters_in_64_bits(rule: Consistency) -> None:
-    """`config.x64` is off, also in a run that goes on from a snapshot."""
+def test_parameters_keep_64_bits(rule: Consistency) -> None:
+    """`config.x64` is off, even in a run that continues from a snapshot."""
     wide = {"b": fnp.array(1 / 3, "float64"), "w": fnp.full(6, 0.1, "float64")}
     batch = fnp.asarray(X, "float64"), fnp.asarray(Y, "float64")
 
@@ -206,10 +208,10 @@ def test_parameters_in_64_bits(rule: Consistency) -> None:
 
     expected = wide
     for _ in range(4):
-        slopes = fxflow.grad(loss)(expected, batch)
-        expected = tree.map(lambda p, g: p - 0.125 * g, expected, slopes)
+        gradient = fxflow.grad(loss)(expected, batch)
+        expected = tree.map(lambda p, g: p - 0.125 * g, expected, gradient)
     _, snapshot = run(2)
-    # The last step of a worker that pushes changes is in its own parameters alone.
+    # The last step of a worker that pushes changes is only in its own parameters.
     for found in (run(4)[0], run(2, snapshot)[0]):
         for name, value in found.items():
             assert value.dtype == np.float64
@@ -247,7 +249,7 @@ def test_the_traffic_of_filters_is_counted() -> None:
     server.close()
 
 
-def test_a_state_is_used_once() -> None:
+def test_using_a_state_twice_is_an_error() -> None:
     server = parameter_server(loss, optim.sgd(0.1), consistency=asynchronous())
     with pytest.raises(ArgumentError, match="call init"):
         server.step(WorkerState(0, None, []), (X, Y))
@@ -258,7 +260,7 @@ def test_a_state_is_used_once() -> None:
     server.close()
 
 
-def test_a_bulk_synchronous_step_is_that_of_a_sharded_optimizer() -> None:
+def test_a_bulk_synchronous_step_equals_that_of_a_sharded_optimizer() -> None:
     sharded = sharded_optimizer(loss, optim.sgd(0.1))
     state, _ = sharded.step(sharded.init(PARAMS), (X, Y))
     expected = np.asarray(sharded.params(state)["w"])
@@ -277,7 +279,7 @@ def test_parameters_without_a_gradient_are_named_before_the_run_begins() -> None
     server.close()
 
 
-def test_gradients_that_are_not_finite() -> None:
+def test_non_finite_gradients_are_rejected_skipped_or_applied() -> None:
     bad = (X, Y * np.float32(np.inf))
 
     def rejected(server: ParameterServer, i: int) -> None:
@@ -302,17 +304,17 @@ def test_gradients_that_are_not_finite() -> None:
     together(asynchronous(), applied, 1, non_finite="apply")
 
 
-def test_another_model_is_refused_and_the_others_go_on() -> None:
-    there = threading.Event()
+def test_another_model_is_rejected_and_other_workers_continue() -> None:
+    begun = threading.Event()
 
     def work(server: ParameterServer, i: int) -> Any:
         if i == 0:
             state = server.init(PARAMS)
-            there.set()
+            begun.set()
             for _ in range(10):
                 state, metrics = server.step(state, (X, Y))
             return float(metrics.loss)
-        there.wait(30)
+        begun.wait(30)
         with pytest.raises(DistributedError, match="another model than the run"):
             server.init({**PARAMS, "w": np.zeros(7, np.float32)})
         return None
@@ -320,7 +322,7 @@ def test_another_model_is_refused_and_the_others_go_on() -> None:
     assert together(asynchronous(), work)[0] < 1
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
+def test_an_error_names_an_absent_server() -> None:
     pytest.importorskip("zmq")
     server = parameter_server(
         loss,
