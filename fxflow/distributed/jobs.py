@@ -30,7 +30,7 @@ from fxflow.distributed.clusters.base import job_port
 from fxflow.distributed.launcher import GRACE, Launcher
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.monitor.asking import ServerPoll
+from fxflow.distributed.parameter_server.monitor.polling import ServerPoll
 from fxflow.distributed.parameter_server.running import (
     CHIEF,
     SERVERS,

@@ -1,19 +1,18 @@
-"""Seeing a run: what its servers are doing, from anywhere that can dial them.
+"""Monitoring of parameter servers, from any machine that can connect to them.
 
-`fxflow parameter-server watch` shows a live table. In a program, `Monitor` looks at the
-servers, and pure functions make something of what it saw:
+`fxflow parameter-server watch` shows a live table. In a program, `Monitor` reads the
+servers' statistics, and pure functions format them:
 
     with monitor.Monitor(cluster.servers, cluster.keys) as watched:
         print(monitor.table(watched.look()))
         log(step, monitor.scalars(watched.look()))  # a `train.logs.Logger`, say
 
-`Exporter` answers Prometheus, and so does a server that has a `--metrics-port`. `trace`
-writes what each server and worker did when, for Perfetto.
+`Exporter` serves metrics to Prometheus, as does a server with `--metrics-port`. `trace`
+writes a timeline of servers and workers for Perfetto.
 
-To be read in this order: `meter` (what a server counts by itself), `asking` (all
-servers at once), `figures` (two looks, the rates between, and scalars), `table`,
-`prometheus`; then `tracing` (spans of processes), `timeline` (the file for Perfetto),
-and `command`.
+Read the modules in this order: `meter` (a server's own counts), `polling` (requests to
+all servers), `figures` (readings, rates and scalars), `table`, `prometheus`; then
+`tracing` (spans of each process), `timeline` (the file for Perfetto) and `command`.
 """
 
 from fxflow.distributed.parameter_server.monitor.figures import (

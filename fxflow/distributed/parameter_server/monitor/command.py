@@ -1,11 +1,11 @@
-"""``fxflow parameter-server watch`` and ``trace``: what servers are doing.
+"""The commands ``fxflow parameter-server watch`` and ``trace``.
 
     fxflow parameter-server watch --servers 10.0.0.1:7000,10.0.0.2:7000
     fxflow parameter-server trace run.json.gz --seconds 5 --servers ...
 
-On a terminal, the table is redrawn in place; elsewhere tables are printed one after
-another. Ctrl-C ends it. The exit status is 0, with `--once` 1 if a server did not
-answer, 2 for a wrong command line or servers that cannot be reached.
+``watch`` redraws its table in place on a terminal; elsewhere it prints one table after
+another. Ctrl-C ends it. The exit status is 0; with ``--once`` 1 if a server did not
+answer; 2 for a wrong command line or a malformed address.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ def main(argv: Sequence[str]) -> int:
         except KeyboardInterrupt:
             return 0
         except BrokenPipeError:
-            # The reader has closed the pipe. Python would report it again on exit.
+            # The reader has closed the pipe. Otherwise Python reports it again on exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
 
 
 def _trace(path: str, servers: Sequence[str], seconds: float) -> int:
-    """Writes a trace, shorter if it is interrupted."""
+    """Writes a trace; an interrupt shortens it."""
     try:
         with trace(path, servers, keys_of()), contextlib.suppress(KeyboardInterrupt):
             time.sleep(seconds)
@@ -122,7 +122,7 @@ def _trace(path: str, servers: Sequence[str], seconds: float) -> int:
 
 
 def _watch(monitor: Monitor, every: float, once: bool) -> int:
-    """Prints tables until it is interrupted."""
+    """Prints tables until an interrupt, or one table if `once`."""
     live = sys.stdout.isatty() and not once
     lines = 0
     figures = monitor.look()

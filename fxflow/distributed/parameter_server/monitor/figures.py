@@ -1,7 +1,7 @@
-"""What servers are doing: their counts, and rates from two readings of them.
+"""Readings of the servers' counts, and the rates between two readings.
 
-`Monitor` reads them; pure functions make everything else (the table, Prometheus's text,
-scalars for logs) from the `Figures` that it returns.
+`Monitor` reads the counts; pure functions turn the `Figures` that it returns into a
+table, Prometheus's text or scalars for logs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any, NamedTuple, Self
 
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.monitor.asking import ServerAnswer, ServerPoll
+from fxflow.distributed.parameter_server.monitor.polling import ServerAnswer, ServerPoll
 from fxflow.distributed.parameter_server.views import View
 
 
 class WorkerFigures(NamedTuple):
-    """One worker.
+    """The figures of one worker.
 
     Attributes:
-      name: such as ``"worker 0"``.
+      name: its name, such as ``"worker 0"``.
       clock: its pushes since it joined, plus the clock at which it joined
         (`consistency.join`); the lowest value that a server reports.
-      rate: of its clock, per second.
-      silent: seconds since any server last heard it.
+      rate: the increase of its clock per second.
+      silent: seconds since its last message to any server.
     """
 
     name: str
@@ -35,14 +35,14 @@ class WorkerFigures(NamedTuple):
 
 
 class ServerFigures(NamedTuple):
-    """One server.
+    """The figures of one server.
 
     Attributes:
-      number: of the server.
+      number: its number.
       address: its address.
       problem: why it did not answer; empty if it did.
-      counts: its numbers since it began, by `flat_counts`; empty if it did not answer.
-      rates: of those, per second, since the last reading.
+      counts: its counts since it started (`flat_counts`); empty if it did not answer.
+      rates: the increase of the counts per second since the last reading.
       stats: its whole answer (`server.process.ShardServer.stats`).
     """
 
@@ -54,12 +54,12 @@ class ServerFigures(NamedTuple):
     stats: dict[str, Any]
 
     def rate(self, family: str, member: str = "") -> float:
-        """Returns a rate per second; 0 if there is none."""
+        """Returns a rate per second; 0 if it is unknown."""
         return self.rates.get((family, member), 0.0)
 
     @property
     def load(self) -> float:
-        """The fraction of time in which its thread was answering messages."""
+        """The fraction of time that its thread spent on messages."""
         return sum(v for (family, _), v in self.rates.items() if family == "busy")
 
     @property
@@ -70,12 +70,13 @@ class ServerFigures(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What all servers are doing.
+    """The figures of all servers and workers.
 
     Attributes:
-      seconds: between the two readings; 0 after only one: rates are unknown.
-      servers: by number, including those that did not answer.
-      workers: by name.
+      seconds: the time between the last two readings; 0 after the first, when rates are
+        unknown.
+      servers: the servers by number, including those that did not answer.
+      workers: the workers by name.
     """
 
     seconds: float
@@ -83,7 +84,7 @@ class Figures(NamedTuple):
     workers: list[WorkerFigures]
 
     def total(self, family: str) -> dict[str, float]:
-        """Returns the numbers of a family since the servers began, by member."""
+        """Returns the counts of a family since the servers started, by member."""
         return self._sum(family, [server.counts for server in self.servers])
 
     def rate(self, family: str) -> dict[str, float]:
@@ -102,20 +103,20 @@ class Figures(NamedTuple):
 
 
 def flat_counts(stats: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """Returns the counters of a server, by family and member.
+    """Returns the counts of a server, by family and member.
 
-    The families: `pushes`, `updates`, `repeated`, `dropped` (by reason), `staleness`
-    (by staleness), of the shards that it serves; `sent`, `received` (messages by kind),
-    `sent_bytes`, `received_bytes`, `shared_bytes` (of both, by memory),
-    `dropped_messages` (by reason), `push`, `pull` (bytes by filter), `busy` (seconds by
-    kind), `cpu` (seconds).
+    The families are: of the shards that it serves, `pushes`, `updates`, `repeated`,
+    `dropped` (by reason) and `staleness` (by staleness); `sent` and `received`
+    (messages by kind); `sent_bytes`, `received_bytes` and `shared_bytes` (those of both
+    in shared memory); `dropped_messages` (by reason); `push` and `pull` (bytes by
+    filter); `busy` (seconds by kind); `cpu` (seconds).
 
     Args:
-      stats: of a server.
+      stats: the server's statistics (`ShardServer.stats`).
     """
     found: Counter[tuple[str, str]] = Counter()
     for shard in stats["shards"].values():
-        if not shard["serves"]:  # its server has the same numbers
+        if not shard["serves"]:  # the shard's primary reports the same counts
             continue
         for family in ("pushes", "updates", "repeated"):
             found[family, ""] += shard[family]
@@ -136,15 +137,16 @@ def flat_counts(stats: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 
 class Monitor:
-    """Reads the counts of the servers of a run, from any machine that can reach them.
+    """Reads the counts of a run's servers, from any machine that can reach them.
 
-    Belongs to the thread that made it.
+    Only the thread that creates a monitor may use it.
 
     Args:
-      addresses: of the servers, by number. A sequence begins with 0 and includes
-        servers that join later; a dictionary is all servers.
-      keys: of the run; None on this machine.
-      patience: seconds after which a server counts as not answering; the others are
+      addresses: the servers' addresses, by number. With a sequence, which begins with
+        0, the monitor follows servers that join and leave; with a dictionary it reads
+        only the given ones.
+      keys: the run's keys; None on this machine.
+      patience: seconds after which a server counts as not answering, and the others are
         reported without it.
 
     Raises:
@@ -169,13 +171,13 @@ class Monitor:
     ) -> None:
         self._servers = ServerPoll(addresses, keys, patience)
         self._follows = not isinstance(addresses, Mapping)
-        #: Server → its counts, its incarnation, and their time.
+        #: Server → its last counts, its incarnation, and the time of the counts.
         self._before: dict[int, tuple[dict[tuple[str, str], float], int, float]] = {}
         self._clocks: dict[str, int] = {}
         self._looked = 0.0
 
     def look(self) -> Figures:
-        """Returns what the servers have done since the last reading."""
+        """Returns the counts of all servers, and the rates since the last reading."""
         now = time.monotonic()
         seconds = now - self._looked if self._looked else 0.0
         self._looked = now
@@ -185,9 +187,9 @@ class Monitor:
             if answer.message is not None:
                 stats = answer.message.fields.stats
             found.append(self._server(answer, stats))
-        said = [server.stats for server in found if server.stats]
-        if self._follows and said:
-            newest = max(said, key=lambda stats: int(stats["epoch"]))
+        answers = [server.stats for server in found if server.stats]
+        if self._follows and answers:
+            newest = max(answers, key=lambda stats: int(stats["epoch"]))
             view = View.from_json(newest["view"])
             self._servers.follow(view.addresses, view.peers)
         workers = self._workers(found, seconds)
@@ -199,7 +201,7 @@ class Monitor:
             self._before.pop(number, None)
             return ServerFigures(number, address, answer.problem, {}, {}, {})
         counts = flat_counts(stats)
-        at = float(stats["seconds"])  # by its own clock: it may have been busy
+        at = float(stats["seconds"])  # by the server's clock: it may answer late
         rates: dict[tuple[str, str], float] = {}
         before, incarnation, then = self._before.get(number, ({}, 0, 0.0))
         if before and incarnation == stats["incarnation"] and at > then:
@@ -217,20 +219,20 @@ class Monitor:
         clocks: dict[str, int] = {}
         names: dict[str, str] = {}
         for server in servers:
-            for worker, told in server.stats.get("workers", {}).items():
-                names[worker] = told["name"] or names.get(worker) or f"worker {worker}"
-                silent[worker] = min(silent.get(worker, told["heard"]), told["heard"])
+            for worker, seen in server.stats.get("workers", {}).items():
+                names[worker] = seen["name"] or names.get(worker) or f"worker {worker}"
+                silent[worker] = min(silent.get(worker, seen["heard"]), seen["heard"])
             for _, shard in server.served:
                 for worker, clock in shard["clocks"].items():
                     clocks[worker] = min(clocks.get(worker, clock), clock)
-        # The exited process of a restarted worker stays known for a while.
+        # Servers keep the exited process of a restarted worker for a while.
         latest = {names[w]: w for w in sorted(silent, key=silent.__getitem__)[::-1]}
         found = []
         for name in sorted(latest, key=_in_order):
             worker = latest[name]
             clock = clocks.get(worker, 0)
-            grown = clock - self._clocks.get(worker, clock)
-            rate = max(0.0, grown / seconds) if seconds else 0.0
+            increase = clock - self._clocks.get(worker, clock)
+            rate = max(0.0, increase / seconds) if seconds else 0.0
             found.append(WorkerFigures(name, clock, rate, silent[worker]))
         self._clocks = clocks
         return found
@@ -247,7 +249,7 @@ class Monitor:
 
 
 def _in_order(name: str) -> tuple[str, int, str]:
-    """Returns what sorts `worker 2` before `worker 10`."""
+    """Returns a sort key that puts `worker 2` before `worker 10`."""
     job, _, index = name.rpartition(" ")
     return job, int(index) if index.isdigit() else -1, name
 
@@ -256,20 +258,19 @@ def _in_order(name: str) -> tuple[str, int, str]:
 
 
 def scalars(figures: Figures, prefix: str = "servers") -> dict[str, float]:
-    """Returns what servers are doing as numbers, for any `log(step, values)`.
+    """Returns figures as scalars by name, for any `log(step, values)`.
 
-    Numbers a second, where there were two looks; of what grows all the time the rate
-    is what can be drawn. Servers that do not answer have none.
+    Rates need two readings. Servers that do not answer contribute nothing.
 
     Args:
-      figures: of `Monitor.look`.
-      prefix: of all names.
+      figures: what `Monitor.look` returned.
+      prefix: the prefix of all names.
 
     Returns:
-      `pushes_per_second`, `updates_per_second`, `bytes_in_per_second`,
-      `bytes_out_per_second`, `staleness` (the mean), `load/0` of each server,
-      `clock/worker 0` of each worker, `dropped/reason` so far, `push/filter` and
-      `pull/filter` in bytes a second.
+      `answering` (the number of servers that answer), `pushes_per_second`,
+      `updates_per_second`, `bytes_in_per_second`, `bytes_out_per_second`, `staleness`
+      (the mean), `load/0` for each server, `clock/worker 0` for each worker,
+      `dropped/reason` (the total), `push/filter` and `pull/filter` (bytes per second).
 
     Example:
       >>> from fxflow.distributed.parameter_server import LocalServers, monitor

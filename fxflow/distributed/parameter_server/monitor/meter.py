@@ -1,4 +1,4 @@
-"""Counts of the time and bytes of a server; always on, since they cost nothing."""
+"""A server's counts of time and bytes. They are always on: their cost is negligible."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-#: The name under which rows of tables are counted, which have no filter.
+#: The name under which the bytes of table rows, which have no filter, are counted.
 ROWS = "rows"
 
 
 class Meter:
-    """Counts of one server; belongs to its thread.
+    """The counts of one server, for use by its thread.
 
     Attributes:
       busy: nanoseconds spent on messages, by kind.
-      filters: bytes of arrays by filter: of received gradients (``"push"``) and of sent
-        parameters (``"pull"``).
+      filters: bytes of arrays, by filter, of received gradients (``"push"``) and of
+        sent parameters (``"pull"``).
     """
 
     def __init__(self) -> None:
@@ -28,11 +28,11 @@ class Meter:
         self._begun = time.monotonic()
 
     def handled(self, kind: str, begun: int) -> None:
-        """Counts a message that was answered.
+        """Counts the time spent on a message.
 
         Args:
-          kind: of the message.
-          begun: of `time.monotonic_ns`.
+          kind: the message's kind.
+          begun: the time at which its handling began, by `time.monotonic_ns`.
         """
         self.busy[kind] += time.monotonic_ns() - begun
 
@@ -47,9 +47,9 @@ class Meter:
 
         Args:
           direction: ``"push"`` or ``"pull"``.
-          filters: bytes sent by each filter.
+          filters: the bytes of each filter.
           arrays: the arrays; if there are none, nothing is counted.
-          tables: whether rows may be among them, which are the remaining bytes.
+          tables: whether the remaining bytes of `arrays` are rows of tables.
         """
         if not arrays:
             return

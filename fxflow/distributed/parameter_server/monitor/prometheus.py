@@ -1,7 +1,7 @@
 """Metrics of parameter servers for Prometheus, and the endpoint that it scrapes.
 
-Each scrape asks the servers, so nothing runs between two of them. A server that does
-not answer has ``fxflow_ps_up 0``.
+Each scrape reads the servers; between scrapes nothing runs. A server that does not
+answer has ``fxflow_ps_up 0``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from fxflow.distributed.metrics import CONTENT_TYPE, Registry
 from fxflow.distributed.parameter_server.monitor.figures import Figures, Monitor
 from fxflow.errors import DistributedError
 
-#: Upper ends of the histogram's buckets; they may not change during a run.
+#: Upper bounds of the histogram's buckets; they must not change during a run.
 _STALENESS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
-#: Family of `flat_counts` → its metric, what it counts, the label of its members.
+#: Family of `flat_counts` → its metric, the metric's help, the label of its members.
 _COUNTERS = {
     "pushes": ("pushes", "Gradients accepted."),
     "updates": ("updates", "Updates made from gradients."),
@@ -44,13 +44,13 @@ _COUNTERS = {
 
 
 def exposition(figures: Figures) -> str:
-    """Returns what servers are doing, in Prometheus's text format.
+    """Returns figures in Prometheus's text format.
 
     Args:
-      figures: of `Monitor.look`.
+      figures: what `Monitor.look` returned.
 
     Returns:
-      Text of version 0.0.4 of the format.
+      The text, in version 0.0.4 of the format.
     """
     registry = Registry("fxflow_ps")
     up = registry.gauge("up", "Whether the server answers.", "server")
@@ -111,7 +111,7 @@ class _ScrapeHandler(http.server.BaseHTTPRequestHandler):
     """Answers one request."""
 
     server: _ScrapeServer
-    #: Seconds for a request to arrive: one thread answers all, so it must not wait.
+    #: Seconds for a request to arrive: the only thread must not wait for long.
     timeout = 2.0
 
     def do_GET(self) -> None:
@@ -141,17 +141,17 @@ class _ScrapeServer(http.server.HTTPServer):
 
 
 class Exporter:
-    """Serves ``GET /metrics`` to Prometheus from a thread of its own.
+    """Serves ``GET /metrics`` to Prometheus from a background thread.
 
     Args:
-      port: 0 is any free one.
-      addresses: of the servers to report, by number.
-      keys: of the run; None on this machine.
-      host: where to listen. Any client that reaches it can read the metrics, without
-        keys; by default only this machine can.
+      port: the port to listen on; 0 chooses a free port.
+      addresses: the addresses of the servers to report, by number.
+      keys: the run's keys; None on this machine.
+      host: the address to listen on. Any client that reaches it can read the metrics
+        without keys; by default only this machine can.
 
     Attributes:
-      port: where it listens.
+      port: the port that it listens on.
 
     Raises:
       DistributedError: the port is in use, or the host is not this machine's; an

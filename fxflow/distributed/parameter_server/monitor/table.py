@@ -1,4 +1,4 @@
-"""What servers are doing, as a table of text."""
+"""Figures as a text table, and its redrawing on a terminal."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fxflow.distributed.parameter_server.monitor.figures import Figures, ServerFigures
 
-#: Width of a bar of the histogram; number of members shown of a family.
+#: Width of the longest bar of the histogram, in characters.
 _BAR = 24
-_MOST_MEMBERS = 6
+#: Maximum number of members shown for a family.
+_MAX_MEMBERS = 6
 
 
 def table(figures: Figures, now: float | None = None) -> str:
-    """Returns what servers are doing, as lines of text.
+    """Returns figures as a table of text.
 
-    Rates are those between the last two looks; ``-`` where there was one only.
+    Rates are those between the last two readings, and ``-`` after the first.
 
     Args:
-      figures: of `Monitor.look`.
-      now: seconds since 1970, for the first line; None is now.
+      figures: what `Monitor.look` returned.
+      now: the time in the first line, in seconds since 1970; None: the current time.
 
     Returns:
-      The text, of whole lines.
+      The lines of the table, each with its newline.
     """
     clock = time.strftime("%H:%M:%S", time.localtime(now))
     servers, workers = figures.servers, figures.workers
     over = f", over {figures.seconds:.1f} s" if figures.seconds else ""
     parts = [
-        [f"{clock}  {_many(servers, 'server')}, {_many(workers, 'worker')}{over}"],
+        [f"{clock}  {_count(servers, 'server')}, {_count(workers, 'worker')}{over}"],
         _aligned(_SERVER_HEADS, [_server_row(s) for s in servers]),
         [
             f"server {s.number} at {s.address} does not answer: {s.problem}"
@@ -37,7 +38,7 @@ def table(figures: Figures, now: float | None = None) -> str:
             if s.problem
         ],
     ]
-    parts.append(_moves(servers))
+    parts.append(_moving_shards(servers))
     if workers:
         rows = [
             [w.name, str(w.clock), _rate(w.rate, figures), f"{w.silent:.1f} s ago"]
@@ -49,7 +50,7 @@ def table(figures: Figures, now: float | None = None) -> str:
     return "\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _many(things: Sequence[object], what: str) -> str:
+def _count(things: Sequence[object], what: str) -> str:
     return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
 
 
@@ -74,7 +75,7 @@ def _server_row(server: ServerFigures) -> list[str]:
         return [str(server.number), *["-"] * (len(_SERVER_HEADS) - 1)]
     served = server.served
 
-    def each(count: Callable[[], str]) -> str:
+    def if_known(count: Callable[[], str]) -> str:
         return count() if server.rates else "-"
 
     def all_of(family: str) -> float:
@@ -82,11 +83,11 @@ def _server_row(server: ServerFigures) -> list[str]:
 
     return [
         str(server.number),
-        each(lambda: f"{server.load:.0%}"),
-        each(lambda: _short(server.rate("pushes"))),
-        each(lambda: _short(server.rate("updates"))),
-        each(lambda: _size(all_of("received_bytes"))),
-        each(lambda: _size(all_of("sent_bytes"))),
+        if_known(lambda: f"{server.load:.0%}"),
+        if_known(lambda: _short(server.rate("pushes"))),
+        if_known(lambda: _short(server.rate("updates"))),
+        if_known(lambda: _size(all_of("received_bytes"))),
+        if_known(lambda: _size(all_of("sent_bytes"))),
         " ".join(str(shard["version"]) for _, shard in served) or "-",
         _size(sum(shard["bytes"] for _, shard in served)),
         str(server.stats["waiting"]),
@@ -94,8 +95,8 @@ def _server_row(server: ServerFigures) -> list[str]:
     ]
 
 
-def _moves(servers: Sequence[ServerFigures]) -> list[str]:
-    """Returns a line about the shards that are to lie elsewhere."""
+def _moving_shards(servers: Sequence[ServerFigures]) -> list[str]:
+    """Returns a line with the shards that are moving to other servers, if any."""
     moves = [
         f"{number} to server {server}"
         for figures in servers
@@ -103,24 +104,24 @@ def _moves(servers: Sequence[ServerFigures]) -> list[str]:
         for server in shard["places"]
         if server not in shard["holders"]
     ]
-    return [f"shards that are sent: {', '.join(moves)}"] if moves else []
+    return [f"moving shards: {', '.join(moves)}"] if moves else []
 
 
 # -- staleness -------------------------------------------------------------------------
 
 
 def bins(counts: Mapping[str, float]) -> dict[str, float]:
-    """Returns a histogram of staleness in bins 0, 1, 2, 3-4, 5-8, ... up to the last.
+    """Returns a histogram of staleness in the bins 0, 1, 2, 3-4, 5-8, ...
 
     Args:
-      counts: of each staleness, its number as a text.
+      counts: staleness, as text → its count.
     """
     found: dict[int, float] = {}
     for staleness, count in counts.items():
         if not count:
             continue
         value = int(staleness)
-        # The bin's upper end: a power of two.
+        # The bin's upper end, a power of two.
         end = value if value < 2 else 1 << (value - 1).bit_length()
         found[end] = found.get(end, 0.0) + count
     ends = [0, 1]
@@ -158,34 +159,34 @@ _BYTES = {
 
 
 def _lists(figures: Figures) -> list[str]:
-    """Returns a line for each family of counts that has any."""
+    """Returns a line for each family with nonzero values."""
     found = []
     dropped = {**figures.total("dropped"), **figures.total("dropped_messages")}
     if dropped:
         now = {**figures.rate("dropped"), **figures.rate("dropped_messages")}
-        said = [
+        entries = [
             f"{name} {count:.0f} ({_rate(now.get(name, 0.0), figures)}/s)"
             for name, count in _largest(dropped)
         ]
-        found.append(["dropped", ", ".join(said)])
+        found.append(["dropped", ", ".join(entries)])
     for title, family in _BYTES.items():
         rates = figures.rate(family)
-        said = [f"{name} {_size(rate)}/s" for name, rate in _largest(rates) if rate]
-        if said:
-            found.append([title, ", ".join(said)])
+        entries = [f"{name} {_size(rate)}/s" for name, rate in _largest(rates) if rate]
+        if entries:
+            found.append([title, ", ".join(entries)])
     return _aligned([], found)
 
 
 def _largest(counts: Mapping[str, float]) -> list[tuple[str, float]]:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ordered[:_MOST_MEMBERS]
+    return ordered[:_MAX_MEMBERS]
 
 
 # -- text ------------------------------------------------------------------------------
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns lines of columns: all but the first to the right if they have numbers."""
+    """Returns lines with aligned columns: numbers to the right, except in the first."""
     if not rows:
         return []
     lines = [list(heads), *rows] if heads else list(rows)
@@ -202,7 +203,7 @@ def _rate(value: float, figures: Figures) -> str:
 
 
 def _short(value: float) -> str:
-    """Returns three digits of a number, or all that stand before the point."""
+    """Returns a number with three significant digits, or as an integer if >= 100."""
     if not value:
         return "0"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
@@ -220,15 +221,15 @@ def _size(nbytes: float) -> str:
 
 
 def redrawn(text: str, before: int) -> tuple[str, int]:
-    """Returns what a terminal is to be sent so that a text takes the last one's place.
+    """Returns what to write to a terminal to replace its last text by a new one.
 
     Args:
-      text: of whole lines.
-      before: how many lines the last one had; 0: there was none.
+      text: the new lines.
+      before: the number of lines of the last text; 0: none.
 
     Returns:
-      What to write, and how many lines it has. Lines are cut to the terminal's width,
-      and there are at most as many as it has: else the cursor could not return.
+      What to write, and its number of lines. Lines are cut to the terminal's width and
+      height; otherwise the cursor could not return.
     """
     width, height = shutil.get_terminal_size()
     lines = [line[:width] for line in text.splitlines()][: height - 1]

@@ -1,8 +1,8 @@
-"""A trace of a run: what each server and worker did when, for Perfetto.
+"""A timeline of a run's servers and workers, for Perfetto.
 
-`trace` asks all servers for their spans, again and again, and for those that workers
-told them (`tracing`); it writes them on one clock, as Chrome's trace events, which
-https://ui.perfetto.dev and chrome://tracing open.
+`trace` repeatedly fetches the spans of all servers, and those that workers have sent to
+servers (`tracing`). It writes them with the times of one clock, as Chrome's trace
+events, which https://ui.perfetto.dev and chrome://tracing open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from fxflow.devices import files
 from fxflow.distributed.messages.keys import Keys
 from fxflow.distributed.parameter_server import messages
-from fxflow.distributed.parameter_server.monitor.asking import ServerAnswer, ServerPoll
+from fxflow.distributed.parameter_server.monitor.polling import ServerAnswer, ServerPoll
 from fxflow.distributed.parameter_server.monitor.tracing import (
     Offset,
     TraceSpan,
@@ -27,19 +27,20 @@ from fxflow.distributed.parameter_server.monitor.tracing import (
 )
 from fxflow.errors import DistributedError
 
-#: Spans of a trace; of a longer one the last are written. About 300 MB.
-MOST = 1 << 20
-#: Seconds between two questions, and until workers have heard that it is over.
-_EVERY, _HEARD = 1.0, 1.5
+#: Maximum number of spans of a trace; older ones are dropped. About 300 MB.
+MAX_SPANS = 1 << 20
+#: Seconds between two fetches, and from the end to the last one, for workers' spans.
+_EVERY, _LAST = 1.0, 1.5
 
 
 class ProcessSpan(NamedTuple):
-    """A span, and whose it is.
+    """A span of a server or worker process.
 
     Attributes:
-      process: ``"server 0"``, ``"worker 1"``.
-      number: of the worker; two may have one name, if it was started again. Else 0.
-      span: its times are those of this process's clock.
+      process: the process's name: ``"server 0"``, ``"worker 1"``.
+      number: the worker's number, since a restarted worker has the same name; 0 for a
+        server.
+      span: the span, with times of this process's clock.
       worker: the name of the span's worker; empty if it has none.
     """
 
@@ -55,16 +56,17 @@ def trace(
     addresses: Sequence[str] | Mapping[int, str],
     keys: Keys | None = None,
 ) -> Iterator[None]:
-    """Traces a run while a `with` block lasts.
+    """Traces a run for the duration of a `with` block.
 
-    Servers begin at once, workers with their next heartbeat, half a second later. The
-    end waits 1.5 s for what workers have still to tell. Memory is bounded everywhere:
-    of a long trace the last spans are kept.
+    Servers begin at once, workers with their next heartbeat, half a second later. At
+    its end, the block waits 1.5 s for the workers' last spans. Memory is bounded in all
+    processes: a long trace keeps only the last spans.
 
     Args:
-      path: of the file, compressed if it ends in ``.gz``; it appears when it is whole.
-      addresses: of the servers, by number; a sequence begins with 0.
-      keys: of the run; None on this machine.
+      path: the file's path, compressed if it ends in ``.gz``. The file is written
+        atomically.
+      addresses: the servers' addresses, by number; a sequence begins with 0.
+      keys: the run's keys; None on this machine.
 
     Returns:
       A context manager.
@@ -83,7 +85,7 @@ def trace(
             while not ends.wait(_EVERY):
                 collector.ask(servers, on=True)
             collector.ask(servers, on=False)
-            threading.Event().wait(_HEARD)
+            threading.Event().wait(_LAST)
             collector.ask(servers, on=False, last=True)
 
         thread = threading.Thread(target=collect, name="fxflow-trace", daemon=True)
@@ -100,12 +102,12 @@ def trace(
 
 
 class _Collector:
-    """Spans of all processes, as they come."""
+    """Collects the spans of all processes."""
 
     def __init__(self) -> None:
-        #: (server that told of it, whether it is a worker's, the span)
+        #: (server that sent the span, whether it is a worker's, the span)
         self._spans: collections.deque[tuple[int, bool, TraceSpan]] = collections.deque(
-            maxlen=MOST
+            maxlen=MAX_SPANS
         )
         self._offsets: dict[int, Offset] = {}
         #: (server, worker) → by how much the server's clock is ahead.
@@ -113,7 +115,7 @@ class _Collector:
         self._names: dict[int, str] = {}
 
     def ask(self, servers: ServerPoll, on: bool, last: bool = False) -> None:
-        """Fetches what was recorded since the last time."""
+        """Fetches the spans recorded since the last call."""
         answers = servers.ask(messages.Trace(on, last))
         for answer in answers:
             if answer.message is not None:
@@ -137,14 +139,14 @@ class _Collector:
             self._names[int(worker)] = name
 
     def traced(self) -> Iterator[ProcessSpan]:
-        """Yields all spans, on this process's clock."""
-        for server, told, span in self._spans:
+        """Yields all spans, with times of this process's clock."""
+        for server, of_worker, span in self._spans:
             shift = -self._offsets[server].nanoseconds
             worker = ""
             if span.worker:
                 worker = self._names.get(span.worker) or f"worker {span.worker}"
             process, number = f"server {server}", 0
-            if told:
+            if of_worker:
                 process, number = worker, span.worker
                 shift += self._ahead.get((server, span.worker), 0)
             begun, ended = span.begun + shift, span.ended + shift
@@ -159,15 +161,15 @@ def chrome_trace(traced: Iterable[ProcessSpan]) -> dict[str, Any]:
     """Returns spans as Chrome's trace events, with arrows from pushes to servers.
 
     Args:
-      traced: in any order.
+      traced: the spans, in any order.
 
     Returns:
-      What such a file holds. Source: "Trace Event Format", of Chromium.
+      The contents of the file, as JSON. Source: Chromium's "Trace Event Format".
     """
     found = sorted(traced, key=lambda t: (t.span.begun, -t.span.ended))
     start = found[0].span.begun if found else 0
     pids = {key: i for i, key in enumerate(sorted({t[:2] for t in found}), 1)}
-    #: (process, name, worker that waits) → its number
+    #: (process, name, worker that waits) → the track's number
     tids: dict[tuple[int, str, int], int] = {}
     sends: dict[tuple[int, int], dict[str, Any]] = {}
     events: list[dict[str, Any]] = []
@@ -215,7 +217,7 @@ def chrome_trace(traced: Iterable[ProcessSpan]) -> dict[str, Any]:
 
 
 def _track(process: str, span: TraceSpan, worker: str) -> str:
-    """Returns in which line of a process a span is drawn: those of one line nest."""
+    """Returns the name of the track of a span; spans of one track nest."""
     if span.kind == "wait":
         return f"{worker} waits for shard {span.shard}"
     if process.startswith("server "):

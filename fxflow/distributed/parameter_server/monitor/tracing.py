@@ -1,4 +1,4 @@
-"""Spans of time of one process, kept in bounded memory; nothing while it is off."""
+"""Spans of one process, recorded in bounded memory while a run is traced."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import numpy as np
 from fxflow.distributed.parameter_server import messages
 from fxflow.errors import DistributedError
 
-#: Spans that wait to be fetched; older ones are forgotten. About 10 MB.
-MOST = 1 << 16
-#: Kinds of spans in one message.
-_MOST_KINDS = 256
+#: Maximum number of spans that wait to be fetched; older ones are dropped. About 10 MB.
+MAX_SPANS = 1 << 16
+#: Maximum number of kinds of spans in one message.
+_MAX_KINDS = 256
 _NOTHING = contextlib.nullcontext()
 
 
 class TraceSpan(NamedTuple):
-    """An activity and when it began and ended.
+    """An activity, with its beginning and end.
 
     Attributes:
-      begun: in the process's `time.monotonic_ns`.
-      ended: likewise.
+      begun: when it began, by the process's `time.monotonic_ns`.
+      ended: when it ended, by the same clock.
       kind: the activity.
-      worker: number of the worker that it was done for; 0: none.
-      sequence: the worker's number of the push; 0: none.
-      shard: its number; -1: none.
+      worker: the number of the worker that it was for; 0: none.
+      sequence: the sequence number of the push; 0: none.
+      shard: the shard's number; -1: none.
     """
 
     begun: int
@@ -42,20 +42,23 @@ class TraceSpan(NamedTuple):
 
 
 class Recorder:
-    """Records spans while it is on. Any thread may add to it.
+    """Records spans, of any thread, while it is on.
+
+    Args:
+      most: the maximum number of spans; older ones are dropped.
 
     Attributes:
       on: whether it records.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_SPANS) -> None:
         self.on = False
         self._spans: collections.deque[TraceSpan] = collections.deque(maxlen=most)
 
     def span(
         self, kind: str, worker: int = 0, sequence: int = 0, shard: int = -1
     ) -> AbstractContextManager[None]:
-        """Returns a context manager that records the block.
+        """Returns a context manager that records its block as a span.
 
         Args:
           kind: see `TraceSpan`.
@@ -78,7 +81,7 @@ class Recorder:
             )
 
     def add(self, span: TraceSpan) -> None:
-        """Keeps a span, if it is on."""
+        """Records a span if the recorder is on."""
         if self.on:
             self._spans.append(span)
 
@@ -89,10 +92,10 @@ class Recorder:
 
 
 def pack(spans: Iterable[TraceSpan]) -> tuple[list[str], np.ndarray[Any, Any]]:
-    """Returns spans in the form of a message.
+    """Returns spans as the field and the array of a message.
 
     Args:
-      spans: any number.
+      spans: n spans.
 
     Returns:
       The kinds, and int64[n, 6]: the attributes of each span, with the index of its
@@ -107,24 +110,24 @@ def pack(spans: Iterable[TraceSpan]) -> tuple[list[str], np.ndarray[Any, Any]]:
 
 
 def unpack(kinds: Any, rows: Any) -> list[TraceSpan]:
-    """Returns the spans of a message from an untrusted process.
+    """Returns the spans of a message, which may be from an untrusted process.
 
     Args:
-      kinds: of `pack`.
-      rows: of `pack`.
+      kinds: the kinds that `pack` returned.
+      rows: the array that `pack` returned.
 
     Raises:
-      ValueError: they are not spans.
+      ValueError: these are not spans.
     """
     if (
         not isinstance(kinds, list)
         or not all(isinstance(kind, str) and len(kind) < 64 for kind in kinds)
-        or len(kinds) > _MOST_KINDS
+        or len(kinds) > _MAX_KINDS
         or not isinstance(rows, np.ndarray)
         or rows.dtype != np.int64
         or rows.ndim != 2
         or rows.shape[1] != 6
-        or len(rows) > MOST
+        or len(rows) > MAX_SPANS
         or (len(rows) and not 0 <= rows[:, 2].min() <= rows[:, 2].max() < len(kinds))
         or bool((rows[:, 1] < rows[:, 0]).any())
     ):
@@ -134,19 +137,18 @@ def unpack(kinds: Any, rows: Any) -> list[TraceSpan]:
 
 # -- between processes -----------------------------------------------------------------
 
-#: Seconds after which a trace ends that no process fetches.
+#: Seconds after which a trace ends if no process fetches it.
 LEASE = 5.0
-#: The relative drift of the clocks of two machines, which makes old readings worse.
+#: Relative drift between the clocks of two machines: old readings become inaccurate.
 _DRIFT = 50e-6
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 class Offset:
-    """By how much another process's clock is ahead of this one's.
+    """An estimate of how far another process's clock is ahead of this one's.
 
     Attributes:
-      nanoseconds: 0 where the clocks may be the same, as on one machine.
       heard: when the last reading arrived.
     """
 
@@ -157,12 +159,12 @@ class Offset:
         self.heard = 0
 
     def note(self, asked: int, theirs: int, heard: int) -> None:
-        """Takes a reading.
+        """Uses a reading of the other clock if it is the most accurate so far.
 
         Args:
-          asked: when it was asked for, by this clock.
-          theirs: what the other clock was in between.
-          heard: when it came.
+          asked: when the request was sent, by this clock.
+          theirs: the other clock's time.
+          heard: when the answer arrived, by this clock.
         """
         self.heard = heard
         if self._best is None or self._error(heard, *self._best) > heard - asked:
@@ -173,27 +175,31 @@ class Offset:
 
     @property
     def nanoseconds(self) -> int:
-        """See the class."""
+        """The estimate; 0 if the clocks may be the same, as on one machine."""
         if self._best is None:
             return 0
         asked, theirs, heard = self._best
-        # Within the reading itself: the clocks may as well be the same one.
+        # Theirs lies within the reading: both clocks may be the same one.
         return 0 if asked <= theirs <= heard else theirs - (asked + heard) // 2
 
 
 class ServerTracing:
-    """A server's end; belongs to its thread.
+    """A server's recorder, and the spans that workers sent it.
+
+    Only the server's thread may use it.
 
     Attributes:
-      recorder: of the server's own spans.
+      recorder: records the server's own spans.
     """
 
     recorder: Recorder
 
     def __init__(self) -> None:
         self.recorder = Recorder()
-        self._told: collections.deque[TraceSpan] = collections.deque(maxlen=MOST)
-        #: Worker → by how much this process's clock is ahead of its.
+        self._of_workers: collections.deque[TraceSpan] = collections.deque(
+            maxlen=MAX_SPANS
+        )
+        #: Worker → nanoseconds by which this clock is ahead of the worker's.
         self._ahead: dict[int, int] = {}
         self._peer, self._until = b"", 0.0
 
@@ -201,14 +207,14 @@ class ServerTracing:
     def _leased(self) -> bool:
         return time.monotonic() < self._until
 
-    def asked(
-        self, peer: bytes, asked: messages.Trace
+    def collect(
+        self, peer: bytes, request: messages.Trace
     ) -> tuple[messages.Traces, Arrays]:
-        """Returns the answer to `trace`: what was recorded since the last one.
+        """Returns the answer to `trace`: the spans recorded since the last answer.
 
         Args:
-          peer: who asks.
-          asked: whether to go on, and whether it is the last time.
+          peer: the requester's address.
+          request: whether to continue, and whether this is the last request.
 
         Raises:
           DistributedError: another process traces this server.
@@ -219,65 +225,67 @@ class ServerTracing:
                     "another process traces this server; try again when it has ended, "
                     f"or {LEASE:g} s after it has exited"
                 )
-            self._forget()
+            self._clear()
         self._peer, self._until = peer, time.monotonic() + LEASE
-        self.recorder.on = asked.on
+        self.recorder.on = request.on
         own, spans = pack(self.recorder.drain())
-        told, of_workers = pack(self._told)
+        told, told_spans = pack(self._of_workers)
         ahead = {str(worker): ns for worker, ns in self._ahead.items()}
         traces = messages.Traces(own, told, ahead, time.monotonic_ns())
-        if asked.last:
+        if request.last:
             self._until = 0.0
-            self._forget()
-        self._told.clear()
-        return traces, {"own": spans, "told": of_workers}
+            self._clear()
+        self._of_workers.clear()
+        return traces, {"own": spans, "told": told_spans}
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self.recorder.on = False
         self.recorder.drain()
-        self._told.clear()
+        self._of_workers.clear()
         self._ahead.clear()
 
     def heartbeat(
         self, worker: int, beat: messages.Heartbeat, arrays: Arrays
     ) -> tuple[bool | None, list[int] | None]:
-        """Takes a worker's spans.
+        """Takes the spans of a worker's heartbeat.
 
         Returns:
-          `trace` and `clock` of the answer.
+          The fields `trace` and `clock` of the answer.
 
         Raises:
-          ValueError: they are not spans.
+          ValueError: the heartbeat's spans are invalid.
         """
         if not self._leased:
             self.recorder.on = False
             return None, None
         if "spans" in arrays:
             spans = unpack(beat.kinds, arrays["spans"])
-            self._told.extend(span._replace(worker=worker) for span in spans)
+            self._of_workers.extend(span._replace(worker=worker) for span in spans)
             self._ahead[worker] = beat.ahead
         return self.recorder.on, [beat.sent, time.monotonic_ns()]
 
 
 class WorkerTracing:
-    """A worker's end.
+    """A worker's recorder, whose spans its heartbeats send to a server.
 
     Attributes:
-      recorder: of the worker's spans, from any thread.
+      recorder: records the worker's spans, of any thread.
     """
 
     recorder: Recorder
 
     def __init__(self) -> None:
         self.recorder = Recorder()
-        #: Server → by how much its clock is ahead, of those that trace.
+        #: Server that traces → the offset of its clock.
         self._ahead: dict[int, Offset] = {}
 
     def heartbeat(self, server: int, name: str) -> tuple[messages.Heartbeat, Arrays]:
         """Returns the next heartbeat for a server, and its arrays."""
         now = time.monotonic_ns()
-        for gone in [s for s, o in self._ahead.items() if now - o.heard > LEASE * 1e9]:
-            del self._ahead[gone]
+        for silent in [
+            s for s, o in self._ahead.items() if now - o.heard > LEASE * 1e9
+        ]:
+            del self._ahead[silent]
         if server != min(self._ahead, default=None):
             return messages.Heartbeat(name, now), {}
         kinds, spans = pack(self.recorder.drain())
@@ -285,7 +293,7 @@ class WorkerTracing:
         return messages.Heartbeat(name, now, kinds, ahead), {"spans": spans}
 
     def answered(self, server: int, pong: messages.Pong) -> None:
-        """Notes how a server answered a heartbeat: whether it traces."""
+        """Notes a server's answer to a heartbeat, which says whether it traces."""
         if pong.clock is None:
             self._ahead.pop(server, None)
         else:

@@ -759,7 +759,7 @@ class ShardServer:
         self._reply(peer, message, messages.StatsAre(query.request, self.stats()))
 
     def _on_trace(self, peer: bytes, message: Message, query: messages.Trace) -> None:
-        traces, arrays = self.tracing.asked(peer, query)
+        traces, arrays = self.tracing.collect(peer, query)
         names = {str(worker): known.name for worker, known in self._workers.items()}
         traces = traces._replace(names=names, request=query.request)
         self._reply(peer, message, traces, arrays)

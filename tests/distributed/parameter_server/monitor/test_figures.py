@@ -34,7 +34,7 @@ def loss(params: Any, batch: Any) -> Any:
     return (params["a"].sum() + params["b"].sum()) * batch
 
 
-def test_counts_of_a_run() -> None:
+def test_counts_and_rates_of_a_run() -> None:
     local = LocalServers(2)
     exchange = filters.by_group({"b": "f32"}, "int8")
     server = parameter_server(
@@ -51,7 +51,7 @@ def test_counts_of_a_run() -> None:
             state, _ = server.step(state, np.float32(1))
         server.params(state)
         after = monitor.look()
-        told = server.traffic()
+        traffic = server.traffic()
     server.close()
     local.close()
     assert before.seconds == 0 and after.seconds > 0
@@ -61,16 +61,16 @@ def test_counts_of_a_run() -> None:
     assert after.total("pushes") == {"": 10.0}  # 5 at each server
     assert after.total("staleness") == {"0": 10.0}
     assert after.rate("updates")[""] > 0
-    # Bytes by filter are those of the arrays, but for what frames add.
-    assert sum(after.total("push").values()) == 5 * told.push_bytes
+    # Bytes by filter count arrays; those of messages also count the frames.
+    assert sum(after.total("push").values()) == 5 * traffic.push_bytes
     assert after.total("push")["f32"] == 5 * 16
     pushed = after.total("received_bytes")["push"]
-    assert 1 < pushed / (5 * told.push_bytes) < 2
+    assert 1 < pushed / (5 * traffic.push_bytes) < 2
     assert all(0 < s.load <= 1 for s in after.servers)
     assert [number for s in after.servers for number, _ in s.served] == [0, 1]
 
 
-def test_a_late_worker_s_clock_begins_at_the_fastest_one_s(
+def test_a_late_worker_begins_at_the_clock_of_the_fastest(
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, 2) as run, worker(run, name="first") as first:
@@ -114,7 +114,7 @@ def test_replicas_are_not_counted_twice() -> None:
     }
 
 
-def test_servers_that_join_are_looked_at_too() -> None:
+def test_a_monitor_with_a_sequence_follows_servers_that_join() -> None:
     local = LocalServers(1, shards=2)
     options: Any = {"consistency": asynchronous(), "cluster": local.cluster}
     server = parameter_server(loss, optim.sgd(0.1), **options)
@@ -150,7 +150,7 @@ SERVERS = [
 ]
 
 
-def test_figures_become_scalars() -> None:
+def test_scalars_of_two_readings() -> None:
     figures = Figures(2.0, SERVERS, [WorkerFigures("worker 0", 9, 2.5, 0.25)])
     assert scalars(figures, "ps") == {
         "ps/answering": 1,
@@ -166,7 +166,7 @@ def test_figures_become_scalars() -> None:
     }
 
 
-def test_the_first_look_has_no_rates() -> None:
+def test_scalars_of_the_first_reading_have_no_rates() -> None:
     once = SERVERS[0]._replace(rates={})
     assert scalars(Figures(0.0, [once], [])) == {
         "servers/answering": 1,

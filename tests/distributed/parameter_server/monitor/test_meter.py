@@ -6,7 +6,7 @@ import pytest
 from fxflow.distributed.parameter_server.monitor.meter import Meter
 
 
-def test_bytes_by_filter_and_rows() -> None:
+def test_bytes_are_counted_by_filter_and_as_rows() -> None:
     meter = Meter()
     arrays = {"0": np.zeros(3, np.float32), "rows/t": np.zeros(5, np.float32)}
     meter.moved("push", {"int8(256)": 8, "f32": 4}, arrays, tables=True)

@@ -1,4 +1,4 @@
-"""The text is read by a parser of its own, by the rules of Prometheus's format."""
+"""An independent parser, by the rules of Prometheus's format, reads the text."""
 
 import re
 import socket
@@ -27,7 +27,7 @@ LABEL = re.compile(r'([a-z_]\w*)="((?:[^"\\]|\\.)*)",?')
 
 
 def read(text: str) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
-    """Returns the samples by name and labels; fails where the text is not right."""
+    """Returns the samples by name and labels; fails if the text is malformed."""
     assert text.endswith("\n")
     found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
     types: dict[str, str] = {}
@@ -57,7 +57,7 @@ def labelled(**labels: Any) -> frozenset[tuple[str, str]]:
     return frozenset((key, str(value)) for key, value in labels.items())
 
 
-def test_exposition() -> None:
+def test_the_exposition_of_figures() -> None:
     shard = {"serves": True, "version": 7, "bytes": 40}
     counts = {
         ("pushes", ""): 2.0**60,
@@ -98,7 +98,7 @@ def test_exposition() -> None:
     assert found["fxflow_ps_staleness_sum"] == {labelled(server=0): 506}
 
 
-def test_exporter() -> None:
+def test_an_exporter_serves_metrics_until_it_is_closed() -> None:
     local = LocalServers(1)
     with Exporter(0, {3: local.cluster.servers[0]}) as exporter:
         at = f"http://127.0.0.1:{exporter.port}"

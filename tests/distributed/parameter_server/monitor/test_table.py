@@ -56,7 +56,7 @@ push by filter  int8(256) 1.9 MB/s
 """
 
 
-def test_table() -> None:
+def test_the_table_of_two_readings() -> None:
     text = table(Figures(2.0, SERVERS, WORKERS))
     first, rest = text.split("\n", 1)
     assert first.endswith("2 servers, 2 workers, over 2.0 s")
@@ -67,10 +67,10 @@ def test_shards_that_move_are_listed() -> None:
     moving = {**SHARD, "places": [2, 0]}
     stats = {**STATS, "shards": {"0": SHARD, "4": moving, "5": moving}}
     text = table(Figures(2.0, [SERVERS[0]._replace(stats=stats)], []))
-    assert "shards that are sent: 4 to server 2, 5 to server 2" in text.splitlines()
+    assert "moving shards: 4 to server 2, 5 to server 2" in text.splitlines()
 
 
-def test_a_first_look_has_no_rates() -> None:
+def test_the_table_of_the_first_reading_has_no_rates() -> None:
     once = SERVERS[0]._replace(rates={})
     text = table(Figures(0.0, [once], WORKERS[:1]))
     assert "over" not in text
@@ -84,7 +84,9 @@ def test_staleness_is_counted_in_bins_of_powers_of_two() -> None:
     assert found == {"0": 1, "1": 0, "2": 2, "3-4": 7, "5-8": 5, "9-16": 6}
 
 
-def test_a_terminal_shows_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_cut_to_the_size_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     size = os.terminal_size((5, 4))
     monkeypatch.setattr(shutil, "get_terminal_size", lambda: size)
     assert redrawn("1234567\n2\n3\n4\n5\n", 0) == ("\x1b[J12345\n2\n3\n", 3)

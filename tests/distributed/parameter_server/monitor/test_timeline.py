@@ -1,4 +1,4 @@
-"""The file is checked by the rules of Chrome's trace event format."""
+"""Traces are checked against the rules of Chrome's trace event format."""
 
 import dataclasses
 import gzip
@@ -28,7 +28,7 @@ from fxflow.errors import DistributedError
 
 
 def checked(trace: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Returns the spans by names of process and track; fails where one is wrong."""
+    """Returns the spans by process and track; fails if an event is invalid."""
     events = trace["traceEvents"]
     processes: dict[int, str] = {}
     tracks: dict[tuple[int, int], str] = {}
@@ -59,7 +59,7 @@ def checked(trace: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]
     return found
 
 
-def test_names_and_arrows() -> None:
+def test_spans_have_tracks_and_pushes_have_arrows() -> None:
     spans = [
         ProcessSpan("server 0", 0, TraceSpan(2_000, 9_000, "push", 5, 1), "worker 1"),
         ProcessSpan(
@@ -91,7 +91,7 @@ def test_a_restarted_worker_is_another_process() -> None:
     assert len({event["pid"] for event in events}) == 2
 
 
-def test_trace_of_a_run(tmp_path: Path) -> None:
+def test_the_trace_of_a_run_has_spans_of_all_processes(tmp_path: Path) -> None:
     local = LocalServers(2)
     path = tmp_path / "run.json.gz"
 
@@ -134,7 +134,7 @@ def test_trace_of_a_run(tmp_path: Path) -> None:
         assert kinds == {"step", "pull", "gradient", "push"}
 
 
-def test_without_servers_there_is_no_file(tmp_path: Path) -> None:
+def test_a_trace_without_servers_writes_no_file(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     with (
         pytest.raises(DistributedError, match="no server can be traced: server 0"),

@@ -23,14 +23,14 @@ SPANS = [
 ]
 
 
-def test_nothing_is_kept_while_it_is_off() -> None:
+def test_a_recorder_that_is_off_records_nothing() -> None:
     recorder = Recorder()
     with recorder.span("push"):
         recorder.add(SPANS[0])
     assert recorder.drain() == []
 
 
-def test_spans_nest_and_the_oldest_are_forgotten() -> None:
+def test_spans_nest_and_the_oldest_are_dropped() -> None:
     recorder = Recorder(most=3)
     recorder.on = True
     for number in range(4):
@@ -44,7 +44,7 @@ def test_spans_nest_and_the_oldest_are_forgotten() -> None:
     assert recorder.drain() == []
 
 
-def test_a_message_and_back() -> None:
+def test_unpack_inverts_pack() -> None:
     assert unpack(*pack(SPANS)) == SPANS
     assert unpack(*pack([])) == []
 
@@ -79,17 +79,17 @@ def beat(worker: WorkerTracing, server: ServerTracing) -> None:
     worker.answered(0, messages.Pong(1, [], [], "", *found))
 
 
-def test_spans_of_workers_come_with_heartbeats() -> None:
+def test_heartbeats_bring_the_spans_of_workers() -> None:
     server, worker = ServerTracing(), WorkerTracing()
     beat(worker, server)
     assert not worker.recorder.on
-    server.asked(b"me", ON)
+    server.collect(b"me", ON)
     beat(worker, server)
     assert worker.recorder.on and server.recorder.on
     with worker.recorder.span("step", sequence=1), server.recorder.span("push", 5, 1):
         pass
     beat(worker, server)
-    traces, arrays = server.asked(b"me", OFF)
+    traces, arrays = server.collect(b"me", OFF)
     (own,) = unpack(traces.own, arrays["own"])
     (told,) = unpack(traces.told, arrays["told"])
     assert (own.kind, own.worker, told.kind, told.worker) == ("push", 5, "step", 5)
@@ -102,17 +102,17 @@ def test_a_second_client_traces_once_the_lease_of_the_first_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server, worker = ServerTracing(), WorkerTracing()
-    server.asked(b"me", ON)
+    server.collect(b"me", ON)
     with pytest.raises(DistributedError, match="another process traces"):
-        server.asked(b"you", ON)
+        server.collect(b"you", ON)
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + tracing.LEASE + 1)
     beat(worker, server)
     assert not server.recorder.on
-    server.asked(b"you", ON)
+    server.collect(b"you", ON)
 
 
-def test_the_fastest_answer_tells_the_clock_best() -> None:
+def test_the_fastest_answer_gives_the_offset() -> None:
     offset = Offset()
     assert offset.nanoseconds == 0
     offset.note(1_000, 9_000_900, 2_000)
@@ -123,7 +123,7 @@ def test_the_fastest_answer_tells_the_clock_best() -> None:
     assert offset.heard == 9_000
 
 
-def test_within_a_reading_clocks_may_be_the_same() -> None:
+def test_the_offset_is_0_if_the_clocks_may_be_the_same() -> None:
     offset = Offset()
     offset.note(1_000, 1_900, 2_000)
     assert offset.nanoseconds == 0

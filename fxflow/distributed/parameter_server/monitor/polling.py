@@ -1,6 +1,6 @@
-"""Requests to all servers of a run at once, with the reasons for missing answers.
+"""Concurrent requests to all servers of a run, with the reasons for missing answers.
 
-The process that asks is not a worker: servers neither wait for it nor count it.
+The requesting process is not a worker: servers neither wait for it nor count it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fxflow.distributed.parameter_server import messages
 
 #: Seconds between two attempts to reach a server that is not connected.
 _LOOK = 0.05
-#: Nanoseconds after which a request counts as lost.
+#: Nanoseconds after which an unanswered request counts as lost.
 _LOST = 10_000_000_000
 
 
@@ -25,12 +25,12 @@ class ServerAnswer(NamedTuple):
     """The answer of one server.
 
     Attributes:
-      server: its number.
-      address: its address.
+      server: the server's number.
+      address: the server's address.
       message: the answer; None if none arrived.
-      problem: why none arrived; empty if one did.
-      asked: time of the request, by this process's `time.monotonic_ns`.
-      heard: time of the answer; 0 without one.
+      problem: why no answer arrived; empty if one did.
+      asked: the time of the request, by this process's `time.monotonic_ns`.
+      heard: the time of the answer; 0 if none arrived.
     """
 
     server: int
@@ -46,19 +46,19 @@ class _Connection:
     """The connection to one server."""
 
     dialer: Dialer
-    #: The unanswered request, 0 if there is none, and its time.
+    #: The unanswered request, or 0, and its time.
     request: int = 0
     asked: int = 0
-    #: Whether to wait for it: not if it let the last request time out.
+    #: Whether to wait for answers: not if the last request timed out.
     answers: bool = True
 
 
 class ServerPoll:
-    """Connections to all servers; belong to the thread that made them.
+    """Connections to all servers, for the thread that creates them.
 
     Args:
-      addresses: of the servers, by number; a sequence begins with 0.
-      keys: of the run; None on this machine.
+      addresses: the servers' addresses, by number; a sequence begins with 0.
+      keys: the run's keys; None on this machine.
       patience: seconds after which a server counts as not answering.
 
     Raises:
@@ -88,13 +88,13 @@ class ServerPoll:
             raise
 
     def ask(self, question: messages.Stats | messages.Trace) -> list[ServerAnswer]:
-        """Asks all servers, and waits until each has answered or the time has passed.
+        """Sends a request to all servers; waits for their answers or the timeout.
 
-        A stopped server is not asked a second time before it has answered, since it
-        would find all requests when it resumes; nor is it waited for again.
+        A stopped server gets no second request before it has answered the first, since
+        it would handle them all when it resumes. It is also not waited for again.
 
         Args:
-          question: `request` is set for each server.
+          question: the request's fields; `request` is set for each server.
 
         Returns:
           One answer for each server, by number.
@@ -125,8 +125,8 @@ class ServerPoll:
         """Adds servers that have joined, and removes those that have left.
 
         Args:
-          addresses: of all servers that ever were, by number.
-          peers: the numbers of those of the run.
+          addresses: the addresses of all servers, past ones included, by number.
+          peers: the numbers of the current servers.
         """
         for number in peers:
             if number not in self._connections:
@@ -137,7 +137,7 @@ class ServerPoll:
             self._connections.pop(number).dialer.close()
 
     def _waits(self, found: Mapping[int, ServerAnswer]) -> bool:
-        """Returns whether a responsive server has not answered yet."""
+        """Returns whether an answer of a responsive server is missing."""
         return any(
             connection.answers and number not in found
             for number, connection in self._connections.items()
@@ -146,7 +146,7 @@ class ServerPoll:
     def _send(
         self, connection: _Connection, question: messages.Stats | messages.Trace
     ) -> None:
-        """Asks a server, unless it is not connected or has an unanswered request."""
+        """Sends a request, if the server is connected and has answered the last one."""
         now = time.monotonic_ns()
         if not connection.dialer.connected or now - connection.asked > _LOST:
             connection.request = 0
@@ -160,7 +160,7 @@ class ServerPoll:
     def _receive(
         self, number: int, connection: _Connection, first: int
     ) -> ServerAnswer | None:
-        """Returns what a server answered to a question not before `first`."""
+        """Returns a server's answer to request `first` or a later one."""
         found = None
         for message in connection.dialer.receive():
             connection.answers = True

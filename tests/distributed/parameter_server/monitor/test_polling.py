@@ -1,4 +1,4 @@
-"""Real servers in threads of this process, and one that is not there."""
+"""Real servers in threads of this process, and an address without a server."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ pytest.importorskip("zmq")
 from fxflow.distributed.messages.codec import Message
 from fxflow.distributed.messages.zeromq import Hub
 from fxflow.distributed.parameter_server import LocalServers, messages
-from fxflow.distributed.parameter_server.monitor.asking import ServerPoll
+from fxflow.distributed.parameter_server.monitor.polling import ServerPoll
 from fxflow.errors import DistributedError
 
 
@@ -32,17 +32,17 @@ def test_a_silent_server_is_named_and_the_others_answer() -> None:
         assert answer.message is not None
         assert answer.message.fields.stats["server"] == number
         assert answer.asked < answer.heard
-    assert took < 0.2  # it is not waited for twice
+    assert took < 0.2  # the silent server is not waited for again
 
 
-def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
+def test_a_stopped_server_gets_one_request_until_it_answers(
     tmp_path: Path,
 ) -> None:
     with Hub() as hub:
         listener = hub.listen(f"ipc://{tmp_path}/s")
         ends = threading.Event()
 
-        def admit() -> None:  # strangers are met while it waits
+        def admit() -> None:  # completes the handshake of new connections
             while not ends.is_set():
                 hub.wait(0.01)
 
@@ -59,14 +59,14 @@ def test_a_server_that_stands_still_is_asked_once_until_it_goes_on(
             stats = messages.StatsAre(message.fields.request, {})
             listener.send(peer, Message.of(stats))
             time.sleep(0.05)
-            # The late answer is to an old question; the new one is asked now.
+            # The late answer is to the old request; only now a new one is sent.
             (late,) = servers.ask(messages.Stats())
             assert late.message is None
             hub.wait(1)
             assert len(listener.receive()) == 1
 
 
-def test_an_error_is_shown() -> None:
+def test_an_error_of_a_server_is_its_problem() -> None:
     local = LocalServers(1)
     with ServerPoll(local.cluster.servers) as servers:
         (answer,) = servers.ask(messages.Ack())  # type: ignore[arg-type]
@@ -74,6 +74,6 @@ def test_an_error_is_shown() -> None:
     assert answer.problem == "a server takes no message 'ack'"
 
 
-def test_addresses_are_checked() -> None:
+def test_an_address_beyond_this_machine_needs_keys() -> None:
     with pytest.raises(DistributedError, match="needs keys"):
         ServerPoll(["10.1.2.3:7000"])
