@@ -27,7 +27,7 @@ class View(NamedTuple):
       members: numbers of the servers among which shards are divided. Empty if the
         assignment is fixed: each shard stays on one server.
       servers: incarnation of each server; 0: it is absent. Empty in the first view,
-        before the servers have met.
+        before the bootstrap.
       workers: numbers of the workers that vote.
       run: a number that is unique to the run; 0: it has not begun.
     """

@@ -38,9 +38,9 @@ from fxflow.errors import DistributedError, FxflowError
 #: Seconds between two checks for late pulls and silent workers.
 _TICK = 0.05
 #: Seconds after which a silent worker no longer votes on views.
-_NO_VOTER = 3.0
+_VOTE_TIMEOUT = 3.0
 #: Seconds of silence, two heartbeats, after which a worker's connection is checked.
-_MISSED = 1.0
+_CHECK_AFTER = 1.0
 
 
 class _WorkerProcess(NamedTuple):
@@ -172,7 +172,7 @@ class ShardServer:
             silent_after=silent_after,
             gone_after=gone_after,
             kept=kept,
-            changed=self._changed,
+            changed=self._on_new_view,
         )
 
     def _initial_view(self, view: View, folder: Path | None) -> tuple[View, bool]:
@@ -268,8 +268,8 @@ class ShardServer:
         self._hub.close()
 
     def _report_failure(self, error: EntryError) -> str:
-        """Sends workers the reason why no server will answer; returns the message."""
-        text = self._named(str(error), error.worker)
+        """Returns why the server ends; reports it to workers if no copy takes over."""
+        text = self._with_name(str(error), error.worker)
         why = f"server {self.number} ends: it cannot apply {text}"
         if not self._replicas.unreplicated:
             return f"{why}. Another server with a copy takes over"
@@ -297,7 +297,9 @@ class ShardServer:
                 return
             self._note_worker(peer, message)
             if kind not in self._handlers:
-                raise DistributedError(f"a server takes no message {message.kind!r}")
+                raise DistributedError(
+                    f"servers do not accept the message {message.kind!r}"
+                )
             self._handlers[kind](peer, message, message.fields)
         except _NotServed:
             self._replicas.send_view(peer, message)
@@ -314,14 +316,14 @@ class ShardServer:
     def _fail(self, peer: bytes, message: Message, why: str, **more: Any) -> None:
         """Answers a request with an error."""
         failure = messages.Failure(
-            self._named(why, message.worker),
+            self._with_name(why, message.worker),
             getattr(message.fields, "shard", -1),
             getattr(message.fields, "request", 0),
             **more,
         )
         self._reply(peer, message, failure)
 
-    def _named(self, text: str, worker: int) -> str:
+    def _with_name(self, text: str, worker: int) -> str:
         """Returns a text with the worker's name in place of its number."""
         name = self._workers.get(worker, _UNKNOWN).name
         return text.replace(f"worker {worker}", name) if name else text
@@ -366,7 +368,7 @@ class ShardServer:
             {
                 worker: known.peer
                 for worker, known in self._workers.items()
-                if read - known.heard < _NO_VOTER
+                if read - known.heard < _VOTE_TIMEOUT
             },
             read,
         )
@@ -374,7 +376,7 @@ class ShardServer:
             silent = read - known.heard
             if silent > self._lost_after:
                 self._drop_lost(worker, "silent")
-            elif silent > _MISSED and known.peer and self._is_disconnected(known):
+            elif silent > _CHECK_AFTER and known.peer and self._is_disconnected(known):
                 self._drop_lost(worker, "disconnected")
         for number in self._cuts.expired(now):
             self._end_cut(number)
@@ -387,21 +389,21 @@ class ShardServer:
         for pull in late:
             shard = self.shards[pull.shard]
             names = [f"{name}, which has not joined yet" for name in shard.awaited]
-            names += map(self._name, shard.late(pull.worker, pull.clock))
+            names += map(self._described, shard.late(pull.worker, pull.clock))
             why = f"waits for {', '.join(names) or 'a push of its own'}"
             failure = messages.Failure(why, pull.shard, pull.fields.request, late=names)
             self.listener.send(pull.peer, Message.of(failure, pull.worker))
 
-    def _name(self, worker: int) -> str:
+    def _described(self, worker: int) -> str:
         name, _, heard = self._workers.get(worker, _UNKNOWN)
         ago = f", heard {time.monotonic() - heard:.1f} s ago" if heard else ""
         return f"{name or f'worker {worker}'}{ago}"
 
-    def _changed(self, before: View) -> None:
+    def _on_new_view(self, previous: View) -> None:
         """Drops the pulls of shards that another server now serves."""
         self._pending = [p for p in self._pending if self._replicas.serves(p.shard)]
         for number in self.view.served_by(self.number):
-            if before.primary(number) != self.number:
+            if previous.primary(number) != self.number:
                 self._register_workers(number)
 
     def _is_disconnected(self, known: _WorkerProcess) -> bool:
@@ -438,7 +440,7 @@ class ShardServer:
         for number, shard in self.shards.items():
             if worker in shard.group and self._replicas.serves(number):
                 entry = Message.of(messages.Leave(number, why), worker)
-                self._commit(number, entry)
+                self._apply_entry(number, entry)
 
     # -- entries -----------------------------------------------------------------------
 
@@ -457,7 +459,7 @@ class ShardServer:
             raise _NotServed
         return self.shards[number]
 
-    def _commit(self, number: int, entry: Message) -> str:
+    def _apply_entry(self, number: int, entry: Message) -> str:
         """Appends an entry that is due, and answers the pulls that wait for it."""
         dropped = self._append(number, entry)
         self._answer_pulls(number)
@@ -571,7 +573,7 @@ class ShardServer:
 
     def _on_model(self, peer: bytes, message: Message, offer: messages.Offer) -> None:
         if self._served(offer.shard).turn(message) is Turn.NEXT:
-            self._commit(offer.shard, message)
+            self._apply_entry(offer.shard, message)
         self._reply(peer, message, self._model_taken(message, offer))
 
     def _on_push_rows(
@@ -584,7 +586,7 @@ class ShardServer:
             self._reply(peer, message, refusal)
             return
         if turn is Turn.NEXT:
-            self._commit(rows.shard, message)
+            self._apply_entry(rows.shard, message)
         self._reply(peer, message, self._model_taken(message, rows))
 
     def _model_taken(
@@ -624,7 +626,7 @@ class ShardServer:
         # A second request, after a late answer, must not reset the worker's clock.
         if message.worker not in shard.group:
             self._drop_previous(message.worker)
-            self._commit(join.shard, message)
+            self._apply_entry(join.shard, message)
         joined = messages.Joined(
             join.shard,
             join.request,
@@ -682,7 +684,7 @@ class ShardServer:
             if message.worker not in shard.group:
                 self._reply(peer, message, messages.Refuse(number, request, "join"))
                 return
-            dropped = self._commit(number, message)
+            dropped = self._apply_entry(number, message)
         elif turn is Turn.EARLY:
             last = shard.ledger.last(message.worker)
             refusal = messages.Refuse(number, request, "early", last)

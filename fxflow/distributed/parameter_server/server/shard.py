@@ -85,7 +85,7 @@ class Position(NamedTuple):
     entries: int
 
 
-class Lacking(NamedTuple):
+class SnapshotProgress(NamedTuple):
     """The progress of a shard that lacks rows of the run's initial snapshot.
 
     Attributes:
@@ -130,7 +130,7 @@ class Shard:
         self.tables: dict[str, RowTable] = {}
         self._prepared: _Prepared | None = None
         #: Progress of the initial snapshot's rows; None: the shard lacks none.
-        self.lacking: Lacking | None = None
+        self.lacking: SnapshotProgress | None = None
         #: Names of the workers in the group, for messages.
         self.names: dict[int, str] = {}
         #: Names of workers that the first round waits for.
@@ -238,7 +238,7 @@ class Shard:
             _close(self._prepared.tables)
         self._prepared, runners = None, {}
         params = [_array(entry.arrays[f"param/{n}"]) for n in model.names]
-        nothing = [np.zeros(a.shape, a.dtype) for a in model.coded]
+        zeros = [np.zeros(a.shape, a.dtype) for a in model.coded]
         program, tables = "init", {}
         try:
             runners["init"] = Runner(model.programs["init"])
@@ -247,22 +247,20 @@ class Shard:
                 program = "apply"
                 runners["apply"] = Runner(model.programs["apply"])
                 seen = params if model.consistency.compensation else []
-                outs = runners["apply"](
-                    [*params, *state, _scalar(0.0), *nothing, *seen]
-                )
+                outs = runners["apply"]([*params, *state, _scalar(0.0), *zeros, *seen])
                 for out in outs:
                     out.block_until_ready()
             for program in model.tables:
                 tables[program] = make_table(model.tables[program], self._place)
         except Exception as error:
             _close(tables)
-            where = (
+            place = (
                 f"table {program!r}"
                 if program in model.tables
                 else (f"the program {program!r} of {', '.join(map(repr, model.names))}")
             )
             raise DistributedError(
-                f"the model of worker {entry.worker} cannot be trained here: {where}: "
+                f"the model of worker {entry.worker} cannot be trained here: {place}: "
                 f"{_error_text(error)}"
             ) from error
         self._prepared = _Prepared(model, runners, tables)
@@ -289,7 +287,7 @@ class Shard:
             for i, key in enumerate(offer.keys or [])
         ]
         if offer.parts:
-            self.lacking = Lacking(offer.snapshot or "", offer.parts, 0)
+            self.lacking = SnapshotProgress(offer.snapshot or "", offer.parts, 0)
 
     def _apply_push_rows(self, entry: Message) -> None:
         assert self.lacking is not None
@@ -307,9 +305,9 @@ class Shard:
         if self.lacking is None:
             return
         snapshot, parts, taken = self.lacking
-        brought = message.fields
-        has_parts = getattr(brought, "parts", parts)
-        if (brought.snapshot, has_parts) != (snapshot, parts):
+        fields = message.fields
+        has_parts = getattr(fields, "parts", parts)
+        if (fields.snapshot, has_parts) != (snapshot, parts):
             raise DistributedError(
                 f"the run begins with a snapshot, of which {taken} of {parts} parts "
                 "have arrived, and the worker that sent them has exited; worker "
@@ -397,9 +395,9 @@ class Shard:
         self.counts.updates += 1
         # The order must be the same on all replicas.
         given.sort(key=lambda item: item[0].push)
-        for weighted, brought in given:
+        for weighted, arrays in given:
             for name, table in self.tables.items():
-                rows = rows_of(brought, name)
+                rows = rows_of(arrays, name)
                 if rows is not None:
                     table.push(*rows, scale=weighted.weight)
         if not self.params:
@@ -408,19 +406,19 @@ class Shard:
         # The update may overwrite the parameters, of which these may be views.
         self._encoded = None
         if len(given) == 1:
-            ((weighted, brought),) = given
+            ((weighted, arrays),) = given
             compensated = self.model.consistency.compensation
             seen = self._seen_by(weighted.push) if compensated else []
-            coded = [brought[str(i)] for i in parts]
+            coded = [arrays[str(i)] for i in parts]
             weight = self._weight(weighted.weight)
             outs = self._runner("apply")(
                 [*self.params, *self.optimizer, weight, *coded, *seen]
             )
         else:
             total: list[Any] = []
-            for weighted, brought in given:
+            for weighted, arrays in given:
                 seen = self._seen_by(weighted.push)
-                coded = [brought[str(i)] for i in parts]
+                coded = [arrays[str(i)] for i in parts]
                 weight = self._weight(weighted.weight)
                 program = "add" if total else "begin"
                 total = self._runner(program)(
@@ -640,7 +638,7 @@ class Shard:
                 blocks = (_rows_of(arrays, name, i) for i in range(count))
                 shard.tables[name].load(blocks)
             if fields["lacking"]:
-                shard.lacking = Lacking(*fields["lacking"])
+                shard.lacking = SnapshotProgress(*fields["lacking"])
             shard.awaited = tuple(map(str, fields["awaited"]))
             shard.names = {int(w): str(n) for w, n in fields["names"]}
             shard._reads = {int(w): int(v) for w, v in fields["reads"]}

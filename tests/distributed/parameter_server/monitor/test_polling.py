@@ -71,7 +71,7 @@ def test_an_error_of_a_server_is_its_problem() -> None:
     with ServerPoll(local.cluster.servers) as servers:
         (answer,) = servers.ask(messages.Ack())  # type: ignore[arg-type]
     local.close()
-    assert answer.problem == "a server takes no message 'ack'"
+    assert answer.problem == "servers do not accept the message 'ack'"
 
 
 def test_an_address_beyond_this_machine_needs_keys() -> None:

@@ -216,7 +216,9 @@ def test_answers_to_an_earlier_phase_are_ignored() -> None:
 def test_invalid_requests_get_an_answer() -> None:
     running = Running("127.0.0.1:0")
     worker = client(running.view)
-    with pytest.raises(DistributedError, match="takes no message 'params'"):
+    with pytest.raises(
+        DistributedError, match="servers do not accept the message 'params'"
+    ):
         worker.ask(0, messages.Params(0, 0, 0, same=True))
     # There is no model yet.
     assert worker.ask(0, messages.Gradient(0, 0, 0)).kind == "refuse"
