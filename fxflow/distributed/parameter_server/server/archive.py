@@ -82,10 +82,10 @@ class Archive:
         self._first = self._last = max(self._generations("state"), default=0)
         #: The generations of the snapshot's rows; the first has all rows.
         self._runs: list[int] = []
-        #: Bytes of the snapshot's state.
+        #: Bytes of the snapshot's state; more after a snapshot that failed.
         self._written = 0
         self._log: logs.EntryLog | None = None
-        #: Entries in the current log.
+        #: Entries since the last snapshot, or attempt at one, began.
         self._since = 0
         self._thread: threading.Thread | None = None
         self._cancelled = False

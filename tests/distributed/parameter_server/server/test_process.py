@@ -88,7 +88,7 @@ def test_a_repeated_push_is_acknowledged_again_and_applied_once() -> None:
     server, wire, _ = server_of(1)
     for _ in range(3):
         server.handle(b"1", push(1))
-    # With the parameters comes the acknowledgement.
+    # The answer with the parameters is also the acknowledgement.
     assert [message.sequence for _, message in wire.sent] == [1, 1, 1]
     assert wire.kinds() == ["params"] * 3
     assert server.shards[0].group.version == 1
