@@ -254,30 +254,30 @@ def by_group(
                 return i
         return len(groups)
 
-    def parted(values: Mapping[str, Any]) -> list[tuple[Filter, dict[str, Any]]]:
+    def split(values: Mapping[str, Any]) -> list[tuple[Filter, dict[str, Any]]]:
         parts: list[dict[str, Any]] = [{} for _ in codes]
         for name, value in values.items():
             parts[group_of(name)][name] = value
         return list(zip(codes, parts, strict=True))
 
     def init(gradient: Mapping[str, Any]) -> list[Any]:
-        return [code.init(part) for code, part in parted(gradient)]
+        return [code.init(part) for code, part in split(gradient)]
 
     def encode(gradient: Mapping[str, Any], residual: Any) -> tuple[Any, Any]:
         found = [
             code.encode(part, rest)
-            for (code, part), rest in zip(parted(gradient), residual, strict=True)
+            for (code, part), rest in zip(split(gradient), residual, strict=True)
         ]
         return [sent for sent, _ in found], [rest for _, rest in found]
 
     def decode(sent: Any, like: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for (code, part), values in zip(parted(like), sent, strict=True):
+        for (code, part), values in zip(split(like), sent, strict=True):
             found.update(code.decode(values, part))
         return {name: found[name] for name in like}
 
     def check(names: Sequence[str]) -> None:
-        parts = parted(dict.fromkeys(names))
+        parts = split(dict.fromkeys(names))
         for key, (code, part) in zip([*groups, None], parts, strict=True):
             if part:
                 code.check(list(part))

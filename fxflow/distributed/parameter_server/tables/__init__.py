@@ -1,4 +1,4 @@
-"""Tables of rows that are made when they are first touched."""
+"""Tables of rows that are created on first use."""
 
 from fxflow.distributed.parameter_server.tables.cache import CacheCounts, RowCache
 from fxflow.distributed.parameter_server.tables.gradients import (

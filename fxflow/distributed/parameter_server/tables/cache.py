@@ -1,8 +1,8 @@
-"""Rows that a worker keeps for a while, rather than pull them in every step.
+"""A worker's cache of rows, which need not be pulled in every step.
 
 A clock counts the worker's steps. A row that was pulled at clock c may be used up to
-clock c + bound; then it is pulled again. What the next batches will need can be
-announced, and be on its way while this one is computed.
+clock c + bound; then it is pulled again. The worker can announce the rows of the next
+batches, to request them during the current step.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _ROWS, _CLOCKS = range(2)
 
 
 class CacheCounts(NamedTuple):
-    """What a cache did, in rows.
+    """Statistics of a cache, in rows.
 
     Attributes:
-      hits: found.
-      misses: not found, or too old.
-      stale: of the misses, those too old.
-      announced: to be requested early, as `announce` said.
+      hits: rows found.
+      misses: rows not found, or too old.
+      stale: the misses that were too old.
+      announced: rows that `announce` returned, for early requests.
     """
 
     hits: int = 0
@@ -40,13 +40,14 @@ class RowCache:
     """Rows by id, each with the clock at which it was pulled.
 
     Args:
-      shape: of a row.
-      dtype: of a row.
-      bound: for how many clocks after its pull a row may be used; 0: in that step only.
-      rows: the most rows there may be; the least recently used go.
+      shape: shape of a row.
+      dtype: dtype of a row.
+      bound: number of clocks after its pull that a row may be used; 0: in that step
+        only.
+      rows: maximum number of rows; the least recently used rows are evicted.
 
     Raises:
-      ArgumentError: the bound is negative, or there is room for no row.
+      ArgumentError: the bound is negative, or `rows` is less than 1.
 
     Example:
       >>> cache = RowCache((2,), np.float32, bound=1, rows=100)
@@ -70,7 +71,7 @@ class RowCache:
         self._fields = (Field(shape, np.dtype(dtype)), Field((), np.dtype(np.int64)))
         self._memory = Memory(self._fields, rows)
         self._bound = bound
-        self._coming: Ids = np.empty(0, np.int64)
+        self._requested: Ids = np.empty(0, np.int64)
         self.counts = CacheCounts()
 
     def __len__(self) -> int:
@@ -79,14 +80,14 @@ class RowCache:
     def lookup(
         self, ids: Ids, clock: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Returns the rows that are here and fresh enough.
+        """Returns the cached rows that are fresh enough.
 
         Args:
           ids: int64[n].
-          clock: now.
+          clock: the current clock.
 
         Returns:
-          `[n, *shape]`, zeros where there is no such row; bool[n], whether there is.
+          `[n, *shape]`, zeros for other rows; bool[n], whether the row was found.
         """
         memory = self._memory
         slots = memory.find(ids)
@@ -104,12 +105,12 @@ class RowCache:
         return rows, here
 
     def put(self, ids: Ids, rows: npt.NDArray[Any], clock: int) -> None:
-        """Keeps rows that were pulled.
+        """Adds pulled rows.
 
         Args:
           ids: int64[n], distinct.
           rows: `[n, *shape]`.
-          clock: at which they were pulled. What is here and younger stays.
+          clock: clock of the pull. Rows with a later one are not replaced.
 
         Raises:
           ShapeError: there is not one row of the shape for each id.
@@ -119,7 +120,7 @@ class RowCache:
                 f"RowCache: expected {len(ids)} rows of shape "
                 f"{self._fields[_ROWS].shape}, got an array of shape {rows.shape}"
             )
-        self._coming = np.setdiff1d(self._coming, ids)
+        self._requested = np.setdiff1d(self._requested, ids)
         memory = self._memory
         ids, rows = ids[-memory.capacity :], rows[-memory.capacity :]
         slots = memory.find(ids)
@@ -136,44 +137,44 @@ class RowCache:
         memory.write(slots[newest], [rows[newest], clocks])
 
     def drop(self, ids: Ids) -> None:
-        """Forgets rows, such as those that this worker has just pushed to.
+        """Removes rows, such as those for which this worker has just pushed gradients.
 
         Args:
-          ids: int64[n]; those that are not here are ignored.
+          ids: int64[n]; missing rows are ignored.
         """
         slots = self._memory.find(np.unique(ids))
         self._memory.remove(slots[slots >= 0])
 
     def announce(self, ids: Ids, clock: int, at: int) -> Ids:
-        """Returns which rows to request now, for a batch that comes later.
+        """Returns the rows to request now for a later batch.
 
-        A row is named once, until it was put. One that would be too old by then is not.
+        A row is returned once until it is put, and not if it would be too old by then.
 
         Args:
-          ids: int64[n], what the batch needs.
-          clock: now.
-          at: the clock of that batch.
+          ids: int64[n], the rows of the batch.
+          clock: the current clock.
+          at: the clock of the batch.
 
         Returns:
-          int64[m], distinct, from small to large.
+          int64[m], distinct, in increasing order.
         """
         if at > clock + self._bound:
             return np.empty(0, np.int64)
-        wanted = np.setdiff1d(ids, self._coming)
+        wanted = np.setdiff1d(ids, self._requested)
         slots = self._memory.find(wanted)
         known = slots >= 0
         fresh = known.copy()
         pulled = self._memory.fields[_CLOCKS][slots[known]]
         fresh[known] = pulled + self._bound >= at
         wanted = wanted[~fresh]
-        self._coming = np.union1d(self._coming, wanted)
+        self._requested = np.union1d(self._requested, wanted)
         self._count(announced=len(wanted))
         return wanted
 
     def clear(self) -> None:
-        """Forgets all, also what was announced: the servers may have changed."""
+        """Removes all rows and announcements, as the servers may have changed."""
         self._memory.clear()
-        self._coming = self._coming[:0]
+        self._requested = self._requested[:0]
 
     def _count(self, **more: int) -> None:
         now = self.counts

@@ -1,14 +1,14 @@
 """Rows on disk, by LMDB: an ordered map from ids to bytes in a memory-mapped file.
 
-It is a place for rows, not a record of them: after a crash a table is restored from its
-snapshot and the log. So nothing waits until bytes are on the disk, and files that
-another process left are removed. (LMDB never writes over a page in use, so the file of
-a killed process is sound.)
+The file is not durable: after a crash a table is restored from its snapshot and the
+log. So nothing waits until bytes are on the disk, and files that another process left
+are removed. (LMDB never overwrites a page in use, so the file of a killed process is
+consistent.)
 
-Why LMDB: measured beside RocksDB with 10⁶ random ids of 264 bytes, 4096 at a time,
-reading takes 2.2 µs a row against 9, writing 2.6 to 3.6 against 2.5 to 5.2; 32 rows,
-which a worker waits for, are read in 70 µs against 700. Its memory is the page cache,
-which the system takes back when it needs it.
+Why LMDB: with 10⁶ random rows of 264 bytes, 4096 at a time, a read takes 2.2 µs per row
+(RocksDB: 9), a write 2.6 to 3.6 (RocksDB: 2.5 to 5.2); 32 rows, which a worker waits
+for, are read in 70 µs (RocksDB: 700). Its memory is the page cache, which the system
+reclaims when it needs memory.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from fxflow.errors import ArgumentError
 
 Fields = list[npt.NDArray[Any]]
 
-# Ids as keys: bytes in the order of the numbers, so that neighbours are in one page.
+# Ids as keys: big-endian bytes sort like the numbers, so that close ids share a page.
 _KEY = np.dtype(">i8")
-# A page that cannot be written kills a process that writes through its memory: keep
-# this many bytes of the disk free.
+# A process that writes to a memory map dies if the disk is full: keep this many bytes
+# of the disk free.
 _SPARE = 256 << 20
 
 
 class DiskRows:
-    """Rows by id, on disk. Removed when it is closed.
+    """Rows by id, on disk. `close` removes them.
 
     Args:
-      folder: where; made if it is not there. Several tables may have one.
-      name: of the table.
-      fields: of a row.
+      folder: folder of the files, created if necessary; several tables may share it.
+      name: name of the table.
+      fields: fields of a row.
 
     Raises:
       ImportError: `lmdb` is not installed.
-      ArgumentError: the folder is used by another table of this name.
+      ArgumentError: another table of this name uses the folder.
     """
 
     def __init__(self, folder: str, name: str, fields: Sequence[Field]) -> None:
@@ -63,7 +63,7 @@ class DiskRows:
             self._lock.close()
             raise ArgumentError(
                 f"table {name!r}: {self._path} is used by another process or table: "
-                "each needs a folder of its own"
+                "use a separate folder for each"
             ) from None
         self._open()
 
@@ -79,8 +79,8 @@ class DiskRows:
                     subdir=False,
                     map_size=size,
                     sync=False,
-                    # Twice as fast as by system calls. The file looks as large as
-                    # what was free; it takes what was written.
+                    # Twice as fast as system calls. The file appears as large as the
+                    # free space, but occupies only what was written.
                     writemap=True,
                     readahead=False,
                     meminit=False,
@@ -99,24 +99,24 @@ class DiskRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the file takes on disk."""
+        """Bytes that the file occupies on disk."""
         return (self._path / "rows.mdb").stat().st_blocks * 512
 
     def get(self, ids: Ids) -> tuple[npt.NDArray[np.bool_], Fields]:
-        """Returns which rows are here, and the fields of these.
+        """Returns which rows exist, and their fields.
 
         Args:
-          ids: int64[n], distinct, from small to large.
+          ids: int64[n], distinct, in increasing order.
         """
         with self._env.begin() as transaction:
             found = transaction.cursor().getmulti(_keys(ids))
-        have, fields = self._taken_apart(found)
+        have, fields = self._decode(found)
         here = np.zeros(len(ids), bool)
         here[np.searchsorted(ids, have)] = True
         return here, fields
 
     def put(self, ids: Ids, fields: Sequence[npt.NDArray[Any]]) -> None:
-        """Writes rows, over those that are here.
+        """Writes rows; overwrites existing ones.
 
         Args:
           ids: int64[n], distinct.
@@ -134,7 +134,7 @@ class DiskRows:
         ]
         records = np.concatenate(parts, axis=1)
         width = records.shape[1]
-        # A row may take a page of its own, on the way to its leaf several.
+        # A row may need a page of its own, and new pages on the path to its leaf.
         if shutil.disk_usage(self._path).free < _SPARE + 4 * records.nbytes:
             raise OSError(
                 f"{self._path}: no space for {len(ids)} more rows of {width} bytes: "
@@ -148,15 +148,15 @@ class DiskRows:
         except self._lmdb.MapFullError:
             raise OSError(
                 f"{self._path}: no space for {len(ids)} more rows of {width} bytes: "
-                "the file is as large as the disk had space when it was made"
+                "the file has reached the free space of the disk when it was created"
             ) from None
 
     def view(self) -> DiskView:
-        """Returns the rows as they are now, to be read while others are written.
+        """Returns a view of the current rows, to be read while others are written.
 
-        Space of what is written over is not used again before the view is closed.
+        Space of overwritten rows is not reused before the view is closed.
         """
-        return DiskView(self._env.begin(), self._taken_apart)
+        return DiskView(self._env.begin(), self._decode)
 
     def clear(self) -> None:
         """Removes all rows."""
@@ -170,7 +170,7 @@ class DiskRows:
             shutil.rmtree(self._path, ignore_errors=True)
             self._lock.close()
 
-    def _taken_apart(self, found: Sequence[tuple[bytes, bytes]]) -> tuple[Ids, Fields]:
+    def _decode(self, found: Sequence[tuple[bytes, bytes]]) -> tuple[Ids, Fields]:
         ids = np.frombuffer(b"".join([k for k, _ in found]), _KEY).astype(np.int64)
         records = np.frombuffer(b"".join([v for _, v in found]), np.uint8)
         sizes = [f.dtype.itemsize * math.prod(f.shape) for f in self._fields]
@@ -185,15 +185,15 @@ class DiskRows:
 
 
 class DiskView:
-    """The rows on disk at one moment, from small ids to large.
+    """The rows on disk at one moment, in order of ids.
 
     Args:
-      transaction: that reads.
-      taken_apart: makes ids and fields of keys and values.
+      transaction: a read transaction.
+      decode: returns the ids and fields of keys and values.
     """
 
-    def __init__(self, transaction: Any, taken_apart: Any) -> None:
-        self._transaction, self._taken_apart = transaction, taken_apart
+    def __init__(self, transaction: Any, decode: Any) -> None:
+        self._transaction, self._decode = transaction, decode
         self._cursor = transaction.cursor()
         self._more = self._cursor.first()
 
@@ -201,7 +201,7 @@ class DiskView:
         """Returns the ids and fields of the next rows; None: there are no more.
 
         Args:
-          count: of rows, at most.
+          count: maximum number of rows.
         """
         if not self._more:
             return None
@@ -211,20 +211,20 @@ class DiskView:
             if len(found) == count:
                 break
         self._more = len(found) == count and self._cursor.next()
-        read: tuple[Ids, Fields] = self._taken_apart(found)
+        read: tuple[Ids, Fields] = self._decode(found)
         return read
 
     def get(self, ids: Ids) -> tuple[Ids, Fields]:
-        """Returns the ids that are here, of some, and their fields.
+        """Returns which of some ids exist, and their fields.
 
         Args:
-          ids: int64[n], distinct, from small to large.
+          ids: int64[n], distinct, in increasing order.
         """
-        read: tuple[Ids, Fields] = self._taken_apart(self._cursor.getmulti(_keys(ids)))
+        read: tuple[Ids, Fields] = self._decode(self._cursor.getmulti(_keys(ids)))
         return read
 
     def close(self) -> None:
-        """Lets the space be used again."""
+        """Ends the view, so that space can be reused."""
         self._transaction.abort()
 
 

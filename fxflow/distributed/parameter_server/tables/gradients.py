@@ -1,7 +1,7 @@
 """Gradients with respect to the rows of a table that a batch uses.
 
-A batch names rows by ids, several times the same. The loss is a function of the
-distinct rows, which are few, and not of the table:
+A batch names rows by ids, with repetitions. The loss is a function of the few distinct
+rows, and not of the table:
 
     distinct, inverse = unique_rows(batch.words)
     rows = pad_rows(table.pull(real_ids(distinct)), len(distinct))
@@ -13,9 +13,9 @@ distinct rows, which are few, and not of the table:
     value, (of_params, of_rows) = value_and_grad(loss, (0, 1))(params, rows, ...)
     table.push(real_ids(distinct), of_rows[: len(real_ids(distinct))])
 
-`rows` and `inverse` are arrays like others, so `jit`, `vmap` and `scan` know nothing of
-tables. The number of distinct ids is padded to a power of two, so that `jit` compiles a
-program for few of them; nothing reads the rows that pad, and their gradients are zero.
+`rows` and `inverse` are ordinary arrays, so `jit`, `vmap` and `scan` know nothing of
+tables. The number of distinct ids is padded to a power of two, so that `jit` compiles
+few programs; nothing reads the padding rows, and their gradients are zero.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.distributed.parameter_server.tables.index import NONE, Ids
 from fxflow.errors import ArgumentError, OutOfRangeError, ShapeError
 
-# Fewer than these would not make a program quicker.
+# Fewer rows would not make a program faster.
 _LEAST = 32
-# Rounds with fewer ids, or a smaller fraction of them, cost more than ids one by one.
+# A round with fewer ids, or a smaller fraction of them, costs more than single ids.
 _FEW, _MANY = 8, 1024
 
 
 def sum_rows(ids: Ids, gradients: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[Any]]:
-    """Adds up the gradients of ids that occur several times, in the order given.
+    """Adds the gradients of repeated ids, in the given order.
 
     Args:
       ids: int64[n].
       gradients: float[n, ...].
 
     Returns:
-      The distinct ids from small to large, and a sum for each.
+      The distinct ids in increasing order, and a sum for each.
 
     Example:
       >>> ids, sums = sum_rows(np.array([5, 2, 5]), np.array([[1.0], [2.0], [3.0]]))
@@ -59,7 +59,7 @@ def sum_rows(ids: Ids, gradients: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[An
     starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
     counts = np.diff(np.r_[starts, len(ids)])
     sums = gradients[order[starts]]
-    # The nth of each is added in the nth round; few ids have many.
+    # Round n adds the nth gradient of each id; few ids have many.
     again = np.flatnonzero(counts > 1)
     nth = 1
     while len(again) > max(_FEW, len(ids) // _MANY):
@@ -68,32 +68,31 @@ def sum_rows(ids: Ids, gradients: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[An
         again = again[counts[again] > nth]
     for i in again.tolist():
         rest = gradients[order[starts[i] + nth : starts[i] + counts[i]]]
-        # Not `sum`, which adds in pairs.
+        # Not `sum`, which adds pairwise, in another order.
         sums[i] = np.add.accumulate(np.concatenate([sums[i : i + 1], rest]))[-1]
     return ids[starts], sums
 
 
 def unique_rows(
-    ids: Any, size: int | None = None, *, who: str = "unique_rows"
+    ids: Any, size: int | None = None, *, caller: str = "unique_rows"
 ) -> tuple[Any, Any]:
-    """Returns the distinct ids of a batch, and for each id which of them it is.
+    """Returns the distinct ids of a batch, and the index of each id among them.
 
     Args:
-      ids: integers, of any shape. On the host of up to 64 bits.
-      size: how many distinct ids to return; must be given where `ids` is traced. None:
-        the least power of two ≥ 32 that suffices.
-      who: asks, for error messages.
+      ids: integers, of any shape; on the host, of up to 64 bits.
+      size: number of distinct ids to return; required if `ids` is traced. None: the
+        least power of two ≥ 32 that suffices.
+      caller: name of the caller, for error messages.
 
     Returns:
-      `(distinct, inverse)`: int64[size], from small to large and then −1 (under `jit`
-      in the dtype of `ids`); int32, of the shape of `ids`, with
+      `(distinct, inverse)`: int64[size], in increasing order, then −1 (under `jit`, in
+      the dtype of `ids`); int32, in the shape of `ids`, with
       `distinct[inverse] == ids`.
 
     Raises:
       ArgumentError: `ids` are not integers, or traced without `size`.
       OutOfRangeError: there are more distinct ids than `size`, or one is negative or
-        2**63 or more. Not under `jit`: there the largest are left out, as by
-        `fnp.unique`.
+        at least 2**63. Not under `jit`, which drops the largest, like `fnp.unique`.
 
     Example:
       >>> distinct, inverse = unique_rows([[7, 2], [7, 9]], size=4)
@@ -113,17 +112,17 @@ def unique_rows(
     given = np.asarray(ids)
     if given.dtype.kind not in "iu" and given.size:
         raise ArgumentError(
-            f"{who}: ids must be integers, got {dtypes.short_name(given.dtype)}"
+            f"{caller}: ids must be integers, got {dtypes.short_name(given.dtype)}"
         )
     found, inverse = np.unique(given.astype(np.int64), return_inverse=True)
     if len(found) and found[0] < 0:
         wrong = given[given.astype(np.int64) < 0].flat[0]
-        raise OutOfRangeError(f"{who}: ids must be from 0 to 2**63 - 1, got {wrong}")
+        raise OutOfRangeError(f"{caller}: ids must be from 0 to 2**63 - 1, got {wrong}")
     if size is None:
         size = max(_LEAST, 1 << (len(found) - 1).bit_length())
     if len(found) > size:
         raise OutOfRangeError(
-            f"{who}: {len(found)} distinct ids are more than size={size}"
+            f"{caller}: {len(found)} distinct ids are more than size={size}"
         )
     distinct = np.full(size, NONE, np.int64)
     distinct[: len(found)] = found
@@ -131,10 +130,10 @@ def unique_rows(
 
 
 def real_ids(distinct: Any) -> Ids:
-    """Returns the ids that `unique_rows` found, without what pads them.
+    """Returns the ids that `unique_rows` found, without padding.
 
     Args:
-      distinct: of `unique_rows`.
+      distinct: the first result of `unique_rows`.
 
     Returns:
       int64[n].

@@ -1,12 +1,12 @@
-"""Where a row lies: a map from ids to slots, made of NumPy arrays.
+"""A map from the ids of rows to their slots, made of NumPy arrays.
 
-Linear hashing (Litwin 1980) with buckets of 16 entries: whenever entries are added a
-few buckets are split, so no call pays for the whole of it. What does not fit into its
-bucket goes to a dictionary: well under one in a hundred. All operations take many ids
-at once, and an id costs 40 bytes: a Python dictionary needs three times as many.
+It uses linear hashing (Litwin 1980) with buckets of 16 entries: adding entries splits a
+few buckets, so no call pays for a whole rehash. Entries that do not fit into their
+bucket, well under 1 %, go to a dictionary. All operations take many ids at once, and an
+id costs 40 bytes, a third of what a Python dictionary needs.
 
-The arrays are made for `capacity` ids at once. Pages without a write take no memory,
-and an array that never grows is never copied.
+The arrays have room for `capacity` ids from the start: unwritten pages take no memory,
+and arrays that never grow are never copied.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Slots = npt.NDArray[np.int64]
 NONE = -1
 _SHIFT = 4
 _WIDTH = 1 << _SHIFT
-# Entries for each bucket before more are made. Those not yet split have up to twice as
-# many, when one in forty overflows.
+# Mean number of entries per bucket. Buckets not yet split have up to twice as many, and
+# then 1 in 40 entries overflows.
 _MEAN = 5
 _FIRST = 64
 # From the finalizer of MurmurHash3.
@@ -33,26 +33,26 @@ class IdIndex:
     """A map from distinct ids ≥ 0 to slots ≥ 0.
 
     Args:
-      capacity: the most ids there can be.
+      capacity: maximum number of ids.
     """
 
     count: int
 
     __slots__ = ("_full", "_ids", "_level", "_overflow", "_slots", "_split", "count")
 
-    # Bytes for each id: what `capacity` may have to be derived from.
+    # Bytes per id, from which `capacity` may be derived.
     COST = (8 + 4) * _WIDTH // _MEAN + 1
 
     def __init__(self, capacity: int) -> None:
         buckets = max(_FIRST, -(-capacity // _MEAN))
         self._ids = np.empty((buckets, _WIDTH), np.int64)
         self._slots = np.empty(buckets * _WIDTH, np.int32)
-        # Buckets of which an entry is, or was, in the dictionary.
+        # Whether the dictionary has, or had, an entry of the bucket.
         self._full = np.empty(buckets, bool)
         self.clear()
 
     def clear(self) -> None:
-        """Removes all."""
+        """Removes all ids."""
         # There are `_level` + `_split` buckets: the first `_split` have been split.
         self._level, self._split, self.count = _FIRST, 0, 0
         self._ids[:_FIRST] = NONE
@@ -60,7 +60,7 @@ class IdIndex:
         self._overflow: dict[int, int] = {}
 
     def find(self, ids: Ids) -> Slots:
-        """Returns the slot of each id; −1 for an id that is not there."""
+        """Returns the slot of each id; −1 for missing ids."""
         buckets = self._buckets(ids)
         found = np.full(len(ids), NONE, np.int64)
         which, entries = self._entries(ids, buckets)
@@ -72,13 +72,13 @@ class IdIndex:
         return found
 
     def insert(self, ids: Ids, slots: Slots) -> None:
-        """Adds ids that are not there, each once."""
+        """Adds distinct ids that are missing."""
         self.count += len(ids)
         self._grow(-(-self.count // _MEAN))
         self._place(ids, slots)
 
     def remove(self, ids: Ids) -> None:
-        """Removes ids that are there, each once."""
+        """Removes distinct ids that exist."""
         self.count -= len(ids)
         which, entries = self._entries(ids, self._buckets(ids))
         self._ids.reshape(-1)[entries] = NONE
@@ -132,7 +132,7 @@ class IdIndex:
         )
 
     def _grow(self, wanted: int) -> None:
-        """Splits buckets until there are as many as wanted."""
+        """Splits buckets until there are at least `wanted`."""
         while (more := wanted - self._level - self._split) > 0:
             more = min(more, self._level - self._split)
             old = slice(self._split, self._split + more)
@@ -150,7 +150,7 @@ class IdIndex:
                 self._place_again()
 
     def _place_again(self) -> None:
-        """Puts what overflowed into buckets, of which there are now twice as many."""
+        """Places overflowed entries again, now that there are twice as many buckets."""
         self._full[: self._level] = False
         again, self._overflow = self._overflow, {}
         ids = np.fromiter(again.keys(), np.int64, len(again))

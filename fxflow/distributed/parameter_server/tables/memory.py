@@ -1,8 +1,8 @@
-"""The rows in memory: an array for each field, an index, and what eviction looks at.
+"""The rows in memory: an array for each field, an index, and statistics for eviction.
 
-Arrays have room for all rows there may be from the start: pages without a write take no
-memory, nothing is ever copied to make room, and a row is one offset away in a table of
-any size.
+Arrays have room for the maximum number of rows from the start: unwritten pages take no
+memory, nothing is ever copied to make room, and the address of a row takes one
+multiplication in a table of any size.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from fxflow.distributed.parameter_server.tables.index import NONE, IdIndex, Ids,
 from fxflow.distributed.parameter_server.tables.row_programs import Field
 from fxflow.errors import OutOfMemoryError
 
-# Bytes for each row of what is beside its fields.
+# Bytes per row in addition to its fields.
 _COST = IdIndex.COST + 8 + 8 + 4 + 1 + 1
-# Slots are 32 bits in the index.
+# The index has slots of 32 bits.
 _MOST = 2**31 - 1
-# Rows drawn for each eviction, of which the coldest is evicted, as in Redis: 10 are
-# hardly worse than all.
-_DRAWN = 10
+# Number of rows sampled per eviction, of which the coldest is evicted, as in Redis: 10
+# are hardly worse than all.
+_SAMPLED = 10
 
 
 class Memory:
     """Rows by id, in slots.
 
     Args:
-      fields: of a row.
-      capacity: the most rows there may be; None: what the machine's memory holds.
+      fields: fields of a row.
+      capacity: maximum number of rows; None: as many as fit into the machine's memory.
 
     Attributes:
       fields: arrays `[capacity, ...]`.
-      ids: of the row in each slot; −1: none.
-      dirty: whether a row differs from what is on disk.
-      stored: whether a row is on disk too.
-      capacity: the most rows there may be.
+      ids: id of the row in each slot; −1: none.
+      dirty: whether a row differs from its copy on disk.
+      stored: whether a row is also on disk.
+      capacity: maximum number of rows.
     """
 
     dirty: np.ndarray[Any, Any]
@@ -92,20 +92,20 @@ class Memory:
         return self._index.count
 
     def find(self, ids: Ids) -> Slots:
-        """Returns the slot of each id; −1 for those that are not here."""
+        """Returns the slot of each id; −1 for missing ids."""
         return self._index.find(ids)
 
     def tick(self) -> None:
-        """Begins a use of rows: those touched from here on are not evicted in it."""
+        """Begins a use of rows: those touched until the next one are not evicted."""
         self._clock += 1
 
     def touch(self, slots: Slots) -> None:
-        """Notes a use of rows."""
+        """Records a use of rows."""
         self._used[slots] = self._clock
         self._uses[slots] += 1
 
     def add(self, ids: Ids) -> Slots:
-        """Gives slots to rows that are not here; their fields are to be written."""
+        """Returns slots for missing rows; the caller writes their fields."""
         reused = min(len(ids), len(self._free))
         slots = np.empty(len(ids), np.int64)
         slots[:reused] = self._free[len(self._free) - reused :]
@@ -121,21 +121,21 @@ class Memory:
         return slots
 
     def remove(self, slots: Slots) -> None:
-        """Takes rows out."""
+        """Removes rows."""
         self._index.remove(self.ids[slots])
         self.ids[slots] = NONE
         self._free = np.concatenate([self._free, slots])
 
     def coldest(self, count: int, frequency: bool) -> Slots:
-        """Returns slots of rows to evict; none of those touched since `tick`.
+        """Returns slots of rows to evict, none of them touched since `tick`.
 
         Args:
-          count: how many.
-          frequency: whether uses count before how long ago the last one was.
+          count: number of slots.
+          frequency: whether to compare the number of uses before the time of the last.
         """
         slots = np.arange(self.end)
-        if count * _DRAWN < self.end:
-            slots = np.unique(self._random.integers(0, self.end, count * _DRAWN))
+        if count * _SAMPLED < self.end:
+            slots = np.unique(self._random.integers(0, self.end, count * _SAMPLED))
         slots = self._cold(slots)
         if len(slots) < count:
             slots = self._cold(np.arange(self.end))

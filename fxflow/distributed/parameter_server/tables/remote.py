@@ -1,7 +1,7 @@
-"""Tables on servers: their serialized form, and the server of each row.
+"""Tables on servers: their serialized form, and the shard of each row.
 
 A worker sends the optimizer and the initializer as program text, for a few block sizes;
-a server runs them. Row i is on server i mod n, so that any batch of ids is spread.
+a server runs them. Row i is in shard i mod n, which spreads any batch of ids.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fxflow.distributed.parameter_server.tables.store import RowTable
 
 
 class TableModel(NamedTuple):
-    """A table in the form in which workers send it.
+    """The serialized form of a table.
 
     Attributes:
       description: its spec, as JSON.
@@ -45,14 +45,14 @@ class TableModel(NamedTuple):
 
 
 def table_model(spec: TableSpec, platform: str = "cpu") -> TableModel:
-    """Returns the form of a table that workers send.
+    """Returns the serialized form of a table.
 
     Args:
-      spec: with its optimizer.
-      platform: of the servers.
+      spec: specification of the table, with its optimizer.
+      platform: platform of the servers.
 
     Raises:
-      ArgumentError: it has no optimizer.
+      ArgumentError: the specification has no optimizer.
       DistributedError: the optimizer or the initializer calls Python.
     """
     functions = row_functions(spec)
@@ -86,7 +86,7 @@ def make_table(model: TableModel, place: str) -> RowTable:
 
     Args:
       model: the table that a worker sent.
-      place: of its files, within the folder of the spec.
+      place: folder of its files, within the folder of the spec.
     """
     runners: dict[str, Runner] = {}
 
@@ -111,19 +111,19 @@ def make_table(model: TableModel, place: str) -> RowTable:
     return RowTable(spec, RowPrograms(fields, init, update, BLOCKS))
 
 
-def parted(ids: Ids, count: int) -> list[npt.NDArray[np.intp]]:
-    """Returns the positions of each server's ids in `ids`.
+def by_shard(ids: Ids, count: int) -> list[npt.NDArray[np.intp]]:
+    """Returns the positions of each shard's ids in `ids`.
 
     Args:
       ids: int64[n].
-      count: of servers.
+      count: number of shards.
 
     Example:
-      >>> [p.tolist() for p in parted(np.array([4, 7, 1, 6]), 2)]
+      >>> [p.tolist() for p in by_shard(np.array([4, 7, 1, 6]), 2)]
       [[0, 3], [1, 2]]
     """
-    server = ids % count
-    return [np.flatnonzero(server == i) for i in range(count)]
+    shard = ids % count
+    return [np.flatnonzero(shard == i) for i in range(count)]
 
 
 def rows_of(arrays: Mapping[str, Any], name: str) -> tuple[Any, Any] | None:

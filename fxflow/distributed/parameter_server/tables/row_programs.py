@@ -1,8 +1,8 @@
-"""The two programs of a table: first values of rows, and their update.
+"""The two programs of a table: the initial values of rows, and their update.
 
 Both are pure functions of arrays, for blocks of a few sizes, so that few programs are
-compiled. A process without the user's Python runs the same ones, compiled from text: it
-makes a `RowPrograms` of its own executables.
+compiled. A process without the user's Python code makes a `RowPrograms` from the same
+programs, compiled from text.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from fxflow.transforms.stages import Lowered
 from fxflow.transforms.vmap import vmap
 
 # Multiples of any vector length: all rows of a block are computed alike, so a row has
-# the same bits in whichever block it is.
+# the same bits in any block.
 BLOCKS = (32, 128, 512, 2048, 8192)
 
 
 class Field(NamedTuple):
-    """What a row has: its value, or an array of its optimizer's state.
+    """A field of a row: its value, or an array of its optimizer's state.
 
     Attributes:
-      shape: for one row.
-      dtype: of NumPy.
+      shape: shape for one row.
+      dtype: NumPy dtype.
     """
 
     shape: tuple[int, ...]
@@ -45,14 +45,14 @@ class Field(NamedTuple):
 
 
 class RowPrograms(NamedTuple):
-    """What a table runs, on blocks of `n` rows, `n` one of `blocks`.
+    """The programs of a table, for blocks of `n` rows, `n` one of `blocks`.
 
     Attributes:
-      fields: what a row has; the first is its value.
+      fields: fields of a row; the first is its value.
       init: `u32[n, 2]` (high and low halves of ids) to the fields, each `[n, ...]`.
       update: `(fields, gradients f32[n, ...], scale f32[])` to the new fields. `scale`
         multiplies the change of the rows.
-      blocks: the sizes, from small to large.
+      blocks: sizes of blocks, in increasing order.
     """
 
     fields: tuple[Field, ...]
@@ -62,10 +62,10 @@ class RowPrograms(NamedTuple):
 
 
 class RowFunctions(NamedTuple):
-    """The same as pure functions to be traced, for blocks of any size.
+    """The programs of a table as pure functions to trace, for blocks of any size.
 
     Attributes:
-      fields: what a row has; the first is its value.
+      fields: fields of a row; the first is its value.
       init: see `RowPrograms.init`.
       update: see `RowPrograms.update`.
     """
@@ -75,10 +75,10 @@ class RowFunctions(NamedTuple):
     update: Callable[[tuple[Any, ...], Any, Any], tuple[Array, ...]]
 
     def lower(self, block: int) -> tuple[Lowered, Lowered]:
-        """Returns both, lowered for blocks of a size.
+        """Returns both functions, lowered for blocks of one size.
 
         Args:
-          block: number of rows.
+          block: number of rows in a block.
         """
         fields = tuple(
             ShapeDtypeStruct((block, *f.shape), f.dtype) for f in self.fields
@@ -94,10 +94,10 @@ class RowFunctions(NamedTuple):
 
 
 def sum_dtype(dtype: Any) -> np.dtype[Any]:
-    """Returns in which dtype gradients of rows are added up: 32 bits or more.
+    """Returns the dtype in which gradients of rows are added: at least 32 bits.
 
     Args:
-      dtype: of the rows.
+      dtype: dtype of the rows.
     """
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
@@ -106,15 +106,15 @@ def row_functions(spec: TableSpec) -> RowFunctions:
     """Makes the functions of a table from its optimizer and initializer.
 
     Args:
-      spec: the table; its optimizer must be given.
+      spec: specification of the table, with its optimizer.
 
     Returns:
       Functions to trace.
 
     Raises:
       ArgumentError: there is no optimizer.
-      DtypeError: the optimizer's state has keys, or the initializer makes something
-        else.
+      DtypeError: the optimizer's state has keys, or the initializer returns another
+        shape or dtype.
     """
     optimizer = spec.optimizer
     if optimizer is None:
@@ -126,7 +126,7 @@ def row_functions(spec: TableSpec) -> RowFunctions:
         key = random.fold_in(random.key(spec.seed), name)
         key = random.fold_in(random.fold_in(key, halves[0]), halves[1])
         row = initializer(key, spec.shape, spec.dtype)
-        # A weak type would be another program for the state of the next step.
+        # With weak types, the state of the next step would need another program.
         state = tree.map(_strong, optimizer.init(row))
         return (row, *tree.leaves(state))
 
@@ -147,17 +147,16 @@ def row_programs(spec: TableSpec, blocks: Sequence[int] = BLOCKS) -> RowPrograms
     """Compiles the programs of a table on this process's default device.
 
     Args:
-      spec: the table; its optimizer must be given.
-      blocks: the sizes of blocks, from small to large; each is compiled when it is
-        first used.
+      spec: specification of the table, with its optimizer.
+      blocks: sizes of blocks, in increasing order; programs are compiled on first use.
 
     Returns:
-      What a `RowTable` runs.
+      Programs for a `RowTable`.
 
     Raises:
       ArgumentError: there is no optimizer.
-      DtypeError: the optimizer's state has keys, or the initializer makes something
-        else.
+      DtypeError: the optimizer's state has keys, or the initializer returns another
+        shape or dtype.
     """
     functions = row_functions(spec)
     programs: dict[int, tuple[Any, Any]] = {}
@@ -200,5 +199,5 @@ def _strong(x: Any) -> Array:
 
 def _field(spec: TableSpec, aval: Any) -> Field:
     if dtypes.is_key(aval.dtype):
-        raise DtypeError(f"{spec}: the optimizer's state has a key, rows have numbers")
+        raise DtypeError(f"{spec}: the optimizer's state has a key: rows have numbers")
     return Field(tuple(aval.shape), np.dtype(aval.dtype))

@@ -1,4 +1,4 @@
-"""The rows of a table at one moment, read while the table goes on."""
+"""The rows of a table at one moment, read while the table changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fxflow.distributed.parameter_server.tables.disk import DiskRows
 from fxflow.distributed.parameter_server.tables.index import NONE, Ids, Slots
 from fxflow.distributed.parameter_server.tables.memory import Memory
 
-#: Rows of a block, and their bytes, at most.
+#: Maximum number of rows in a block, and of their bytes.
 BLOCK, BLOCK_BYTES = 8192, 4 << 20
 
 
@@ -23,7 +23,7 @@ class RowBlock(NamedTuple):
     Attributes:
       ids: int64[n], distinct.
       rows: `[n, *shape]`.
-      state: the arrays of the optimizer's state, `[n, ...]` each.
+      state: arrays of the optimizer's state, each `[n, ...]`.
     """
 
     ids: Ids
@@ -32,19 +32,19 @@ class RowBlock(NamedTuple):
 
 
 class TableCut:
-    """The rows of a table as they are now.
+    """The rows of a table at the moment when the cut is made.
 
     Rows in memory are copied when their block is read, or before they change, whichever
-    comes first; for rows on disk LMDB keeps the pages of that moment.
+    comes first; for rows on disk, LMDB keeps the pages of that moment.
 
     Args:
-      memory: rows.
-      disk: rows that are not in memory, and former states of some that are.
-      only: the ids that are wanted, distinct, from small to large; None: all. What
-        they cost does not depend on how many rows there are.
+      memory: the rows in memory.
+      disk: rows that are not in memory, and earlier values of some that are.
+      only: ids of the rows to read, distinct, in increasing order; None: all. Their
+        cost does not depend on the size of the table.
 
     Attributes:
-      closed: whether nothing of it is read any more.
+      closed: whether reading has ended.
     """
 
     closed: bool
@@ -59,7 +59,7 @@ class TableCut:
         self._copied: list[RowBlock] = []
         self._view = None if disk is None else disk.view()
         self._slots: Slots | None = None
-        #: On disk: those wanted, or those that are not, for memory has newer ones.
+        #: On disk: ids to read, or, for `only=None`, ids to skip, as memory has them.
         self._stored: Ids
         if only is None:
             self._waiting = memory.ids[: self._end] != NONE
@@ -74,7 +74,7 @@ class TableCut:
         self._blocks = self._read()
 
     def changing(self, slots: Slots) -> None:
-        """Copies those of the rows that are about to change and were not yet read."""
+        """Copies rows that are about to change and were not read yet."""
         old = slots[slots < self._end]
         old = old[self._waiting[old]]
         old = np.unique(old)
@@ -82,14 +82,14 @@ class TableCut:
             self._copied.append(self._take(old[start : start + self._most]))
 
     def next(self) -> RowBlock | None:
-        """Returns the next rows; None: all were read.
+        """Returns the next rows; None: there are no more.
 
-        The table may change between two calls, not within one.
+        The table may change between calls, but not during one.
         """
         return next(self._blocks, None)
 
     def close(self) -> None:
-        """Lets go of what is not yet read; called by any thread, at any time."""
+        """Ends reading; any thread may call it at any time."""
         if self.closed:
             return
         self.closed = True
@@ -133,7 +133,7 @@ def _block(ids: Ids, fields: list[npt.NDArray[Any]]) -> RowBlock:
 
 
 def _among(ids: Ids, others: Ids) -> npt.NDArray[np.bool_]:
-    """Returns which ids are among others that are in order."""
+    """Returns which ids are among others, which are sorted."""
     if len(others) == 0:
         return np.zeros(len(ids), bool)
     at = np.minimum(np.searchsorted(others, ids), len(others) - 1)

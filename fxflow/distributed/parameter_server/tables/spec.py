@@ -1,4 +1,4 @@
-"""What a table is: numbers and names that a message can hold, and two programs."""
+"""The specification of a table: values for a message, optimizer and initializer."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ NonFinite = Literal["reject", "skip", "apply"]
 
 @dataclasses.dataclass(frozen=True)
 class TableSpec:
-    """A table of rows that are made when they are first touched.
+    """The specification of a table, whose rows are created on first use.
 
-    A row's first value depends on the seed, the table's name and the row's id alone: it
-    is the same wherever and whenever it is made.
+    The initial value of a row depends only on the seed, the table's name and the row's
+    id: it is the same wherever and whenever the row is created.
 
     Args:
-      name: of the table, unlike that of any other.
-      shape: of a row: an int (a vector's length), or a tuple of lengths.
-      optimizer: of `fxflow.optim`. It sees each row by itself: a row has a state, and a
-        count of steps, of its own, and a norm is a row's. None where the programs come
-        from elsewhere (see `RowPrograms`).
-      initializer: of `fxflow.nn.initializers`; None means `normal(0.01)`.
-      dtype: of a row: real floating.
-      seed: of the first values.
-      rows_in_memory: how many rows, with their optimizer's state, may be in memory; the
-        others are on disk. None: as many as fit.
-      folder: of what is on disk; needed with `rows_in_memory`.
-      evict: which rows go to disk: the least recently used, or the least frequently.
-      non_finite: what becomes of a gradient with inf or nan: the whole push is an error
-        (`"reject"`), that row is left as it is (`"skip"`), or it is applied.
+      name: name of the table, different from all others.
+      shape: shape of a row: an int (a vector's length), or a tuple of lengths.
+      optimizer: an optimizer of `fxflow.optim`. It treats each row separately: each row
+        has its own state and step count, and a norm is that of one row. None if the
+        programs come from elsewhere (see `RowPrograms`).
+      initializer: an initializer of `fxflow.nn.initializers`; None: `normal(0.01)`.
+      dtype: dtype of a row: real floating.
+      seed: seed of the initial values.
+      rows_in_memory: maximum number of rows, with their optimizer's state, in memory;
+        the others are on disk. None: as many as fit.
+      folder: folder of the rows on disk; required with `rows_in_memory`.
+      evict: which rows go to disk: the least recently used ("lru"), or the least
+        frequently used ("lfu").
+      non_finite: what to do with a gradient that has inf or nan: "reject" the whole
+        push with an error, "skip" the row, or "apply" the gradient.
 
     Raises:
-      ArgumentError: an argument is not of these.
+      ArgumentError: an argument is not one of these.
       DtypeError: the dtype is not real floating.
 
     Example:
@@ -85,7 +86,7 @@ class TableSpec:
             if self.folder is None:
                 raise ArgumentError(
                     f"{self}: rows_in_memory={self.rows_in_memory} needs a folder for "
-                    "the others: give folder="
+                    "the other rows: give folder="
                 )
 
     def __str__(self) -> str:
@@ -97,7 +98,7 @@ class TableSpec:
         return math.prod(self.shape)
 
     def describe(self) -> dict[str, Any]:
-        """Returns what JSON can hold: all but the optimizer and the initializer."""
+        """Returns the spec as a JSON object, without optimizer and initializer."""
         found = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -107,7 +108,7 @@ class TableSpec:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> TableSpec:
-        """Returns the spec that `describe` described, without programs.
+        """Returns the spec that `describe` described, without its functions.
 
         Args:
           description: what `describe` returned.

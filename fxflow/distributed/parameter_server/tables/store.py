@@ -1,8 +1,8 @@
 """A table: rows that are created on first access and updated by pushes.
 
 The cost of a call depends on the number of rows that it names, not on the size of the
-table. Rows that were not used for long go to disk, and are loaded when needed; this
-only takes time.
+table. Rows that have not been used for long go to disk, and are loaded when needed,
+which affects only the time of a call.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from fxflow.errors import (
 
 Rows = npt.NDArray[Any]
 
-# Ids that are looked up together if the rows in memory are limited.
+# Number of ids that are looked up together if the rows in memory are limited.
 _PIECE = 65536
-# Rows evicted at a time: at most this many, and this fraction: short pauses, and few.
+# Evict at most this many rows at a time, and this fraction: pauses are short and few.
 _EVICTED, _PART = 4096, 8
 
 
@@ -49,7 +49,7 @@ class TableCounts(NamedTuple):
 
     Attributes:
       rows: the rows that exist.
-      in_memory: those of them in memory.
+      in_memory: the rows in memory.
       created: rows created.
       evicted: rows moved to disk.
       loaded: rows loaded from disk.
@@ -72,8 +72,8 @@ class RowTable:
     """Rows by id. Several threads may use it; their calls are serialized.
 
     Args:
-      spec: of the table.
-      programs: compiled; None: made from the spec's optimizer and initializer.
+      spec: specification of the table.
+      programs: compiled programs; None: made from the spec's optimizer and initializer.
 
     Raises:
       ArgumentError: there are neither programs nor an optimizer.
@@ -143,7 +143,7 @@ class RowTable:
         """Returns rows; missing rows are created.
 
         Args:
-          ids: integers ≥ 0, `[n]`; any may occur several times.
+          ids: integers ≥ 0, `[n]`, with or without repetitions.
 
         Returns:
           `[n, *shape]`, a copy.
@@ -168,11 +168,11 @@ class RowTable:
     ) -> None:
         """Updates rows; missing rows are created first.
 
-        Gradients of one id are added up in the order given; the row is updated once.
+        Gradients of one id are added in the given order; the row is updated once.
 
         Args:
           ids: integers ≥ 0, `[n]`.
-          gradients: `[n, *shape]`, in the table's dtype or, for shorter ones, float32.
+          gradients: `[n, *shape]`, in the table's dtype, or float32 for shorter dtypes.
           scale: factor of the change of each row.
 
         Raises:
@@ -180,7 +180,7 @@ class RowTable:
           OutOfRangeError: an id is negative, or 2⁶³ or more.
           ShapeError: there is not one gradient of a row's shape for each id.
           DtypeError: the gradients have another dtype.
-          NonFiniteError: they have inf or nan, and the table rejects these; no row is
+          NonFiniteError: they have inf or nan, and the table rejects these; no row has
             changed.
           OutOfMemoryError: there is no room for the rows.
         """
@@ -207,7 +207,7 @@ class RowTable:
         if self.spec.non_finite == "reject":
             with np.errstate(over="ignore"):
                 if np.isfinite(np.abs(given).sum(axis=0)).all():
-                    return  # then so is any sum of some of them
+                    return  # Then sums of some of them are finite, too.
                 ids, given = sum_rows(ids, given)
             bad = ~np.isfinite(given).all(axis=1)
             if bad.any():
@@ -222,14 +222,15 @@ class RowTable:
         self._check_fields(self._ids(block.ids), [block.rows, *block.state])
 
     def state(self, changed: bool = False) -> TableState:
-        """Returns all rows as they are now, in blocks; the table may change meanwhile.
+        """Returns all current rows, in blocks; the table may change meanwhile.
 
         Rows that change before their block is read are copied first, once for each
-        reading. A reading ends when all is read, or when it is closed or collected.
+        iterator. An iterator ends after the last block, or when it is closed or
+        collected.
 
         Args:
-          changed: whether to return only the rows that changed since `note_changes` or
-            the last such call.
+          changed: whether to return only rows that have changed since `note_changes` or
+            the last call with `changed`.
 
         Returns:
           An iterator over blocks; each id is in one of them.
@@ -253,10 +254,10 @@ class RowTable:
         """Replaces all rows.
 
         Args:
-          blocks: what `state` returned, of any table with the same fields.
+          blocks: a result of `state`, of any table with the same fields.
 
         Raises:
-          ArgumentError: a `state` of this table is not read to the end.
+          ArgumentError: an iterator of `state` has not ended.
           ShapeError: a block has other fields.
           DtypeError: a block has other dtypes.
         """
@@ -273,7 +274,7 @@ class RowTable:
         """Writes rows with their optimizer's state, replacing existing ones.
 
         Args:
-          block: of `state`.
+          block: a block of `state`.
 
         Raises:
           ShapeError: the block has other fields.
@@ -346,7 +347,7 @@ class RowTable:
     def _check_finite(
         self, ids: Ids, sums: Rows, finite: npt.NDArray[np.bool_]
     ) -> tuple[Ids, Rows]:
-        """Handles gradients that are not finite as the spec says."""
+        """Rejects, skips or keeps gradients that are not finite, as the spec says."""
         bad = ids[~finite]
         if self.spec.non_finite == "reject":
             raise self._rejected(bad)
@@ -360,7 +361,7 @@ class RowTable:
         return NonFiniteError(
             f"{self.spec}: gradients of {len(bad)} rows have inf or nan, the first "
             f"that of id {bad[0]}: nothing was changed "
-            "(TableSpec(non_finite='skip') leaves out such rows)"
+            "(TableSpec(non_finite='skip') skips these rows)"
         )
 
     def _count(self, **more: int) -> None:
@@ -376,11 +377,11 @@ class RowTable:
             yield slice(start, min(start + most, count))
 
     def _locate(self, ids: Ids, values: Sequence[Rows] | None = None) -> Slots:
-        """Returns the slots of rows, which are loaded or created.
+        """Returns the slots of rows; missing rows are loaded or created.
 
         Args:
-          ids: of the rows; any may occur several times.
-          values: of new rows; None: those of the initializer.
+          ids: ids of the rows, with or without repetitions.
+          values: values of new rows; None: those of the initializer.
         """
         memory = self._memory
         memory.tick()
@@ -430,7 +431,7 @@ class RowTable:
         """Updates distinct rows."""
         for start, stop, size in _cuts(len(slots), self.programs.blocks):
             own = slots[start:stop]
-            # The rest of the block repeats a row without a gradient, and is dropped.
+            # The rest of the block repeats a row with a zero gradient, and is dropped.
             padded = np.full(size, own[0])
             padded[: len(own)] = own
             block = np.zeros((size, *gradients.shape[1:]), gradients.dtype)
@@ -452,15 +453,15 @@ class RowTable:
             self._changed.append(ids)
 
     def _make_room(self, count: int) -> None:
-        """Evicts rows, if there is no room for `count` more."""
+        """Evicts rows if there is no room for `count` more."""
         memory, disk = self._memory, self._disk
         excess = len(memory) + count - memory.capacity
         if excess <= 0:
             return
         if disk is None:
             raise OutOfMemoryError(
-                f"{self.spec}: no memory for more than {memory.capacity} rows: give it "
-                "rows_in_memory= and a folder="
+                f"{self.spec}: no memory for more than {memory.capacity} rows: give "
+                "rows_in_memory= and folder="
             )
         many = max(excess, min(memory.capacity // _PART, _EVICTED))
         slots = memory.coldest(many, self.spec.evict == "lfu")
@@ -473,12 +474,12 @@ class RowTable:
         self._count(evicted=len(slots))
 
     def _next(self, cut: TableCut) -> RowBlock | None:
-        """Returns the next block of a cut; None at the end, or if it was closed."""
+        """Returns the next block of a cut; None at the end, or if the cut is closed."""
         with self._lock:
             return None if cut.closed else cut.next()
 
     def _reading(self) -> list[TableCut]:
-        """Returns the cuts that are not read to the end."""
+        """Returns the cuts whose reading has not ended."""
         return [cut for cut in self._cuts if not cut.closed]
 
 
@@ -499,7 +500,7 @@ class TableState:
         return block
 
     def close(self) -> None:
-        """Ends the reading; the table then copies no rows for it."""
+        """Ends the iterator; the table then copies no more rows for it."""
         self._cut.close()
 
     def __del__(self) -> None:
@@ -507,17 +508,17 @@ class TableState:
 
 
 def _cuts(count: int, blocks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yields (start, stop, block): at least half of a block is used, or it is smallest.
+    """Yields (start, stop, block); rows fill half of a block or more, or the smallest.
 
     Args:
-      count: of rows.
-      blocks: sizes, from small to large.
+      count: number of rows.
+      blocks: sizes of blocks, in increasing order.
     """
     start = 0
     while start < count:
         rest = count - start
         size = next((b for b in blocks if rest <= b <= 2 * rest), None)
-        if size is None:  # cut off a whole block; a short rest pads the smallest
+        if size is None:  # Cut off a full block, or pad the smallest one.
             size = max((b for b in blocks if b <= rest), default=blocks[0])
         stop = min(start + size, count)
         yield start, stop, size

@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from fxflow.distributed.parameter_server.tables.remote import parted
+from fxflow.distributed.parameter_server.tables.remote import by_shard
 
 HostArray = np.ndarray[Any, Any]
 #: A block of a table: ids, rows, and the arrays of their optimizer's state.
@@ -91,7 +91,7 @@ class RowParts(Sequence[tuple[str, Block]]):
             start, at = last, at + 1
         if self._share is not None:
             number, count = self._share
-            chosen = (parted(piece[0], count)[number] for piece in pieces)
+            chosen = (by_shard(piece[0], count)[number] for piece in pieces)
             pieces = [[x[c] for x in p] for p, c in zip(pieces, chosen, strict=True)]
         if len(pieces) == 1:
             return name, pieces[0]

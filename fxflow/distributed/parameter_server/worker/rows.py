@@ -14,7 +14,7 @@ from fxflow.distributed.parameter_server.tables.gradients import (
     real_ids,
     unique_rows,
 )
-from fxflow.distributed.parameter_server.tables.remote import parted
+from fxflow.distributed.parameter_server.tables.remote import by_shard
 from fxflow.distributed.parameter_server.tables.row_programs import sum_dtype
 from fxflow.distributed.parameter_server.tables.spec import TableSpec
 from fxflow.distributed.parameter_server.worker.client import WorkerClient
@@ -90,8 +90,8 @@ class WorkerTables:
         found = {}
         places: dict[str, list[HostArray]] = {}
         for name, given in ids.items():
-            who = f"parameter_server: table {name!r}"
-            distinct, inverse = unique_rows(given, who=who)
+            caller = f"parameter_server: table {name!r}"
+            distinct, inverse = unique_rows(given, caller=caller)
             real = real_ids(distinct)
             spec = self.specs[name]
             rows = np.empty((len(real), *spec.shape), spec.dtype)
@@ -100,7 +100,7 @@ class WorkerTables:
                 kept, is_cached = self._caches[name].lookup(real, clock)
                 rows[is_cached] = kept[is_cached]
                 missing = np.flatnonzero(~is_cached)
-            places[name] = [missing[part] for part in parted(real[missing], count)]
+            places[name] = [missing[part] for part in by_shard(real[missing], count)]
             for shard, part in enumerate(places[name]):
                 if len(part):
                     asked[shard][name] = real[part]
@@ -130,7 +130,7 @@ class WorkerTables:
             gradient = np.asarray(gradients[name])[: len(ids)]
             wide = sum_dtype(self.specs[name].dtype)
             gradient = gradient.astype(wide, copy=False)
-            for shard, part in enumerate(parted(ids, count)):
+            for shard, part in enumerate(by_shard(ids, count)):
                 if len(part):
                     sent[shard][f"rows/{name}/ids"] = ids[part]
                     sent[shard][f"rows/{name}/gradients"] = gradient[part]

@@ -1,4 +1,4 @@
-"""A cache never gives what is too old, holds no more than it may, and counts."""
+"""A cache returns no row that is too old, has bounded size, and counts."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_no_cached_row_is_too_old(steps, bound, room) -> None:
             put(cache, ids, at)
             pulled.update({i: max(at, pulled.get(i, at)) for i in ids})
         assert len(cache) <= room
-        if room < 13:  # what is evicted may come back older
+        if room < 13:  # evicted rows may be put again with an older clock
             pulled = {i: c for i, c in pulled.items() if _has(cache, i, c)}
 
 
@@ -57,7 +57,7 @@ def _has(cache: RowCache, i: int, clock: int) -> bool:
     return slot >= 0 and cache._memory.fields[1][slot] == clock
 
 
-def test_counts() -> None:
+def test_counts_distinguish_hits_misses_and_stale_rows() -> None:
     cache = new(bound=1)
     put(cache, [1, 2], 3)
     put(cache, [2], 4)
@@ -66,7 +66,7 @@ def test_counts() -> None:
     assert cache.counts == CacheCounts(hits=2, misses=2, stale=1)
 
 
-def test_the_least_recently_used_go() -> None:
+def test_the_least_recently_used_rows_are_evicted() -> None:
     cache = new(bound=9, rows=3)
     put(cache, [1, 2, 3], 0)
     cache.lookup(np.array([1, 3]), 0)
@@ -81,7 +81,7 @@ def test_the_least_recently_used_go() -> None:
     assert len(cache) == 3
 
 
-def test_what_comes_is_asked_for_once_and_early_enough() -> None:
+def test_announce_returns_each_missing_row_once() -> None:
     cache = new(bound=2)
     put(cache, [1, 2], 0)
     put(cache, [3], 1)
@@ -98,7 +98,7 @@ def test_what_comes_is_asked_for_once_and_early_enough() -> None:
     assert cache.announce(np.array([8]), clock=1, at=2).tolist() == [8]
 
 
-def test_negative_capacity_and_rows_of_another_shape_are_refused() -> None:
+def test_invalid_bounds_and_rows_of_another_shape_are_rejected() -> None:
     with pytest.raises(ArgumentError, match="got -1 and 5"):
         new(-1, 5)
     with pytest.raises(ArgumentError, match="got 1 and 0"):

@@ -1,4 +1,4 @@
-"""Rows on disk: written, read, seen as they were, and what goes wrong."""
+"""Rows on disk: writing, reading, views, and errors."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def some(ids, scale=1):
     ]
 
 
-def test_what_is_written_is_read(rows) -> None:
+def test_get_returns_the_rows_last_put(rows) -> None:
     ids = np.random.default_rng(0).permutation(1000) * (2**63 // 1000)
     rows.put(ids, some(ids))
     assert len(rows) == 1000 and rows.nbytes > 1000 * 30
@@ -57,7 +57,7 @@ def test_what_is_written_is_read(rows) -> None:
     assert len(rows) == 0
 
 
-def test_a_view_stays_as_it_was(rows) -> None:
+def test_a_view_does_not_see_later_writes(rows) -> None:
     ids = np.arange(20_000)
     rows.put(ids, some(ids))
     view = rows.view()
@@ -72,7 +72,7 @@ def test_a_view_stays_as_it_was(rows) -> None:
     assert np.array_equal(np.concatenate(counts), some(ids)[1])
 
 
-def test_a_folder_has_one_user_and_is_removed(rows, tmp_path) -> None:
+def test_a_table_has_exclusive_files_and_removes_them(rows, tmp_path) -> None:
     with pytest.raises(ArgumentError, match=r"table 'a/b'.*used by another"):
         DiskRows(str(tmp_path), "a/b", FIELDS)
     other = DiskRows(str(tmp_path), "b", FIELDS)

@@ -1,4 +1,4 @@
-"""Sums of duplicates, in order; gradients with respect to the rows of a batch."""
+"""Ordered sums of repeated ids; gradients with respect to the rows of a batch."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from fxflow.errors import ArgumentError, OutOfRangeError, ShapeError
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 300, 5000])
-def test_sums_are_in_the_order_given(count) -> None:
+def test_sums_follow_the_given_order(count) -> None:
     generator = np.random.default_rng(count)
     ids = np.minimum(generator.zipf(1.3, count), 10**9)
     gradients = generator.normal(size=(count, 2, 3)).astype(np.float32)
@@ -32,7 +32,7 @@ def test_sums_are_in_the_order_given(count) -> None:
         assert np.array_equal(total, expected[i])
 
 
-def test_gradients_are_those_of_the_whole_table() -> None:
+def test_gradients_equal_those_of_the_whole_table() -> None:
     table = RowTable(TableSpec("t", 3, optim.sgd(1.0)))
     whole = fnp.asarray(table.pull(np.arange(20)))
     traces = []
@@ -84,8 +84,8 @@ def test_unique_rows_on_the_host() -> None:
         unique_rows([1, 2, 3], size=2)
     with pytest.raises(ArgumentError, match="must be integers, got f64"):
         unique_rows([1.5])
-    with pytest.raises(OutOfRangeError, match=r"who: ids must be from 0 .* got -1$"):
-        unique_rows([3, -1], who="who")  # which would be taken for one that pads
+    with pytest.raises(OutOfRangeError, match=r"step: ids must be from 0 .* got -1$"):
+        unique_rows([3, -1], caller="step")  # −1 is the padding
     with pytest.raises(OutOfRangeError, match=r"got 9223372036854775813$"):
         unique_rows(np.array([2**63 + 5], np.uint64))
     with pytest.raises(ShapeError, match="3 rows are more than size=2"):

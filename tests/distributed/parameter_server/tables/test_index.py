@@ -1,4 +1,4 @@
-"""The index against a dictionary, with ids that hash badly, over growth and removal."""
+"""Compares the index with a dictionary while it grows and shrinks."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from fxflow.distributed.parameter_server.tables.index import IdIndex
     ],
     ids=["neighbours", "high bits", "random", "largest"],
 )
-def test_is_a_dictionary(ids) -> None:
+def test_the_index_equals_a_dictionary(ids) -> None:
     index, expected = IdIndex(len(ids)), {}
     generator = np.random.default_rng(1)
     rest = generator.permutation(ids)
@@ -30,19 +30,19 @@ def test_is_a_dictionary(ids) -> None:
         assert index.find(asked).tolist() == [expected.get(i, -1) for i in asked]
     assert index.count == len(expected)
     assert len(index._overflow) < len(ids) / 100
-    gone = generator.permutation(ids)[:20_000]
-    index.remove(gone)
-    assert (index.find(gone) == -1).all()
-    left = np.setdiff1d(ids, gone)
-    assert index.find(left).tolist() == [expected[i] for i in left.tolist()]
-    index.insert(gone, np.arange(20_000))
-    assert index.find(gone).tolist() == list(range(20_000))
+    removed = generator.permutation(ids)[:20_000]
+    index.remove(removed)
+    assert (index.find(removed) == -1).all()
+    kept = np.setdiff1d(ids, removed)
+    assert index.find(kept).tolist() == [expected[i] for i in kept.tolist()]
+    index.insert(removed, np.arange(20_000))
+    assert index.find(removed).tolist() == list(range(20_000))
     index.clear()
     assert index.count == 0 and (index.find(ids) == -1).all()
 
 
-def test_buckets_that_overflow(monkeypatch) -> None:
-    # All ids in one bucket of each half: most are in the dictionary.
+def test_overflowed_ids_are_found_and_removed(monkeypatch) -> None:
+    # All ids hash to four buckets, so most are in the dictionary.
     monkeypatch.setattr(IdIndex, "_hashes", lambda self, ids: ids & 3)
     index, ids = IdIndex(2000), np.arange(1000)
     index.insert(ids[:300], ids[:300])

@@ -1,4 +1,4 @@
-"""Slots are given once, used again, and the coldest are found."""
+"""Slots are distinct and reused, and the coldest are found."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def filled(count: int) -> Memory:
     return memory
 
 
-def test_slots_are_used_again() -> None:
+def test_slots_of_removed_rows_are_reused() -> None:
     memory = filled(10)
     memory.remove(memory.find(np.array([3, 4, 5])))
     assert len(memory) == 7
@@ -30,7 +30,7 @@ def test_slots_are_used_again() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 5])
-def test_the_coldest_go_first(count) -> None:
+def test_coldest_returns_the_least_recently_used(count) -> None:
     memory = filled(10)
     for slot in (9, 8, 0, 1, 2, 3, 4, 5, 6, 7):
         memory.tick()
@@ -41,7 +41,7 @@ def test_the_coldest_go_first(count) -> None:
     assert set(lru) == set([8, 0, 1, 2, 3][:count])
 
 
-def test_rows_often_used_stay_and_those_in_use_too() -> None:
+def test_frequent_rows_and_rows_in_use_are_not_evicted() -> None:
     memory = filled(40)
     memory.tick()
     memory.touch(np.arange(40))
@@ -53,7 +53,7 @@ def test_rows_often_used_stay_and_those_in_use_too() -> None:
     assert set(memory.coldest(10, frequency=False)) == set(range(35, 40))
 
 
-def test_many_rows_are_sampled() -> None:
+def test_a_sample_of_many_rows_finds_cold_ones() -> None:
     memory = Memory(FIELDS, 10_000)
     memory.add(np.arange(10_000))
     for slot in range(10):
@@ -62,10 +62,10 @@ def test_many_rows_are_sampled() -> None:
     memory.tick()
     found = memory.coldest(100, frequency=False)
     assert len(np.unique(found)) == 100
-    # A tenth of all are drawn, and the oldest tenth of these go.
+    # A tenth of all rows are sampled, and the oldest tenth of these is returned.
     assert (found < 2000).mean() > 0.9
 
 
-def test_memory_there_is_not() -> None:
+def test_too_many_rows_for_the_memory_are_an_error() -> None:
     with pytest.raises(OutOfMemoryError, match="2147483647 rows of"):
         Memory([Field((1 << 24,), np.dtype(np.float32))], 2**40)

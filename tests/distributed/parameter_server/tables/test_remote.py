@@ -7,8 +7,8 @@ from fxflow import optim
 from fxflow.distributed.parameter_server.tables import RowTable, TableSpec
 from fxflow.distributed.parameter_server.tables.remote import (
     TableModel,
+    by_shard,
     make_table,
-    parted,
     rows_of,
     table_model,
 )
@@ -17,7 +17,7 @@ from fxflow.errors import ArgumentError
 SPEC = TableSpec("words", (2, 3), optim.adam(0.1), seed=5)
 
 
-def test_a_table_made_from_text_has_the_same_bits() -> None:
+def test_a_table_from_program_text_has_the_same_bits() -> None:
     model = table_model(SPEC)
     described = json.loads(json.dumps([model.description, model.fields]))
     sent = TableModel(described[0], described[1], model.programs)
@@ -26,9 +26,9 @@ def test_a_table_made_from_text_has_the_same_bits() -> None:
     for count in (3, 40, 600):
         ids = rng.integers(0, 10**12, count)
         ids[-1] = ids[0]
-        slopes = rng.normal(size=(count, 2, 3)).astype(np.float32)
-        own.push(ids, slopes, scale=0.5)
-        remote.push(ids, slopes, scale=0.5)
+        gradients = rng.normal(size=(count, 2, 3)).astype(np.float32)
+        own.push(ids, gradients, scale=0.5)
+        remote.push(ids, gradients, scale=0.5)
         assert own.pull(ids).tobytes() == remote.pull(ids).tobytes()
     own.close()
     remote.close()
@@ -39,9 +39,9 @@ def test_a_table_needs_its_optimizer() -> None:
         table_model(TableSpec("words", 2))
 
 
-def test_each_id_has_one_server() -> None:
+def test_each_id_has_one_shard() -> None:
     ids = np.array([0, 1, 2, 3, 7, 10**15], np.int64)
-    parts = parted(ids, 3)
+    parts = by_shard(ids, 3)
     assert sorted(np.concatenate(parts).tolist()) == list(range(6))
     assert [ids[p].tolist() for p in parts] == [[0, 3], [1, 7, 10**15], [2]]
 

@@ -1,4 +1,4 @@
-"""First values and updates of rows: the same bits in any block, order and process."""
+"""Initial values and updates of rows: the same bits in any block, order, process."""
 
 import zlib
 
@@ -27,7 +27,7 @@ OPTIMIZERS = {
 }
 
 
-def test_first_values_do_not_depend_on_order_or_block() -> None:
+def test_initial_values_do_not_depend_on_order_or_block() -> None:
     spec = TableSpec("t", WIDTH, optim.sgd(0.1), seed=3)
     ids = np.random.default_rng(0).integers(0, 2**63, 300)
     at_once = RowTable(spec).pull(ids)
@@ -39,7 +39,7 @@ def test_first_values_do_not_depend_on_order_or_block() -> None:
     assert abs(at_once.std() - 0.01) < 0.001
 
 
-def test_first_values_are_of_the_seed_the_name_and_the_id() -> None:
+def test_initial_values_depend_on_the_seed_the_name_and_the_id() -> None:
     def first(**other):
         options = {"name": "t", "shape": WIDTH, "optimizer": optim.sgd(0.1), **other}
         halves = np.array([[2, 5]], np.uint32)
@@ -81,7 +81,7 @@ def test_scale_multiplies_the_change() -> None:
     assert np.allclose(table.pull([1]), -0.05)
 
 
-def test_programs_of_text_give_the_same_bits() -> None:
+def test_compiled_programs_give_the_same_bits() -> None:
     spec = TableSpec("t", (2, 3), optim.adam(0.01))
     functions = row_functions(spec)
     init, update = (lowered.compile() for lowered in functions.lower(8))
@@ -91,19 +91,19 @@ def test_programs_of_text_give_the_same_bits() -> None:
         lambda fields, g, scale: update(tuple(fields), g, np.float32(scale)),
         (8,),
     )
-    here, there = (
+    own, remote = (
         RowTable(spec),
         RowTable(TableSpec.from_description(spec.describe()), sent),
     )
     ids = np.arange(50) * 3
     gradients = np.random.default_rng(0).normal(size=(50, 2, 3)).astype(np.float32)
-    for table in (here, there):
+    for table in (own, remote):
         table.push(ids, gradients)
         table.push(ids[::2], gradients[1::2])
-    assert np.array_equal(here.pull(ids), there.pull(ids))
+    assert np.array_equal(own.pull(ids), remote.pull(ids))
 
 
-def test_invalid_rows_and_optimizers_are_refused() -> None:
+def test_invalid_rows_and_optimizers_are_rejected() -> None:
     with pytest.raises(ArgumentError, match="table 't': give it an optimizer"):
         row_functions(TableSpec("t", WIDTH))
     noisy = optim.GradientTransformation(lambda row: random.key(0), optim.sgd(1).update)

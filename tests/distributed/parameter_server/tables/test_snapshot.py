@@ -1,4 +1,4 @@
-"""A cut keeps the rows of one moment, once each, while they change."""
+"""A cut has each row of one moment once, while the rows change."""
 
 import numpy as np
 import pytest

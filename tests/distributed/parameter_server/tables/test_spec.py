@@ -1,4 +1,4 @@
-"""What a table may be, and its description as JSON."""
+"""Valid specifications of a table, and their description as JSON."""
 
 import json
 
@@ -9,14 +9,14 @@ from fxflow.distributed.parameter_server.tables import TableSpec
 from fxflow.errors import ArgumentError, DtypeError
 
 
-def test_a_description_goes_through_json() -> None:
+def test_a_description_survives_json() -> None:
     spec = TableSpec(
         "words", (2, 3), optim.sgd(0.1), dtype="bfloat16", rows_in_memory=5, folder="x"
     )
     sent = json.loads(json.dumps(spec.describe()))
-    there = TableSpec.from_description(sent)
-    assert there.optimizer is None and there.describe() == spec.describe()
-    assert there.shape == (2, 3) and there.width == 6
+    found = TableSpec.from_description(sent)
+    assert found.optimizer is None and found.describe() == spec.describe()
+    assert found.shape == (2, 3) and found.width == 6
     with pytest.raises(ArgumentError, match=r"unknown \['size'\], missing \['name'\]"):
         TableSpec.from_description({"size": 1, "shape": 2})
 
@@ -34,6 +34,6 @@ def test_a_description_goes_through_json() -> None:
         ({"rows_in_memory": 9}, ArgumentError, "needs a folder"),
     ],
 )
-def test_invalid_options_of_a_table_are_refused(options, error, message) -> None:
+def test_invalid_options_are_rejected(options, error, message) -> None:
     with pytest.raises(error, match=message):
         TableSpec(**{"name": "t", "shape": 3, **options})

@@ -1,4 +1,4 @@
-"""A table against a dictionary of rows; what is evicted, copied, refused."""
+"""Compares a table with a dictionary of rows; eviction, copies and errors."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ IDS = st.lists(st.integers(0, 40).map(lambda i: i * (2**63 // 41)), max_size=12)
 
 
 def first_values(halves: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Rows that their ids tell, and a count of updates."""
+    """Returns rows computed from their ids, and their number of updates."""
     mixed = (halves[:, :1] * 31 + halves[:, 1:] * 17 + np.arange(WIDTH)) % 101
     return mixed.astype(np.float32), np.zeros(len(halves), np.int32)
 
@@ -41,7 +41,7 @@ def updated(fields, gradients, scale) -> tuple[np.ndarray, ...]:
     return rows - np.float32(0.5 * scale) * gradients, count + 1
 
 
-# In NumPy, so that nothing is compiled.
+# These use NumPy, so that nothing is compiled.
 PROGRAMS = RowPrograms(
     (
         Field((WIDTH,), np.dtype(np.float32)),
@@ -63,7 +63,7 @@ def on_disk(folder: Path, rows: int, evict: str = "lru") -> RowTable:
 
 
 class Rows(dict):
-    """What a table is: a dictionary of (row, count)."""
+    """The model of a table: a dictionary of (row, count)."""
 
     def __missing__(self, i: int) -> tuple[np.ndarray, int]:
         row, _ = first_values(np.array([[i >> 32, i & 0xFFFFFFFF]], np.uint32))
@@ -101,7 +101,9 @@ STEPS = st.lists(
 @pytest.mark.parametrize("kind", ["memory", "lru", "lfu"])
 @settings(deadline=None, max_examples=25)
 @given(steps=STEPS, seed=st.integers(0, 2**31))
-def test_is_a_dictionary_of_rows(kind, steps, seed, tmp_path_factory) -> None:
+def test_a_table_equals_a_dictionary_of_rows(
+    kind, steps, seed, tmp_path_factory
+) -> None:
     generator = np.random.default_rng(seed)
     expected = Rows()
     if kind == "memory":
@@ -140,7 +142,7 @@ def test_is_a_dictionary_of_rows(kind, steps, seed, tmp_path_factory) -> None:
             assert table.counts.in_memory <= 5
 
 
-def test_refusals_name_the_table() -> None:
+def test_errors_name_the_table() -> None:
     table = plain()
     gradients = np.zeros((1, WIDTH), np.float32)
     with pytest.raises(OutOfRangeError, match=r"table 't': ids .* got -1"):
@@ -174,7 +176,7 @@ def test_refusals_name_the_table() -> None:
         table.put(block._replace(rows=block.rows.astype(np.float64)))
 
 
-def test_no_ids() -> None:
+def test_calls_without_ids_do_nothing() -> None:
     table = plain()
     assert table.pull([]).shape == (0, WIDTH)
     table.push([], np.zeros((0, WIDTH), np.float32))
@@ -182,7 +184,7 @@ def test_no_ids() -> None:
 
 
 @pytest.mark.parametrize("policy", ["reject", "skip", "apply"])
-def test_gradients_that_are_not_finite(policy) -> None:
+def test_non_finite_gradients_follow_the_policy(policy) -> None:
     table = plain(non_finite=policy)
     first = table.pull([1, 2])
     gradients = np.ones((3, WIDTH), np.float32)
@@ -214,7 +216,7 @@ def test_short_floats_are_added_in_32_bits() -> None:
     table.push([1], np.zeros((1, 2), np.float32))
 
 
-def test_a_full_table_says_what_to_do() -> None:
+def test_the_error_of_a_full_table_says_what_to_do() -> None:
     table = plain()
     table._memory.capacity = 4
     table.pull([1, 2, 3, 4])
@@ -223,7 +225,7 @@ def test_a_full_table_says_what_to_do() -> None:
     assert len(table.pull([4, 1])) == 2
 
 
-def test_what_is_used_stays_in_memory(tmp_path) -> None:
+def test_used_rows_stay_in_memory(tmp_path) -> None:
     for evict, kept in (("lru", [7, 8, 9]), ("lfu", [0, 1, 2])):
         with on_disk(tmp_path, 8, evict) as table:
             for _ in range(3):
@@ -236,7 +238,7 @@ def test_what_is_used_stays_in_memory(tmp_path) -> None:
             assert len(table) == 10 and table.counts.in_memory <= 8
 
 
-def test_rows_only_read_are_written_once(tmp_path) -> None:
+def test_unchanged_rows_are_written_once(tmp_path) -> None:
     with on_disk(tmp_path, 2) as table:
         table.pull([1, 2])
         table.pull([3, 4])
@@ -254,7 +256,7 @@ def test_rows_only_read_are_written_once(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("limited", [False, True])
-def test_what_changed_since_the_last_reading(tmp_path, limited) -> None:
+def test_state_returns_the_rows_changed_since_the_last_call(tmp_path, limited) -> None:
     table = on_disk(tmp_path, 3) if limited else plain()
     ones = np.ones((1, WIDTH), np.float32)
     with table:
@@ -264,7 +266,7 @@ def test_what_changed_since_the_last_reading(tmp_path, limited) -> None:
         table.pull([4, 5, 6, 1])
         was = content(table.state())
         changed, all_rows = table.state(changed=True), table.state()
-        table.push([9], ones)  # two readings go on while it changes
+        table.push([9], ones)  # changes the table during both readings
         table.pull([10, 11, 12])
         found = content(changed)
         assert sorted(found) == [2, 7, 9]
@@ -273,7 +275,7 @@ def test_what_changed_since_the_last_reading(tmp_path, limited) -> None:
         assert content(table.state(changed=True)) == {}
 
 
-def test_closing_ends_a_reading(tmp_path) -> None:
+def test_closing_the_table_ends_a_reading(tmp_path) -> None:
     table = on_disk(tmp_path, 2)
     table.pull([1, 2, 3])
     reading = table.state()
@@ -281,7 +283,7 @@ def test_closing_ends_a_reading(tmp_path) -> None:
     assert list(reading) == [] and list(tmp_path.iterdir()) == []
 
 
-def test_more_ids_than_fit(tmp_path) -> None:
+def test_a_call_may_have_more_ids_than_fit_into_memory(tmp_path) -> None:
     with on_disk(tmp_path, 4) as table:
         ids = list(range(50)) * 2
         rows = table.pull(ids)
@@ -326,7 +328,7 @@ except OutOfMemoryError as error:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux counts them")
-def test_a_table_larger_than_the_memory_limit(tmp_path) -> None:
+def test_a_table_may_be_larger_than_the_memory_limit(tmp_path) -> None:
     pytest.importorskip("lmdb")
 
     def run(folder: str) -> str:
@@ -344,7 +346,7 @@ def test_a_table_larger_than_the_memory_limit(tmp_path) -> None:
     assert "rows_in_memory=" in run("")
 
 
-def test_sums_that_are_not_finite_are_found_before_anything_changes() -> None:
+def test_check_finds_sums_that_are_not_finite() -> None:
     table = plain(non_finite="reject")
     table.check([1, 2], np.full((2, WIDTH), 3e38, np.float32))
     with pytest.raises(NonFiniteError, match=r"1 rows have inf or nan.* id 1"):
