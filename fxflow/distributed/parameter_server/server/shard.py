@@ -348,7 +348,7 @@ class Shard:
 
     def _apply_read(self, entry: Message) -> None:
         self._forget_read(entry.worker)
-        # Otherwise the next update may overwrite them: no gradient needs them.
+        # Without compensation no gradient needs them: an update may overwrite them.
         if self._require_model(entry).consistency.compensation:
             self._reads[entry.worker] = self.group.version
             self._seen[self.group.version] = self.params

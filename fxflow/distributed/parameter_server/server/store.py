@@ -54,6 +54,7 @@ class Store:
         self._snapshot_entries = snapshot_entries
         self.shards: dict[int, Shard] = {}
         self._archives: dict[int, Archive] = {}
+        #: Shard → which of its two names for files of tables is in use.
         self._slots: dict[int, int] = {}
         self._lock: IO[str] | None = None
 
