@@ -5,20 +5,19 @@ state = optimizer.init(params)
 updates, state = optimizer.update(gradients, state, params)
 params = optim.apply_updates(params, updates)
 
-Names and arguments are those of optax 0.2.8, and so are the numbers; papers are named
-where a function stands, and so is where optax's numbers are others. What has 16 bits is
-computed with in float32, and states are kept in it unless a dtype is given; zero
-gradients give finite steps, whatever ε.
+Names, arguments and results are those of optax 0.2.8. Each docstring names its paper,
+and any difference from optax's results. For gradients of 16 bits, optimizers compute in
+float32, and states are float32 unless a dtype is given. Zero gradients give finite
+steps for every ε, including 0.
 
-Some things have one place here that have several in optax: losses are in
-`optim.losses`, helpers of states and moments in `optim.tree` (`update_moment`,
-`map_params`), younger optimizers in `optim.contrib`; `partition` is `multi_transform`,
-`inject_hyperparams` takes stateful schedules too, the one state without content is
-`EmptyState`, states of the same fields are one class (`scale_by_belief` and
-`scale_by_stddev` have a `ScaleByAdamState`), and `convex_kl_divergence` is
-`losses.generalized_kl_divergence`.
+fxflow has one name where optax has several. Losses are in `optim.losses`, helpers for
+states and moments in `optim.tree` (`update_moment`, `map_params`), recent optimizers in
+`optim.contrib`. `partition` is `multi_transform`, `inject_hyperparams` also takes
+stateful schedules, `EmptyState` is the only state without fields, states with the same
+fields share a class (`scale_by_belief` and `scale_by_stddev` have a
+`ScaleByAdamState`), and `convex_kl_divergence` is `losses.generalized_kl_divergence`.
 
-Not here: Sophia's printing. CTC's losses are `nn.ctc_loss` and
+Sophia does not print. The CTC losses are `nn.ctc_loss` and
 `nn.ctc_loss_with_forward_probs`.
 """
 

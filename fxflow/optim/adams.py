@@ -1,7 +1,7 @@
-"""Adam and its kin, as optimizers.
+"""Adam and its variants.
 
-All go down the gradient; `learning_rate` is a number or a schedule (a function of the
-number of updates so far).
+All descend along the gradient; `learning_rate` is a number or a schedule (a function of
+the number of updates so far).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from fxflow.optim.scaling import (
     scale_by_trust_ratio,
 )
 
-# For all that have Adam's moments, also those of other modules.
+# For all optimizers with Adam's moments, including those of other modules.
 adam_docs = shared("""
     Args:
       learning_rate: η, a number or a schedule.
       b1: β₁, decay of the first moments m.
       b2: β₂, decay of the second moments v.
-      eps: ε, added to the root.
-      eps_root: ε̄, added under the root.
-      mu_dtype: of the first moments; None means that of the parameters, float32 at
-        least.
-      nesterov: whether to look ahead.
+      eps: ε, added to the square root.
+      eps_root: ε̄, added under the square root.
+      mu_dtype: dtype of the first moments; None means that of the parameters, but at
+        least float32.
+      nesterov: whether to use Nesterov's momentum.
       weight_decay: λ.
       mask: which parameters decay; see `masked`.
 
@@ -67,9 +67,9 @@ def adam(
        {\sqrt{v / (1-\beta_2^t) + \bar\epsilon} + \epsilon}
 
     Args:
-      eps_root: ε̄; above 0 if gradients flow through the update.
-      mu_dtype: of m; None means that of the parameters, float32 at least.
-      nesterov: whether to look ahead (NAdam).
+      eps_root: ε̄; must be positive to differentiate through the update.
+      mu_dtype: dtype of m; None means that of the parameters, but at least float32.
+      nesterov: whether to use Nesterov's momentum (NAdam).
 
     Example:
       >>> tx = optim.adam(0.5, eps=0.0)
@@ -101,7 +101,7 @@ def adamw(
     r"""Makes Adam with decoupled weight decay: Adam's u becomes :math:`u + \lambda p`.
 
     Args:
-      learning_rate: η, which also multiplies the decay.
+      learning_rate: η, which also scales the decay.
 
     Returns:
       A transformation, which needs the parameters.
@@ -116,7 +116,7 @@ def adamw(
     Reference: Loshchilov and Hutter 2019, "Decoupled weight decay regularization".
     """
     return wide_chain(
-        # Decoupled: the decay comes after Adam's division, which does not reach it.
+        # Decoupled: Adam's division, which comes first, does not affect the decay.
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
@@ -254,11 +254,11 @@ def amsgrad(
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
 ) -> GradientTransformation:
-    """Makes AMSGrad: Adam whose steps never grow back.
+    """Makes AMSGrad: Adam with the largest second moments so far.
 
     Args:
-      bias_correction_mu: whether to divide first moments by the weights they hold.
-      bias_correction_nu: whether to divide second moments by the weights they hold.
+      bias_correction_mu: whether to correct the bias of the first moments.
+      bias_correction_nu: whether to correct the bias of the second moments.
 
     Example:
       >>> tx = optim.amsgrad(0.5)
@@ -285,7 +285,7 @@ def adabelief(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Makes AdaBelief: Adam whose steps are large where gradients are as expected.
+    """Makes AdaBelief: Adam with the variance of gradients as the second moments.
 
     Example:
       >>> tx = optim.adabelief(0.5)
@@ -307,7 +307,7 @@ def yogi(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-3,
 ) -> GradientTransformation:
-    """Makes Yogi: Adam whose second moments change by bounded steps.
+    """Makes Yogi: Adam with bounded changes of the second moments.
 
     Example:
       >>> tx = optim.yogi(0.5)
@@ -333,7 +333,7 @@ def radam(
     """Makes rectified Adam, which needs no warm-up.
 
     Args:
-      threshold: from which on second moments are trusted.
+      threshold: length of the averages from which second moments are used.
 
     Example:
       >>> tx = optim.radam(0.5)
@@ -358,7 +358,7 @@ def lamb(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: Mask = None,
 ) -> GradientTransformation:
-    """Makes LAMB, for large batches: Adam with steps as long as the parameters say.
+    """Makes LAMB, for large batches: Adam with steps in proportion to the parameters.
 
     Returns:
       A transformation, which needs the parameters.

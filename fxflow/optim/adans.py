@@ -1,4 +1,4 @@
-"""Adan: Adam with Nesterov's momentum of the change of gradients."""
+"""Adan: Adam with Nesterov's momentum of the gradients' changes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ScaleByAdanState(NamedTuple):
 
     Attributes:
       m: mean gradients.
-      v: mean changes of gradients.
+      v: mean changes of the gradients.
       n: mean squares.
-      g: the last gradients.
+      g: the previous gradients.
       t: number of updates, int32[].
     """
 
@@ -49,17 +49,17 @@ def scale_by_adan(
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
 ) -> GradientTransformation:
-    r"""Makes updates of Adan.
+    r"""Makes the transformation of Adan.
 
-    With the change :math:`d = g_t - g_{t-1}` (0 at first) and means that are divided by
-    the weights they hold:
+    With the change :math:`d = g_t - g_{t-1}` (0 at first) and bias-corrected means:
 
     .. math:: m \leftarrow (1-\beta_1) g + \beta_1 m, \quad
        v \leftarrow (1-\beta_2) d + \beta_2 v, \quad
        n \leftarrow (1-\beta_3) (g + (1-\beta_2) d)^2 + \beta_3 n, \quad
        u = \frac{m + (1-\beta_2) v}{\sqrt{n + \bar\epsilon} + \epsilon}
 
-    The changes weigh :math:`1-\beta_2` as in optax; the authors' code has β₂ there.
+    The factor of the changes is :math:`1-\beta_2` as in optax; the authors' code has
+    β₂.
 
     Args:
       b1: β₁, decay of the mean gradients.
@@ -69,7 +69,7 @@ def scale_by_adan(
       eps_root: ε̄.
 
     Returns:
-      A transformation that remembers the means and the last gradients.
+      A transformation whose state is the means and the previous gradients.
 
     Example:
       >>> tx = optim.scale_by_adan(eps=0.0)
@@ -127,10 +127,10 @@ def adan(
     Args:
       learning_rate: a number or a schedule.
       b1: decay of the mean gradients.
-      b2: decay of the mean changes of gradients.
+      b2: decay of the mean changes of the gradients.
       b3: decay of the mean squares.
-      eps: added to the root.
-      eps_root: added under the root.
+      eps: added to the square root.
+      eps_root: added under the square root.
       weight_decay: λ.
       mask: which parameters decay; see `masked`.
 

@@ -1,4 +1,4 @@
-"""Assignments of least cost: each row gets a column of its own."""
+"""The assignment problem: pairs rows with distinct columns at the least cost."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["hungarian_algorithm"]
 
 
 def hungarian_algorithm(cost_matrix: ArrayLike) -> tuple[Array, Array]:
-    r"""Returns the assignment of rows to columns whose costs have the least sum.
+    r"""Returns the assignment of rows to columns with the least total cost.
 
-    It minimizes :math:`\sum_k C_{i_k j_k}`, where no row and no column occurs twice and
-    min(n, m) pairs are made. It compiles and batches; on the host,
+    It minimizes :math:`\sum_k C_{i_k j_k}` over min(n, m) pairs, in which no row and no
+    column occurs twice. It works under `jit` and `vmap`; on the host,
     `scipy.optimize.linear_sum_assignment` is faster.
 
     Args:
       cost_matrix: C: float[n, m], finite. Integers and bools are compared as floats.
 
     Returns:
-      int32[min(n, m)] twice: rows i, in rising order, and their columns j.
+      int32[min(n, m)] twice: rows i, in ascending order, and their columns j.
 
     Raises:
       DtypeError: the costs are complex.
       ShapeError: they are not a matrix.
 
     Special cases:
-      Among assignments of the same cost any may be found. With costs that are not
-      finite the pairs are valid, but need not be the best.
+      Returns any of several assignments with the least cost. If costs are not finite,
+      the pairs are valid but may not be optimal.
 
     Example:
       >>> costs = fnp.array([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0]])
@@ -63,7 +63,7 @@ def hungarian_algorithm(cost_matrix: ArrayLike) -> tuple[Array, Array]:
 
 
 def _columns(costs: Array) -> Array:
-    """Returns the column of each row, where there are at least as many columns."""
+    """Returns the column of each row of a matrix with at least as many columns."""
     n, m = costs.shape
     if n == 0:
         return fnp.zeros(0, "int32")
@@ -82,7 +82,7 @@ def _columns(costs: Array) -> Array:
             length = fnp.where(nearer, there, length)
             before = fnp.where(nearer, i, before)
             left = fnp.where(seen, fnp.inf, length)
-            # Where all that is left is not finite, still a column that is not seen.
+            # If no remaining length is finite, choose a column that is not seen.
             left = fnp.where(~seen & ~fnp.isfinite(left), fnp.finfo(v.dtype).max, left)
             nearest = fnp.astype(fnp.argmin(left), "int32")
             seen = seen.at[nearest].set(True)
@@ -101,7 +101,7 @@ def _columns(costs: Array) -> Array:
         _, last, lowest, length, before, seen_rows, seen = lax.while_loop(
             lambda search: fnp.greater_equal(search[0], 0), visit, start
         )
-        # Duals: rows and columns on the way become as cheap as the path.
+        # Update the duals of the rows and columns on the path.
         entry = fnp.where(fnp.arange(n) == row, 0, length[fnp.maximum(column_of, 0)])
         u = fnp.where(seen_rows, fnp.add(u, fnp.subtract(lowest, entry)), u)
         inner = seen & (places != last)

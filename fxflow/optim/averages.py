@@ -1,4 +1,4 @@
-"""Parameters that follow others: targets, averages."""
+"""Target networks and averages of parameters."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ _docs = shared("""
 def incremental_update(
     new_tensors: Params, old_tensors: Params, step_size: ArrayLike
 ) -> Params:
-    r"""Returns arrays that go a step towards others: :math:`s\,x + (1 - s)\,y`.
+    r"""Returns arrays moved a step towards others: :math:`s\,x + (1 - s)\,y`.
 
-    Keep the followers in float32: a number of 16 bits does not move by a step that is
-    smaller than its last digit.
+    Keep `old_tensors` in float32: in 16 bits, small steps are rounded to 0.
 
     Args:
       step_size: s, 1 minus the decay of an average.
@@ -55,11 +54,11 @@ def incremental_update(
 def periodic_update(
     new_tensors: Params, old_tensors: Params, steps: ArrayLike, update_period: int
 ) -> Params:
-    """Returns other arrays now and then, and else those of before.
+    """Returns the new arrays every `update_period` steps, otherwise the old ones.
 
     Args:
       steps: number of updates so far.
-      update_period: every how many the new arrays are taken.
+      update_period: number of steps from one replacement to the next.
 
     Example:
       >>> float(optim.periodic_update({"w": 1.0}, {"w": 3.0}, 5, 2)["w"])

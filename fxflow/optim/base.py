@@ -1,8 +1,8 @@
-"""Gradient transformations: what an optimizer is made of.
+"""Gradient transformations: the parts of optimizers.
 
 A `GradientTransformation` is a pair of pure functions. `init(params)` makes a state;
-`update(updates, state, params)` turns gradients into updates and the state into the
-next. Nothing is hidden, so a whole training step is one function to compile, and states
+`update(updates, state, params)` maps gradients to updates and the state to the next
+state. There is no hidden state, so a whole training step can be compiled, and states
 are pytrees whose leaves keep their shapes and dtypes: they can be donated, scanned,
 sharded and saved.
 
@@ -41,7 +41,7 @@ MAX_COUNT = 2**31 - 1
 
 
 class TransformUpdateFn(Protocol):
-    """The second function of a transformation."""
+    """The type of a transformation's `update`."""
 
     def __call__(
         self, updates: Updates, state: State, params: Params | None = None
@@ -51,7 +51,7 @@ class TransformUpdateFn(Protocol):
 
 
 class TransformUpdateExtraArgsFn(Protocol):
-    """The same, with further keyword arguments."""
+    """The type of an `update` that takes extra keyword arguments."""
 
     def __call__(
         self,
@@ -65,7 +65,7 @@ class TransformUpdateExtraArgsFn(Protocol):
 
 
 class GradientTransformation(NamedTuple):
-    """A pair of pure functions that make updates of gradients.
+    """A pair of pure functions that turn gradients into updates.
 
     Attributes:
       init: `init(params) -> state`.
@@ -80,29 +80,29 @@ Tx = TypeVar("Tx", bound=GradientTransformation)
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
-    """A transformation whose `update` takes further keyword arguments.
+    """A transformation whose `update` takes extra keyword arguments.
 
-    Such as `value`, the loss, for those that look at it. `chain` and the wrappers pass
-    them on to the parts of this class; other parts do not get them.
+    For example `value`, the loss. `chain` and the wrappers pass extra arguments only to
+    parts of this class.
     """
 
     if TYPE_CHECKING:
 
         @property
         def update(self) -> TransformUpdateExtraArgsFn:
-            """Takes further keyword arguments."""
+            """Takes extra keyword arguments."""
 
 
 def with_extra_args_support(
     tx: GradientTransformation,
 ) -> GradientTransformationExtraArgs:
-    """Makes a transformation that takes further keyword arguments.
+    """Makes a transformation that accepts extra keyword arguments.
 
     Args:
       tx: a transformation.
 
     Returns:
-      `tx` itself if it takes them, else one that ignores them.
+      `tx` itself if it takes extra arguments, else one that ignores them.
 
     Example:
       >>> tx = optim.with_extra_args_support(optim.identity())
@@ -126,13 +126,13 @@ def with_extra_args_support(
 
 
 class EmptyState(NamedTuple):
-    """The state of a transformation that needs none."""
+    """The state of a stateless transformation."""
 
 
 def stateless(
     f: Callable[[Updates, Params | None], Updates],
 ) -> GradientTransformation:
-    """Makes a transformation of a function of updates and parameters.
+    """Makes a transformation from a function of updates and parameters.
 
     Args:
       f: `f(updates, params) -> updates`.
@@ -160,11 +160,11 @@ def stateless(
 def stateless_with_tree_map(
     f: Callable[[Any, Any], Any],
 ) -> GradientTransformation:
-    """Makes a transformation of a function of one update and one parameter.
+    """Makes a transformation from a function of one update and one parameter.
 
     Args:
-      f: `f(update, param) -> update`, called for each array; `param` is None where
-        `update` gets no parameters.
+      f: `f(update, param) -> update`, called for each array; `param` is None if
+        `update` is called without parameters.
 
     Returns:
       A transformation without state.
@@ -184,7 +184,7 @@ def stateless_with_tree_map(
 
 
 def identity() -> GradientTransformation:
-    """Makes the transformation that changes nothing.
+    """Makes the transformation that leaves updates unchanged.
 
     Returns:
       A transformation without state.
@@ -197,7 +197,7 @@ def identity() -> GradientTransformation:
 
 
 def set_to_zero() -> GradientTransformation:
-    """Makes the transformation that forgets gradients: parameters stay as they are.
+    """Makes the transformation that sets updates to 0: parameters do not change.
 
     Returns:
       A transformation without state.
@@ -240,17 +240,17 @@ def apply_updates(params: T, updates: Updates) -> T:
 def chain(
     *transformations: GradientTransformation,
 ) -> GradientTransformationExtraArgs:
-    """Makes one transformation of several, applied in order.
+    """Composes transformations, applied in order.
 
     Args:
-      *transformations: the first one gets the gradients.
+      *transformations: the transformations; the first one gets the gradients.
 
     Returns:
-      A transformation whose state is the tuple of theirs. Further keyword arguments of
-      its `update` go to those that take them.
+      A transformation whose state is the tuple of their states. Its `update` passes
+      extra keyword arguments to those that take them.
 
     Raises:
-      ArgumentError: (when updating) the state is of another chain.
+      ArgumentError: (from `update`) the state belongs to another chain.
 
     Example:
       >>> both = optim.chain(optim.clip(1.0), optim.scale(-0.5))
@@ -273,8 +273,8 @@ def chain(
         if held != len(parts):
             given = shown(state) if held is None else f"{held}"
             raise ArgumentError(
-                f"update: the state must hold those of {len(parts)} transformations, "
-                f"as this optimizer's init makes it, got {given}: the arguments are "
+                f"update: the state must hold the states of {len(parts)} "
+                f"transformations, from this optimizer's init, got {given}: call "
                 "update(updates, state, params)"
             )
         new = []
@@ -291,12 +291,12 @@ def chain(
 
 
 def _misfit(state: State, updates: Updates) -> str:
-    """Says which tree of a state is not like the updates, if there is one."""
+    """Describes a tree of a state whose structure is not that of the updates, or ""."""
     wanted = tree.structure(updates)
     for field in getattr(state, "_fields", ()):
         value = getattr(state, field)
         kept = tree.structure(value)
-        # Counts are not such trees, nor are the states of what a wrapper is around.
+        # Counts and the states of wrapped transformations have other structures.
         nested = isinstance(value, tuple) and not isinstance(updates, tuple)
         if not nested and not tree.treedef_is_leaf(kept) and kept != wanted:
             return (
@@ -310,14 +310,14 @@ def _misfit(state: State, updates: Updates) -> str:
 def named_chain(
     *transformations: tuple[str, GradientTransformation],
 ) -> GradientTransformationExtraArgs:
-    """Like `chain`, with names, so that a state is easily found.
+    """Composes named transformations; like `chain`, with states by name.
 
     Args:
       *transformations: pairs of a name and a transformation.
 
     Returns:
-      A transformation whose state is a dictionary of theirs. Further keyword arguments
-      of its `update` go to those that take them.
+      A transformation whose state is a dictionary of their states. Its `update` passes
+      extra keyword arguments to those that take them.
 
     Raises:
       ArgumentError: a name occurs twice.
@@ -365,14 +365,14 @@ def need_params(name: str, params: Params | None) -> Params:
     """Returns the parameters.
 
     Args:
-      name: of the transformation, for messages.
-      params: what `update` got.
+      name: name of the transformation, for messages.
+      params: the argument of `update`.
 
     Returns:
       `params`.
 
     Raises:
-      ArgumentError: there are none.
+      ArgumentError: `params` is None.
     """
     if params is None:
         raise ArgumentError(
@@ -382,18 +382,18 @@ def need_params(name: str, params: Params | None) -> Params:
 
 
 def need_extra(name: str, what: str, given: Any) -> Any:
-    """Returns a further keyword argument of `update`.
+    """Returns an extra keyword argument of `update`.
 
     Args:
-      name: of the transformation, for messages.
+      name: name of the transformation, for messages.
       what: the argument's name.
-      given: what `update` got.
+      given: the argument of `update`.
 
     Returns:
       `given`.
 
     Raises:
-      ArgumentError: it is None.
+      ArgumentError: `given` is None.
     """
     if given is None:
         raise ArgumentError(
@@ -403,12 +403,12 @@ def need_extra(name: str, what: str, given: Any) -> Any:
 
 
 def in_float32(tx: Tx) -> Tx:
-    """Makes a transformation that computes in float32 where gradients have 16 bits.
+    """Makes a transformation that computes in float32 if gradients have 16 bits.
 
-    Moments, norms and ε lose too much in float16 and bfloat16: squares overflow or
-    vanish, and a decay of 0.999 is 1. So all that `tx` gets is widened to float32, and
-    updates and the state go back into the dtypes that they had; a new state has the
-    dtypes that `tx.init` gives for float32 parameters.
+    Moments, norms and ε are too inaccurate in float16 and bfloat16: squares overflow or
+    underflow, and a decay of 0.999 rounds to 1. Therefore `tx` gets its arguments in
+    float32, and updates and the state are converted back to their dtypes; a new state
+    has the dtypes that `tx.init` gives for float32 parameters.
 
     Args:
       tx: a transformation whose updates have the structure of the gradients.
@@ -435,15 +435,15 @@ def in_float32(tx: Tx) -> Tx:
 def wide_chain(
     *transformations: GradientTransformation,
 ) -> GradientTransformationExtraArgs:
-    """Like `chain`, in float32: nothing is rounded between the parts of an optimizer.
+    """Composes transformations in float32, without rounding between them.
 
     Args:
-      *transformations: the first one gets the gradients.
+      *transformations: the transformations; the first one gets the gradients.
 
     Returns:
-      A transformation whose state is the tuple of theirs.
+      A transformation whose state is the tuple of their states.
     """
-    # Widened once: its parts need not look at each array again.
+    # Convert once: the parts need not check each array again.
     parts = [getattr(part.update, "within", part) for part in transformations]
     return in_float32(chain(*parts))
 
@@ -463,13 +463,13 @@ def cast_like(x: Any, other: Any) -> Any:
 
 
 def _narrowed(update: Any, gradient: Any) -> Any:
-    """Returns an update in the dtype of its gradient, but of integers as floats."""
+    """Returns an update in the dtype of its gradient, unless that is an integer."""
     inexact = dtypes.is_inexact(typeof(gradient).dtype)
     return cast_like(update, gradient) if inexact else update
 
 
 def zero_count() -> Array:
-    """Returns the number of updates before the first one.
+    """Returns the initial number of updates.
 
     Returns:
       int32[], 0.
@@ -478,7 +478,7 @@ def zero_count() -> Array:
 
 
 def safe_increment(count: ArrayLike) -> Array:
-    """Returns a count plus one; the largest count stays.
+    """Returns a count plus one, at most the largest int32.
 
     Args:
       count: int32[].
@@ -513,5 +513,5 @@ def global_norm(updates: Updates) -> Array:
 
 
 def real_parts(params: Params) -> Params:
-    """Returns the parameters; for complex ones, their real parts: squares are real."""
+    """Returns the real parts of parameters, as a template for squares."""
     return tree.map(lambda p: fnp.real(p) if fnp.iscomplexobj(p) else p, params)

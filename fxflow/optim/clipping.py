@@ -1,4 +1,4 @@
-"""Transformations that keep gradients small."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fxflow.optim.numerics import in_wide, safe_root_mean_squares, widened
 
 
 def clip(max_delta: Scalar) -> GradientTransformation:
-    """Makes a transformation that clips each number to `[-max_delta, max_delta]`.
+    """Makes a transformation that clips each element to `[-max_delta, max_delta]`.
 
     Args:
       max_delta: bound, > 0.
@@ -45,18 +45,18 @@ def clip(max_delta: Scalar) -> GradientTransformation:
 
 
 def _shortening(norm: Any, longest: Any) -> Any:
-    """Returns the factor that shortens what has a norm to the longest: 1 if shorter."""
+    """Returns the factor that reduces a norm to at most `longest`."""
     short = fnp.less_equal(norm, longest)
     return fnp.where(short, 1.0, fnp.divide(longest, fnp.where(short, 1.0, norm)))
 
 
 def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
-    r"""Makes a transformation that shortens all gradients together.
+    r"""Makes a transformation that bounds the norm of all gradients together.
 
     .. math:: g \leftarrow g \min(1,\; c / \lVert g \rVert_2)
 
     Args:
-      max_norm: c, the largest norm of all gradients together.
+      max_norm: c, the largest norm.
 
     Returns:
       A transformation without state.
@@ -76,12 +76,12 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
 
 
 def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
-    r"""Makes a transformation that shrinks each array of too large a root mean square.
+    r"""Makes a transformation that bounds the root mean square of each array.
 
     .. math:: g \leftarrow g / \max(1,\; \mathrm{rms}(g) / c)
 
     Args:
-      threshold: c.
+      threshold: c, the largest root mean square.
 
     Returns:
       A transformation without state.
@@ -103,12 +103,12 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
 def unitwise_norm(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns the norm of each unit of a weight, broadcast against it.
 
-    A unit is a column of a matrix, or what a kernel of a convolution gives one channel;
-    a vector (or a number) is one unit.
+    A unit is a column of a matrix, or the part of a convolution's kernel for one output
+    channel; a vector or a scalar is one unit.
 
     Args:
       x: array of up to four axes, or of any number if `axis` is given.
-      axis: the axes of one unit; None means as above.
+      axis: the axes of one unit; None means the axes described above.
 
     Returns:
       An array that broadcasts against `x`.
@@ -144,13 +144,13 @@ def unitwise_norm(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> Ar
 def unitwise_clip(
     g_norm: ArrayLike, max_norm: ArrayLike, grad: ArrayLike, div_eps: Scalar = 1e-6
 ) -> Array:
-    """Returns a gradient whose units are shortened to largest norms.
+    """Returns a gradient with the norms of its units clipped.
 
     Args:
-      g_norm: norms of the units of the gradient, which broadcast against it.
-      max_norm: the largest norms, likewise.
+      g_norm: norms of the gradient's units, which broadcast against it.
+      max_norm: the largest norms, which broadcast against it.
       grad: the gradient.
-      div_eps: the least norm that is divided by.
+      div_eps: lower bound of the divisor.
 
     Returns:
       An array like `grad`.
@@ -168,7 +168,7 @@ def unitwise_clip(
 def adaptive_grad_clip(
     clipping: Scalar, eps: Scalar = 1e-3, axis: int | tuple[int, ...] | None = None
 ) -> GradientTransformation:
-    r"""Makes a transformation that bounds gradients by the size of the parameters.
+    r"""Makes a transformation that bounds gradients relative to the parameters.
 
     For each unit, with gradient g and parameters p:
 
@@ -177,9 +177,8 @@ def adaptive_grad_clip(
 
     Args:
       clipping: c, the largest ratio of the norms.
-      eps: ε, the least norm of parameters that is assumed.
-      axis: the axes of one unit; None means those of columns of matrices and of kernels
-        of convolutions.
+      eps: ε, lower bound of the norm of the parameters.
+      axis: the axes of one unit; None means those of `unitwise_norm`.
 
     Returns:
       A transformation without state, which needs the parameters.
@@ -203,7 +202,7 @@ def adaptive_grad_clip(
     return in_float32(stateless(all_of))
 
 
-# -- example by example ----------------------------------------------------------------
+# -- gradients of examples -------------------------------------------------------------
 
 
 def _batch_size(name: str, grads: Updates) -> int:
@@ -211,8 +210,8 @@ def _batch_size(name: str, grads: Updates) -> int:
     sizes = {shape[0] if shape else None for shape in shapes}
     if len(sizes) != 1 or None in sizes:
         raise ArgumentError(
-            f"{name}: gradients have a first axis, of the examples, that is equally "
-            f"long in all arrays, got {', '.join(map(str, shapes)) or 'no array'}"
+            f"{name}: the first axis of each gradient is that of the examples, with "
+            f"one length, got {', '.join(map(str, shapes)) or 'no array'}"
         )
     (size,) = sizes
     return size or 0
@@ -231,14 +230,14 @@ def _clipped_sum(g: Any, norms: Any, longest: Any) -> Any:
 def per_example_global_norm_clip(
     grads: Updates, l2_norm_clip: Scalar
 ) -> tuple[Updates, Array]:
-    """Returns the sum of the gradients of examples, each shortened to a largest norm.
+    """Returns the sum of the examples' gradients, each clipped to a largest norm.
 
     Args:
-      grads: pytree of arrays with one gradient an example along the first axis.
+      grads: pytree of arrays with one gradient for each example along the first axis.
       l2_norm_clip: the largest norm of all arrays of an example together.
 
     Returns:
-      The sum over examples, and how many of them were shortened, int32[].
+      The sum over examples, and the number of clipped gradients, int32[].
 
     Raises:
       ArgumentError: the first axes differ.
@@ -266,16 +265,16 @@ def per_example_global_norm_clip(
 def per_example_layer_norm_clip(
     grads: Updates, global_l2_norm_clip: Scalar, uniform: bool = True
 ) -> tuple[Updates, Updates]:
-    r"""Returns the sum of the gradients of examples, each array shortened by itself.
+    r"""Returns the sum of the examples' gradients, each array clipped separately.
 
     Args:
-      grads: pytree of arrays with one gradient an example along the first axis.
+      grads: pytree of arrays with one gradient for each example along the first axis.
       global_l2_norm_clip: C, the largest norm of all arrays of an example together.
-      uniform: whether each of the k arrays may have :math:`C / \sqrt k`; else one of d
-        of the D parameters may have :math:`C \sqrt{d / D}`.
+      uniform: whether the bound for each of the k arrays is :math:`C / \sqrt k`;
+        otherwise it is :math:`C \sqrt{d / D}` for an array of d of the D parameters.
 
     Returns:
-      The sum over examples, and for each array how many were shortened, int32[].
+      The sum over examples, and the number of clipped gradients of each array, int32[].
 
     Raises:
       ArgumentError: the first axes differ.

@@ -1,4 +1,4 @@
-"""Transformations at some steps only, and tests that skip bad gradients."""
+"""Transformations that act at some steps only, and tests that skip bad gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fxflow.optim.tree import norm, zeros_like
 
 
 class ConditionallyTransformState(NamedTuple):
-    """State of `conditionally_transform`: the inner one and the number of updates."""
+    """State of `conditionally_transform`: the inner state and the number of updates."""
 
     inner_state: State
     step: Array
@@ -39,7 +39,7 @@ class ConditionallyMaskState(NamedTuple):
 
 
 class ApplyEvery(NamedTuple):
-    """State of `apply_every`: steps since updates were given, and their sum."""
+    """State of `apply_every`: steps since the last output, and the sum of updates."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     grad_acc: Updates
@@ -51,7 +51,7 @@ def _conditional(
     forward_extra_args: bool,
     otherwise: Callable[[Updates], Updates],
 ) -> Callable[..., tuple[Updates, Any, Any]]:
-    """Returns `update` of a transformation at some steps: updates, state, step."""
+    """Returns a function that applies `inner` if `should_transform_fn` returns True."""
     inner = with_extra_args_support(inner)
 
     def update(
@@ -81,7 +81,7 @@ def conditionally_transform(
     should_transform_fn: Callable[..., Any],
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Makes a transformation that acts at some steps and else changes nothing.
+    """Makes a transformation that acts at some steps and otherwise does nothing.
 
     Args:
       inner: the transformation.
@@ -121,7 +121,7 @@ def conditionally_mask(
     should_transform_fn: Callable[..., Any],
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Makes a transformation that acts at some steps and else gives 0.
+    """Makes a transformation that acts at some steps and otherwise returns 0.
 
     Args:
       inner: the transformation.
@@ -157,15 +157,15 @@ def conditionally_mask(
 
 
 def apply_every(k: int = 1) -> GradientTransformation:
-    """Makes a transformation that adds up k updates and gives 0 in between.
+    """Makes a transformation that returns the sum of k updates, and 0 in between.
 
-    Unlike with `MultiSteps`, what comes before it in a chain acts at each step.
+    Unlike with `MultiSteps`, transformations before it in a chain act at each step.
 
     Args:
-      k: how many.
+      k: number of updates.
 
     Returns:
-      A transformation that remembers their sum.
+      A transformation whose state is their sum.
 
     Example:
       >>> tx = optim.apply_every(2)
@@ -201,12 +201,12 @@ def apply_every(k: int = 1) -> GradientTransformation:
 def skip_not_finite(
     updates: Updates, gradient_step: Array, params: Params | None
 ) -> tuple[Array, dict[str, Array]]:
-    """Says that gradients with nan or infinity are to be skipped.
+    """Returns whether to skip gradients: they have nan or infinity.
 
     Args:
       updates: gradients.
-      gradient_step: not looked at.
-      params: not looked at.
+      gradient_step: ignored.
+      params: ignored.
 
     Returns:
       bool[] and, for the state of `MultiSteps`, `should_skip` and `num_not_finite`.
@@ -229,13 +229,13 @@ def skip_large_updates(
     params: Params | None,
     max_squared_norm: Scalar,
 ) -> tuple[Array, dict[str, Array]]:
-    """Says that gradients of a large norm, or with nan, are to be skipped.
+    """Returns whether to skip gradients: they have a large norm or nan.
 
     Args:
       updates: gradients.
-      gradient_step: not looked at.
-      params: not looked at.
-      max_squared_norm: the least squared norm that is too large.
+      gradient_step: ignored.
+      params: ignored.
+      max_squared_norm: the smallest squared norm to skip.
 
     Returns:
       bool[] and, for the state of `MultiSteps`, `should_skip` and `norm_squared`.
@@ -246,6 +246,6 @@ def skip_large_updates(
       False
     """
     square = norm(updates, squared=True)
-    # Not greater_equal: nan is not small.
+    # Not greater_equal: skip nan.
     skip = fnp.logical_not(fnp.less(square, max_squared_norm))
     return skip, {"should_skip": skip, "norm_squared": square}

@@ -1,7 +1,7 @@
-"""Gradient descent: plain, with momentum, by signs, by roots of squares, with noise.
+"""Gradient descent: plain, with momentum, signs, root mean squares or noise.
 
-All go down the gradient; `learning_rate` is a number or a schedule (a function of the
-number of updates so far).
+All descend along the gradient; `learning_rate` is a number or a schedule (a function of
+the number of updates so far).
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _descent_docs = shared("""
     Args:
       learning_rate: η.
       eps: ε.
-      nesterov: whether momentum looks ahead.
-      accumulator_dtype: of m; None means that of the parameters, float32 at least.
+      nesterov: whether to use Nesterov's momentum.
+      accumulator_dtype: dtype of m; None means that of the parameters, but at least
+        float32.
       decay: β.
 
     Returns:
@@ -57,11 +58,11 @@ def sgd(
     r"""Makes stochastic gradient descent: :math:`p \leftarrow p - \eta g`.
 
     Args:
-      learning_rate: η; None means that a later transformation scales: updates are the
+      learning_rate: η; None leaves scaling to a later transformation: updates are the
         gradients or their sums, with their sign.
-      momentum: decay of the sum of gradients that stands for g; None means none.
-      accumulator_dtype: of the sum; None means that of the parameters, float32 at
-        least.
+      momentum: decay of the sum of gradients, which replaces g; None means no momentum.
+      accumulator_dtype: dtype of the sum; None means that of the parameters, but at
+        least float32.
 
     Example:
       >>> tx = optim.sgd(0.5)
@@ -128,14 +129,14 @@ def lars(
     momentum: Scalar = 0.9,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Makes LARS, for large batches: momentum with steps as long as the parameters say.
+    """Makes LARS, for large batches: momentum, steps in proportion to the parameters.
 
     Args:
       weight_decay: λ.
       weight_decay_mask: which parameters decay; see `masked`.
       trust_coefficient: ratio of the norms of step and parameters.
       eps: added to the norm of the gradient.
-      trust_ratio_mask: which parameters the ratio is taken for.
+      trust_ratio_mask: the parameters for which the step is scaled by the ratio.
       momentum: decay of the sum of steps.
 
     Returns:
@@ -169,7 +170,7 @@ def lion(
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: Mask = None,
 ) -> GradientTransformation:
-    r"""Makes Lion: steps of one size in the direction of an interpolated momentum.
+    r"""Makes Lion: steps by the sign of an interpolated momentum.
 
     .. math:: p \leftarrow p - \eta (\operatorname{sign}((1-\beta_1) g + \beta_1 m) +
        \lambda p), \quad m \leftarrow (1-\beta_2) g + \beta_2 m
@@ -178,8 +179,8 @@ def lion(
       learning_rate: η: a third to a tenth of Adam's.
       b1: β₁.
       b2: β₂.
-      mu_dtype: of m; None means that of the parameters, float32 at least.
-      weight_decay: λ: three to ten times that of AdamW.
+      mu_dtype: dtype of m; None means that of the parameters, but at least float32.
+      weight_decay: λ: three to ten times AdamW's.
       mask: which parameters decay; see `masked`.
 
     Returns:
@@ -227,13 +228,13 @@ def noisy_sgd(
 
     Args:
       learning_rate: factor of the steps.
-      eta: the first variance.
-      gamma: how fast it decreases.
+      eta: the initial variance.
+      gamma: exponent of its decrease.
       key: a random key.
-      seed: makes a key, if there is none.
+      seed: seed of the key, in place of `key`.
 
     Raises:
-      ArgumentError: there is neither a key nor a seed, or both.
+      ArgumentError: neither or both of `key` and `seed` are given.
 
     Example:
       >>> tx = optim.noisy_sgd(0.5, seed=0)
@@ -258,7 +259,7 @@ def adagrad(
     .. math:: s \leftarrow s + g^2, \quad p \leftarrow p - \eta g / \sqrt{s + \epsilon}
 
     Args:
-      initial_accumulator_value: s at the beginning.
+      initial_accumulator_value: initial s.
 
     Example:
       >>> tx = optim.adagrad(1.0, 7.0, eps=0.0)
@@ -292,12 +293,12 @@ def rmsprop(
 
     Args:
       decay: β.
-      initial_scale: v at the beginning.
-      eps_in_sqrt: whether ε is added under the root (as above) or to the root.
-      centered: whether the mean gradient's square is subtracted from v.
-      momentum: decay of a sum of the steps; None means none.
-      nesterov: whether momentum looks ahead.
-      bias_correction: whether v is divided by the weights it holds.
+      initial_scale: initial v.
+      eps_in_sqrt: whether ε is added under the square root (as above) or to it.
+      centered: whether to subtract the square of the mean gradient from v.
+      momentum: decay of the sum of steps; None means no momentum.
+      nesterov: whether to use Nesterov's momentum.
+      bias_correction: whether to correct the bias of v.
 
     Example:
       >>> tx = optim.rmsprop(1.0, 0.75, eps=0.0)
@@ -310,7 +311,7 @@ def rmsprop(
     return wide_chain(
         by(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
         scale_by_learning_rate(learning_rate),
-        # As in optax, momentum is of steps that are scaled already.
+        # As in optax, momentum sums steps that are already scaled.
         identity() if momentum is None else trace(momentum, nesterov),
     )
 
@@ -323,13 +324,13 @@ def adadelta(
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: Mask = None,
 ) -> GradientTransformation:
-    """Makes AdaDelta, which finds its step size itself.
+    """Makes AdaDelta, which adapts its step size.
 
     Args:
-      learning_rate: factor of the steps; None means 1. (With None, optax 0.2.8 goes up
-        the gradient.)
+      learning_rate: factor of the steps; None means 1. (With None, optax 0.2.8 ascends
+        along the gradient.)
       rho: decay of the moments.
-      eps: added under the roots.
+      eps: added under the square roots.
       weight_decay: λ, added to the gradients.
       weight_decay_mask: which parameters decay; see `masked`.
 

@@ -15,8 +15,8 @@ class MultiNormal:
     """A normal distribution of vectors with independent elements.
 
     Attributes:
-      params: the means, and the logarithms of the deviations.
-      log_scale: the logarithms of the deviations.
+      params: the means, and the logarithms of the standard deviations.
+      log_scale: the logarithms of the standard deviations.
     """
 
     def __init__(self, loc: ArrayLike, log_scale: ArrayLike) -> None:
@@ -29,25 +29,25 @@ class MultiNormal:
 
     @property
     def params(self) -> list[Array]:
-        """The means, and the logarithms of the deviations."""
+        """The means, and the logarithms of the standard deviations."""
         return [self._loc, self.log_scale]
 
     def sample(self, shape: Sequence[int], key: Array) -> Array:
         """Draws vectors.
 
         Args:
-          shape: how many.
+          shape: shape of the batch of vectors.
           key: a random key.
 
         Returns:
-          float[*shape, ...], followed by the shape of the distribution.
+          float[*shape, ...]: `shape` and the shape of the distribution.
         """
         dtype = fnp.result_type(self._loc, self.log_scale, float)
         noise = random.normal(key, (*shape, *self._shape), dtype)
         return fnp.add(self._loc, fnp.multiply(fnp.exp(self.log_scale), noise))
 
     def log_prob(self, x: ArrayLike) -> Array:
-        """Returns logarithms of the density.
+        """Returns the logarithm of the density.
 
         Args:
           x: float[..., n].
@@ -66,13 +66,14 @@ def multi_normal(loc: ArrayLike, log_scale: ArrayLike) -> MultiNormal:
 
     Args:
       loc: float[..., n], the means.
-      log_scale: the logarithms of the deviations, which broadcast against the means.
+      log_scale: the logarithms of the standard deviations, which broadcast against the
+        means.
 
     Returns:
       The distribution, with `sample(shape, key)` and `log_prob(x)`.
 
     Raises:
-      ShapeError: the two do not broadcast.
+      ShapeError: the shapes do not broadcast.
 
     Example:
       >>> float(optim.multi_normal(fnp.zeros(2), fnp.zeros(2)).log_prob(fnp.zeros(2)))

@@ -1,4 +1,4 @@
-"""Second moments in little memory: Adafactor's rows and columns, SM3's covers."""
+"""Optimizers with second moments in little memory: Adafactor and SM3."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from fxflow.optim.tree import zeros_like
 class FactoredState(NamedTuple):
     """State of `scale_by_factored_rms`.
 
-    An array has either row and column means or all second moments; what it has not is
-    an array of one element.
+    An array has either row and column means or all second moments; the fields that it
+    does not use are arrays of one element.
     """
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
@@ -47,21 +47,21 @@ class FactoredState(NamedTuple):
 
 
 class ScaleBySM3State(NamedTuple):
-    """State of `scale_by_sm3`: for each array the covers of its axes, and momentum."""
+    """State of `scale_by_sm3`: each array's bounds along its axes, and momentum."""
 
     mu: Updates
     nu: Updates
 
 
 def _power_decay(step: Any, exponent: Any) -> Any:
-    """Returns the decay of the paper: 1 - t^-c, where t is the number of the update."""
-    # Before the offset there is no such number, and 0 to a negative power is infinite.
+    """Returns the paper's decay, 1 - t^-c, where t is the number of the update."""
+    # At least 1: before the offset t is not positive, and its power is not finite.
     t = fnp.add(fnp.maximum(fnp.astype(step, dtypes.float32), 0.0), 1.0)
     return fnp.subtract(1.0, fnp.power(t, fnp.negative(exponent)))
 
 
 def _two_largest(shape: tuple[int, ...], least: int) -> tuple[int, int] | None:
-    """Returns the axes to factor: the largest but one and the largest."""
+    """Returns the axes to factor, the second largest and the largest, or None."""
     if len(shape) < 2:
         return None
     *_, second, first = sorted(range(len(shape)), key=shape.__getitem__)
@@ -76,22 +76,23 @@ def scale_by_factored_rms(
     epsilon: Scalar = 1e-30,
     decay_rate_fn: Callable[[Any, Any], Any] = _power_decay,
 ) -> GradientTransformation:
-    r"""Makes updates of Adafactor: gradients over estimated root mean squares.
+    r"""Makes the transformation of Adafactor: divides by estimated root mean squares.
 
-    Only the means r of the rows and c of the columns of a matrix's second moments
-    are kept; :math:`v_{ij} = r_i c_j / \bar r` is the best estimate of rank 1.
+    It keeps only the means r of the rows and c of the columns of a matrix's second
+    moments; :math:`v_{ij} = r_i c_j / \bar r` is the best estimate of rank 1.
 
     Args:
-      factored: whether to do so; else all second moments are kept.
+      factored: whether to factor second moments; otherwise all are kept.
       decay_rate: the exponent of the decay, :math:`1 - t^{-0.8}`.
-      step_offset: subtracted from the number of updates; of a smaller number, the
-        gradient alone counts. (optax 0.2.8 gives nan.)
-      min_dim_size_to_factor: an array is factored if two of its axes have this size.
+      step_offset: subtracted from the number of updates; before the offset, the decay
+        is 0. (optax 0.2.8 gives nan.)
+      min_dim_size_to_factor: an array is factored if two of its axes are at least this
+        long.
       epsilon: added to squared gradients.
-      decay_rate_fn: `decay_rate_fn(step, decay_rate)` gives the decay.
+      decay_rate_fn: `decay_rate_fn(step, decay_rate)` returns the decay.
 
     Returns:
-      A transformation that remembers the means.
+      A transformation whose state is the means.
 
     Example:
       >>> tx = optim.scale_by_factored_rms(min_dim_size_to_factor=2)
@@ -110,7 +111,7 @@ def scale_by_factored_rms(
     def init(params: Params) -> FactoredState:
         def start(param: Any) -> tuple[Any, ...]:
             aval, axes = typeof(param), axes_of(param)
-            # Arrays of their own, so that a state can be donated.
+            # Distinct arrays, so that a state can be donated.
             shapes: list[tuple[int, ...]] = [(1,), (1,), aval.shape]
             if axes is not None:
                 shapes = [
@@ -177,18 +178,19 @@ def adafactor(
     """Makes Adafactor: adaptive steps for large models, in little memory.
 
     Args:
-      learning_rate: a number or a schedule; None means that the size of the parameters
-        alone gives that of the steps.
-      min_dim_size_to_factor: an array is factored if two of its axes have this size.
+      learning_rate: a number or a schedule; None means that the size of the steps
+        depends only on that of the parameters.
+      min_dim_size_to_factor: an array is factored if two of its axes are at least this
+        long.
       decay_rate: the exponent of the decay of second moments.
       decay_offset: subtracted from the number of updates, for fine-tuning.
       multiply_by_parameter_scale: whether steps are relative to the parameters' size.
-      clipping_threshold: the largest root mean square of a step; None means any.
-      momentum: decay of a mean of the steps; None means no such mean.
-      dtype_momentum: of that mean.
-      weight_decay_rate: λ; None means none.
+      clipping_threshold: the largest root mean square of a step; None means no bound.
+      momentum: decay of the mean of the steps; None means no momentum.
+      dtype_momentum: dtype of that mean.
+      weight_decay_rate: λ; None means no decay.
       eps: added to squared gradients.
-      factored: whether to keep means of rows and columns only.
+      factored: whether to keep only means of rows and columns.
       weight_decay_mask: which parameters decay; see `masked`.
 
     Returns:
@@ -222,18 +224,18 @@ def adafactor(
 def scale_by_sm3(
     b1: Scalar = 0.9, b2: Scalar = 1.0, eps: Scalar = 1e-8
 ) -> GradientTransformation:
-    r"""Makes updates of SM3: AdaGrad with one number for each row and each column.
+    r"""Makes the transformation of SM3: AdaGrad with a number for each row and column.
 
-    The sum of squares of an element is bounded by the least of the numbers of its row,
-    its column, …; each of those is the largest bound in it.
+    The smallest number of an element's row, column, … bounds its sum of squares; each
+    number is the largest bound in its row, column, ….
 
     Args:
       b1: decay of the mean of the steps.
-      b2: decay of the sums of squares; 1 means they are sums.
-      eps: added under the root.
+      b2: decay of the sums of squares; 1 means no decay.
+      eps: added under the square root.
 
     Returns:
-      A transformation that remembers the covers and the mean.
+      A transformation whose state is these numbers and the mean.
 
     Example:
       >>> tx = optim.scale_by_sm3(b1=0.0, eps=0.0)

@@ -1,4 +1,4 @@
-"""Largest eigenvalues and inverse roots of matrices, by products of matrices alone."""
+"""Largest eigenvalues and inverse roots of matrices, with matrix products only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fxflow.optim.tree import norm, scale, sub, vdot
 
 
 def _square(name: str, matrix: Any) -> Any:
-    """Returns a matrix of floats; raises if it is not a matrix, or not square."""
+    """Returns a matrix as floats; raises unless it is a square matrix."""
     aval = typeof(matrix)
     if aval.ndim != 2 or aval.shape[0] != aval.shape[1]:
         raise ShapeError(f"{name}: expected a square matrix, got {aval}")
@@ -34,26 +34,26 @@ def power_iteration(
     precision: Precision = Precision.HIGHEST,
     key: Array | None = None,
 ) -> tuple[Array, Any]:
-    """Returns the eigenvalue of largest size of a symmetric matrix, with its vector.
+    """Returns a symmetric matrix's largest eigenvalue (in magnitude) and its vector.
 
     Args:
       matrix: float[n, n]; or a linear function of pytrees like `v0`.
-      v0: the vector to begin with; None means a random one.
-      num_iters: how many steps there are at most.
-      error_tolerance: the norm of a change of the vector, but for its sign, at
-        which the steps end.
-      precision: of the products.
-      key: the random key for the first vector; None means `random.key(0)`.
+      v0: the initial vector; None means a random vector.
+      num_iters: maximum number of steps.
+      error_tolerance: the norm of the vector's change, up to its sign, at which the
+        iteration stops.
+      precision: precision of the products.
+      key: the random key of the initial vector; None means `random.key(0)`.
 
     Returns:
-      The eigenvalue, 0-d, and its vector, of norm 1.
+      The eigenvalue, 0-d, and its eigenvector, of norm 1.
 
     Raises:
-      ArgumentError: `matrix` is a function, and there is no `v0`.
+      ArgumentError: `matrix` is a function, and `v0` is None.
       ShapeError: the matrix is not square.
 
     Special cases:
-      Where a vector becomes 0, as with the matrix 0, both results are 0.
+      If the vector becomes 0, as for the matrix 0, both results are 0.
 
     Example:
       >>> value, vector = optim.power_iteration(fnp.array([[2.0, 0.0], [0.0, 1.0]]))
@@ -91,7 +91,7 @@ def power_iteration(
         count, _, v, _ = carry
         z = product(v)
         value, new = vdot(v, z), unit(z)
-        # With a negative eigenvalue, vectors change their sign at every step.
+        # With a negative eigenvalue, the vector changes its sign at every step.
         return count + 1, value, new, norm(sub(new, scale(fnp.sign(value), v)))
 
     start = unit(product(v0))
@@ -114,23 +114,21 @@ def matrix_inverse_pth_root(
 
     Args:
       matrix: A: float[n, n].
-      p: the root, 1 or more.
-      num_iters: how many steps there are at most.
-      ridge_epsilon: what is added to the diagonal, as a share of the largest
-        eigenvalue.
-      error_tolerance: the error at which the steps end.
-      precision: of the products.
+      p: the exponent, at least 1.
+      num_iters: maximum number of steps.
+      ridge_epsilon: added to the diagonal, as a fraction of the largest eigenvalue.
+      error_tolerance: the error at which the iteration stops.
+      precision: precision of the products.
 
     Returns:
-      The root, and the error: how far the power of the root times A is from the
-      identity, at its worst element.
+      The root X, and the error: the largest element of :math:`|X^p A - I|`.
 
     Raises:
-      ArgumentError: p is not an int, or less than 1.
+      ArgumentError: p is not an int, or is less than 1.
       ShapeError: the matrix is not square.
 
     Special cases:
-      The matrix 0 has no such root: nan.
+      The matrix 0 gives nan.
 
     Example:
       >>> root, _ = optim.matrix_inverse_pth_root(fnp.array([[4.0, 0], [0, 16.0]]), 2)
@@ -166,7 +164,7 @@ def matrix_inverse_pth_root(
         return fnp.max(fnp.abs(m - one), initial=0)
 
     def goes_on(carry: Any) -> Any:
-        # An error that grows is one of rounding: the root before it is the best.
+        # The error grows only by rounding: then the previous root is the best.
         count, _, _, _, error, before = carry
         better = fnp.logical_or(count == 0, error < before)
         enough = fnp.logical_and(count < num_iters, error > error_tolerance)

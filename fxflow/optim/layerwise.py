@@ -1,4 +1,4 @@
-"""Steps that are as long as their layer says: norms of whole arrays."""
+"""Layer-wise optimizers: steps scaled by the norms of whole arrays."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class ScaleByDistanceOverGradientsState(NamedTuple):
     """State of `scale_by_distance_over_gradients`, for each array.
 
     Attributes:
-      max_dist: the largest distance from the first parameters.
-      grads_sum_of_squares: the sum of the squared norms of gradients.
-      init_params: the first parameters.
+      max_dist: the largest distance from the initial parameters.
+      grads_sum_of_squares: the sum of the squared norms of the gradients.
+      init_params: the initial parameters.
     """
 
     max_dist: Updates
@@ -64,12 +64,12 @@ def scale_by_novograd(
     weight_decay: Scalar = 0.0,
     mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
-    r"""Makes updates of NovoGrad: momentum of gradients over the norm of their array.
+    r"""Makes the transformation of NovoGrad: momentum of normalized gradients.
 
     .. math:: v \leftarrow (1-\beta_2) \lVert g\rVert^2 + \beta_2 v, \quad
        m \leftarrow \beta_1 m + \frac{g}{\sqrt{v + \bar\epsilon} + \epsilon} + \lambda p
 
-    The first v is the first squared norm.
+    At the first step, v is the squared norm.
 
     Args:
       b1: β₁, decay of m.
@@ -77,11 +77,11 @@ def scale_by_novograd(
       eps: ε.
       eps_root: ε̄.
       weight_decay: λ.
-      mu_dtype: of m; None means that of the parameters, float32 at least.
+      mu_dtype: dtype of m; None means that of the parameters, but at least float32.
 
     Returns:
-      A transformation that remembers m and v; it needs the parameters. Updates have the
-      dtype of the gradients; those of optax 0.2.8 have `mu_dtype`.
+      A transformation whose state is m and v; it needs the parameters. Updates have the
+      dtype of the gradients (in optax 0.2.8 they have `mu_dtype`).
 
     Example:
       >>> tx = optim.scale_by_novograd(eps=0.0)
@@ -136,9 +136,9 @@ def novograd(
       learning_rate: a number or a schedule.
       b1: decay of the first moments.
       b2: decay of the second moments.
-      eps: added to the root.
-      eps_root: added under the root.
-      weight_decay: λ, within the mean.
+      eps: added to the square root.
+      eps_root: added under the square root.
+      weight_decay: λ, added before the mean.
 
     Returns:
       A transformation, which needs the parameters.
@@ -158,14 +158,14 @@ def novograd(
 
 
 def fromage(learning_rate: Scalar, min_norm: Scalar = 1e-6) -> GradientTransformation:
-    r"""Makes Fromage: relative steps that keep the size of the parameters.
+    r"""Makes Fromage: relative steps that preserve the parameters' norms.
 
     .. math:: p \leftarrow \frac{1}{\sqrt{1 + \eta^2}}
        \left(p - \eta\, g\, \frac{\lVert p\rVert}{\lVert g\rVert}\right)
 
     Args:
       learning_rate: η.
-      min_norm: the least norm that is assumed.
+      min_norm: lower bound of the norms.
 
     Returns:
       A transformation, which needs the parameters.
@@ -183,18 +183,16 @@ def fromage(learning_rate: Scalar, min_norm: Scalar = 1e-6) -> GradientTransform
     return wide_chain(
         scale_by_trust_ratio(min_norm),
         scale_by_learning_rate(learning_rate / root),
-        # 1 / root - 1, which would cancel.
+        # 1 / root - 1, without cancellation.
         add_decayed_weights(-square / (root * (1.0 + root))),
     )
 
 
 def scale_by_param_block_norm(min_scale: Scalar = 1e-3) -> GradientTransformation:
-    """Makes a transformation that scales by the parameters' Euclidean norm.
-
-    Each array by that of its own parameters.
+    """Makes a transformation that scales each array by its parameters' Euclidean norm.
 
     Args:
-      min_scale: the least value that is assumed.
+      min_scale: lower bound of the norm.
 
     Returns:
       A transformation without state, which needs the parameters.
@@ -220,21 +218,21 @@ def scale_by_distance_over_gradients(
     param_dtype: DTypeLike = dtypes.float32,
     global_scale: Scalar = 1.0,
 ) -> GradientTransformation:
-    r"""Makes updates of layer-wise DoG, which needs no learning rate.
+    r"""Makes the transformation of layer-wise DoG, which needs no learning rate.
 
     .. math:: d \leftarrow \max(d, \lVert p - p_0 \rVert), \quad
        s \leftarrow s + \lVert g \rVert^2, \quad u = c\, g\, d / \sqrt{s + \epsilon}
 
-    The first d is a share of the size of the first parameters.
+    The initial d is :math:`r\, (1 + \lVert p_0 \rVert)`.
 
     Args:
-      reps_rel: that share.
+      reps_rel: r.
       eps: ε.
-      param_dtype: of the first parameters that are kept.
+      param_dtype: dtype of the state.
       global_scale: c.
 
     Returns:
-      A transformation that remembers all three; it needs the parameters.
+      A transformation whose state is d, s and :math:`p_0`; it needs the parameters.
 
     Example:
       >>> tx = optim.scale_by_distance_over_gradients()

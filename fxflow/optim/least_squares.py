@@ -1,4 +1,4 @@
-"""Least squares with solutions that are not negative."""
+"""Nonnegative least squares."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def nnls(
     unroll: int | bool = 1,
     L: Scalar | None = None,
 ) -> Array:
-    r"""Returns least-squares solutions that are nowhere negative.
+    r"""Returns nonnegative least-squares solutions.
 
-    It goes towards :math:`\arg\min_{x \ge 0} \lVert A x - b \rVert^2` by accelerated
-    projected gradient descent. All of it is differentiable.
+    It approximates :math:`\arg\min_{x \ge 0} \lVert A x - b \rVert^2` by accelerated
+    projected gradient descent, and is differentiable.
 
     Args:
       A: float[m, n].
       b: float[m], or float[m, k] for several problems.
-      iters: how many steps. The error of the squares falls as 1 / iters².
-      unroll: how many steps are written out in the loop; see `lax.scan`.
-      L: the steps are 1 / L: at least the largest singular value of :math:`A^T A`; None
-        means its Frobenius norm, which is.
+      iters: number of steps. The error of the objective decreases as 1 / iters².
+      unroll: number of steps to unroll in the loop; see `lax.scan`.
+      L: reciprocal of the step size, at least the largest singular value of
+        :math:`A^T A`; None means its Frobenius norm.
 
     Returns:
       float[n], or float[n, k].
 
     Raises:
-      ShapeError: A is not a matrix, or b does not have its rows.
+      ShapeError: A is not a matrix, or b has another number of rows.
 
     Special cases:
-      Zeros for A or without steps.
+      The result is 0 if A is 0 or `iters` is 0.
 
     Example:
       >>> A = fnp.array([[1.0, 0.0], [0.0, 2.0]])

@@ -1,8 +1,8 @@
-"""Line searches: how far to go in a given direction.
+"""Line searches: find the step size in a given direction.
 
-They stand at the end of a chain and scale the direction they get. `update` needs the
-loss at the parameters (`value`), its gradient (`grad`) and the function itself
-(`value_fn`); what else that one takes is passed on:
+A line search is the last part of a chain and scales the direction it gets. `update`
+needs the loss at the parameters (`value`), its gradient (`grad`) and the function
+(`value_fn`), to which it passes other keyword arguments:
 
     value, grad = value_and_grad(loss)(params)
     updates, state = tx.update(grad, state, params, value=value, grad=grad,
@@ -36,11 +36,12 @@ from fxflow.transforms.grad import value_and_grad
 
 
 class BacktrackingLinesearchInfo(NamedTuple):
-    """How a backtracking search went.
+    """Result of a backtracking search.
 
     Attributes:
-      num_linesearch_steps: evaluations of the loss, int32[].
-      decrease_error: by how much the last one misses the wanted decrease; 0 is success.
+      num_linesearch_steps: number of evaluations of the loss, int32[].
+      decrease_error: violation of the decrease condition by the last step; 0 is
+        success.
     """
 
     num_linesearch_steps: Array
@@ -51,10 +52,10 @@ class ScaleByBacktrackingLinesearchState(NamedTuple):
     """State of `scale_by_backtracking_linesearch`.
 
     Attributes:
-      learning_rate: the last step.
-      value: the loss after it.
-      grad: the gradient after it, or None.
-      info: how the search went.
+      learning_rate: the last step size.
+      value: the loss after the step.
+      grad: the gradient after the step, or None.
+      info: result of the search.
     """
 
     learning_rate: Array
@@ -64,12 +65,12 @@ class ScaleByBacktrackingLinesearchState(NamedTuple):
 
 
 class ZoomLinesearchInfo(NamedTuple):
-    """How a zoom search went.
+    """Result of a zoom search.
 
     Attributes:
-      num_linesearch_steps: evaluations of the loss and its gradient, int32[].
-      decrease_error: by how much the step misses the wanted decrease; 0 is success.
-      curvature_error: by how much it misses the wanted flatness; 0 is success.
+      num_linesearch_steps: number of evaluations of the loss and its gradient, int32[].
+      decrease_error: violation of the decrease condition; 0 is success.
+      curvature_error: violation of the curvature condition; 0 is success.
     """
 
     num_linesearch_steps: Array
@@ -81,10 +82,10 @@ class ScaleByZoomLinesearchState(NamedTuple):
     """State of `scale_by_zoom_linesearch`.
 
     Attributes:
-      learning_rate: the last step.
-      value: the loss after it.
-      grad: the gradient after it.
-      info: how the search went.
+      learning_rate: the last step size.
+      value: the loss after the step.
+      grad: the gradient after the step.
+      info: result of the search.
     """
 
     learning_rate: Array
@@ -103,7 +104,7 @@ _docs = {
 def _given(
     name: str, params: Params | None, extra: dict[str, Any]
 ) -> tuple[Params, Any, Updates, Callable[..., Any]]:
-    """Returns what a search needs; `value_fn` with its further arguments bound."""
+    """Returns the arguments of a search; `value_fn` with its extra arguments bound."""
     params = need_params(name, params)
     value, grad, value_fn = (need_extra(name, what, extra.get(what)) for what in _docs)
     others = {k: v for k, v in extra.items() if k not in _docs}
@@ -143,25 +144,26 @@ def scale_by_backtracking_linesearch(
     .. math:: f(p + \eta u) \le (1 + \rho) f(p) + \alpha + c_1 \eta \langle u, g\rangle
 
     Args:
-      max_backtracking_steps: how often at most the step is shortened.
-      slope_rtol: :math:`c_1`, the share of the decrease that the slope promises.
+      max_backtracking_steps: maximum number of times the step is shortened.
+      slope_rtol: :math:`c_1`, the required fraction of the decrease that the slope
+        predicts.
       decrease_factor: c, below 1.
-      increase_factor: the first step is the last one times this; infinity means
-        `max_learning_rate`.
-      max_learning_rate: the longest step; None means any.
+      increase_factor: ratio of the first step size to the previous one; infinity means
+        to start with `max_learning_rate`.
+      max_learning_rate: the largest step size; None means no bound.
       atol: α.
       rtol: ρ.
       store_grad: whether to keep the gradient after the step, for
         `value_and_grad_from_state`.
-      verbose: whether to print how each search went.
+      verbose: whether to print the result of each search.
 
     Returns:
-      A transformation. Where all steps are too long it takes the last one, and where
-      the loss is not finite it takes none.
+      A transformation. If all steps are too long it takes the last one; if the loss is
+      not finite, the step is 0.
 
     Raises:
-      ArgumentError: the first step would be unbounded, or (in use) an argument is
-        missing.
+      ArgumentError: the first step would be unbounded, or (from `update`) an argument
+        is missing.
 
     Example:
       >>> def loss(x):
@@ -203,8 +205,8 @@ def scale_by_backtracking_linesearch(
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
         params, value, grad, value_fn = _given(name, params, extra)
         kind = state.learning_rate.dtype
-        # Carried by the loop: a constant of its graph that differs from step to step
-        # would make another program of each.
+        # The loop carries them: constants in its graph would need a new program for
+        # each value.
         allowed = fnp.add(fnp.multiply(fnp.add(1.0, rtol), value), atol)
         fixed = fnp.astype(allowed, kind), fnp.astype(_slope(updates, grad), kind)
 
@@ -253,7 +255,7 @@ def scale_by_backtracking_linesearch(
 
 
 class _Point(NamedTuple):
-    """A step with the loss and the slope there."""
+    """A step size with the loss and the slope there."""
 
     at: Any
     value: Any
@@ -261,22 +263,22 @@ class _Point(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """What a zoom search knows.
+    """The state of a zoom search.
 
-    While no interval is known, `high` is the point tried before; then the minimum is
-    between `low`, the best so far, and `high`.
+    Until an interval is found, `high` is the previous point; then a minimum is between
+    `low`, the best point so far, and `high`.
     """
 
     start: _Point
     count: Any
     done: Any
-    found: Any  # an interval
+    found: Any  # whether an interval is known
     low: _Point
     high: _Point
-    ref: _Point  # the end that was replaced last, for the cubic
-    next: Any  # the step to try
+    ref: _Point  # the end replaced last, for the cubic
+    next: Any  # the next step size
     best: _Point
-    grad: Any  # at the best
+    grad: Any  # the gradient at `best`
     decrease_error: Any
     curvature_error: Any
 
@@ -305,10 +307,10 @@ def _quadratic(a: _Point, b: _Point) -> Any:
 
 
 def _within(search: _Search) -> Any:
-    """Returns a step within the interval: by a cubic, else a parabola, else the middle.
+    """Returns a step in the interval: by a cubic, else a parabola, else the middle.
 
-    An estimate that is near an end would hardly shorten the interval, and is not used;
-    a fifth and a tenth are the margins of Moré and Thuente's and of MINPACK's kin.
+    Rejects an estimate near an end, which would hardly shorten the interval. The
+    margins of a fifth and a tenth are those of Moré and Thuente, and of MINPACK.
     """
     low, high = search.low, search.high
     length = fnp.abs(high.at - low.at)
@@ -346,26 +348,28 @@ def scale_by_zoom_linesearch(
     Steps grow until a minimum is between two of them; then the interval shrinks.
 
     Args:
-      max_linesearch_steps: how many steps are tried at most.
-      max_learning_rate: the longest step; None means any.
-      tol: how much the conditions may be missed by.
-      increase_factor: by which steps grow.
+      max_linesearch_steps: maximum number of steps to try.
+      max_learning_rate: the largest step size; None means no bound.
+      tol: tolerance of the conditions.
+      increase_factor: the factor by which steps grow.
       slope_rtol: :math:`c_1`.
       curv_rtol: :math:`c_2`; infinity means no condition on the slope.
-      approx_dec_rtol: ε: the first condition may be replaced by
+      approx_dec_rtol: ε of an alternative to the first condition,
         :math:`\varphi(\eta) \le \varphi(0) + \epsilon |\varphi(0)|` and
-        :math:`\varphi'(\eta) \le (2 c_1 - 1) \varphi'(0)`, which can be computed near
-        a minimum, where losses differ by rounding errors; None means it may not.
-      stepsize_precision: the length of an interval that is not cut further.
-      initial_guess_strategy: where to begin: `"keep"` for the last step, `"one"` for 1.
-      verbose: whether to print how each search went.
+        :math:`\varphi'(\eta) \le (2 c_1 - 1) \varphi'(0)`, which remains accurate near
+        a minimum, where losses differ only by rounding errors; None means no
+        alternative.
+      stepsize_precision: the length at which an interval is not divided further.
+      initial_guess_strategy: the first step size: `"keep"` for the previous one,
+        `"one"` for 1.
+      verbose: whether to print the result of each search.
 
     Returns:
-      A transformation. Where no step satisfies the conditions it takes the one of
-      those it tried that decreases the loss most.
+      A transformation. If no step satisfies the conditions, it takes the step with the
+      smallest loss.
 
     Raises:
-      ArgumentError: another strategy, or (in use) an argument is missing.
+      ArgumentError: the strategy is unknown, or (from `update`) an argument is missing.
 
     Example:
       >>> def loss(x):
@@ -439,7 +443,7 @@ def scale_by_zoom_linesearch(
             decrease, curvature = missed(search.start, at)
             success = fnp.less_equal(fnp.maximum(decrease, curvature), tol)
             low, high, found = search.low, search.high, search.found
-            # Too far: the loss is too large, or larger than at the best step so far.
+            # Too far: the loss is too large, or not below that of the best step.
             far = fnp.logical_or(
                 fnp.greater(decrease, 0.0),
                 fnp.logical_and(
@@ -453,7 +457,7 @@ def scale_by_zoom_linesearch(
                 fnp.greater_equal(at.slope * (high.at - low.at), 0.0),
                 fnp.greater_equal(at.slope, 0.0),
             )
-            # The new step replaces an end, so that a minimum stays between both.
+            # The new step replaces an end, so that a minimum stays in the interval.
             ended = fnp.logical_or(far, upwards)
             ref = _pick(found, _pick(ended, high, low), search.start)
             new_high = _pick(far, at, _pick(upwards, low, high))
@@ -464,7 +468,7 @@ def scale_by_zoom_linesearch(
             )
             longer = fnp.minimum(increase_factor * at.at, longest)
             following = number(fnp.where(bracket, _within(next_search), longer))
-            # What decreases the loss most is what is left if the search fails.
+            # If the search fails, the result is the step with the smallest loss.
             better = fnp.logical_or(success, fnp.less(at.value, search.best.value))
             short = fnp.less_equal(
                 fnp.abs(new_high.at - new_low.at), stepsize_precision
@@ -485,8 +489,8 @@ def scale_by_zoom_linesearch(
         guess = number(1.0) if initial_guess_strategy == "one" else state.learning_rate
         guess = fnp.where(fnp.greater(guess, 0.0), guess, 1.0)
         _, curvature = missed(start, start)
-        # What differs from step to step is carried, not a constant of the loop's graph,
-        # which would make another program of each.
+        # The loop carries these values: constants in its graph would need a new program
+        # for each value.
         begin = _Search(
             start=start,
             count=fnp.zeros((), "int32"),
@@ -512,27 +516,28 @@ def scale_by_zoom_linesearch(
     return GradientTransformationExtraArgs(init, update)
 
 
-# -- the loss that a search knows already ----------------------------------------------
+# -- the loss in the state -------------------------------------------------------------
 
 
 def value_and_grad_from_state(
     value_fn: Callable[..., Any],
 ) -> Callable[..., tuple[Array, Updates]]:
-    """Makes `value_and_grad` that takes what the last line search found.
+    """Makes a `value_and_grad` that reuses the results of the last line search.
 
     A search ends at the parameters of the next step, and has the loss and its gradient
-    there. They are computed only if the state has none, as before the first step.
+    there. The function computes them only if the state does not have them, as before
+    the first step.
 
     Args:
-      value_fn: the loss, a function of parameters and further arguments.
+      value_fn: the loss, a function of parameters and other arguments.
 
     Returns:
-      A function of those and of `state`, that of the optimizer, which gives the loss
-      and its gradient. The loss must be the same function at each step: one without
-      mini-batches.
+      A function of these arguments and of `state`, the optimizer's state, that returns
+      the loss and its gradient. The loss must be the same function at each step, so it
+      must not use mini-batches.
 
     Raises:
-      ArgumentError: (in use) the state has no loss or no gradient.
+      ArgumentError: (when called) the state has no loss or no gradient.
 
     Example:
       >>> def loss(x):

@@ -1,4 +1,4 @@
-"""Lookahead: fast parameters explore, slow ones follow."""
+"""Lookahead: slow parameters that follow fast ones."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class LookaheadState(NamedTuple):
     """State of `lookahead`.
 
     Attributes:
-      fast_state: of the optimizer of the fast parameters.
-      steps_since_sync: int32[].
+      fast_state: state of the optimizer of the fast parameters.
+      steps_since_sync: number of updates since the last synchronization, int32[].
     """
 
     fast_state: State
@@ -37,11 +37,11 @@ class LookaheadState(NamedTuple):
 
 
 class LookaheadParams(NamedTuple):
-    """Parameters of `lookahead`: train with the fast ones, use the slow ones.
+    """Parameters of `lookahead`: train with `fast`, evaluate with `slow`.
 
     Attributes:
-      fast: the parameters that gradients are taken at.
-      slow: their slow followers.
+      fast: the parameters at which to compute gradients.
+      slow: the parameters that follow them.
     """
 
     fast: Params
@@ -49,13 +49,13 @@ class LookaheadParams(NamedTuple):
 
     @classmethod
     def init_synced(cls, params: Params) -> LookaheadParams:
-        """Returns fast and slow parameters that are equal.
+        """Returns equal fast and slow parameters.
 
         Args:
           params: pytree of arrays.
 
         Returns:
-          Both, in arrays of their own, so that they can be donated.
+          Both, as copies, so that they can be donated.
         """
         return cls(tree.map(fnp.copy, params), tree.map(fnp.copy, params))
 
@@ -66,24 +66,24 @@ def lookahead(
     slow_step_size: Scalar,
     reset_state: bool = False,
 ) -> GradientTransformationExtraArgs:
-    r"""Makes an optimizer whose slow parameters follow the fast ones now and then.
+    r"""Makes an optimizer with slow parameters that periodically follow the fast ones.
 
-    Every k updates the slow parameters go to :math:`s + \alpha (f - s)`, and the fast
-    ones are put where the slow ones are.
+    Every k updates the slow parameters move to :math:`s + \alpha (f - s)`, and the fast
+    ones are set to them.
 
     Args:
-      fast_optimizer: of the fast parameters.
+      fast_optimizer: the optimizer of the fast parameters.
       sync_period: k.
       slow_step_size: α.
-      reset_state: whether the fast optimizer begins anew when they meet.
+      reset_state: whether to reset the fast optimizer's state every k updates.
 
     Returns:
       A transformation of `LookaheadParams`. `update` takes the gradients of the fast
       parameters.
 
     Raises:
-      ArgumentError: `sync_period` is not positive, or (in use) the parameters are not
-        `LookaheadParams`.
+      ArgumentError: `sync_period` is not positive, or (from `init` or `update`) the
+        parameters are not `LookaheadParams`.
 
     Example:
       >>> tx = optim.lookahead(optim.sgd(1.0), 2, 0.5)

@@ -1,4 +1,4 @@
-"""Transformations of a part of the parameters."""
+"""Transformations of some of the parameters."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from fxflow.optim.states import is_placeholder
 
 
 class MaskedNode(NamedTuple):
-    """Stands where a parameter is masked out: a pytree without leaves."""
+    """Replaces a parameter that is masked out: a pytree without leaves."""
 
 
 class MaskedState(NamedTuple):
-    """State of `masked`: that of the inner transformation."""
+    """State of `masked`: the state of the inner transformation."""
 
     inner_state: State
 
 
 class PartitionState(NamedTuple):
-    """State of `multi_transform`: that of each transformation."""
+    """State of `multi_transform`: the state of each transformation."""
 
     inner_states: Mapping[Any, State]
 
 
 def _only(chosen: Any, values: Any) -> Any:
-    """Returns a pytree with a `MaskedNode` wherever `chosen` (a prefix) is False."""
+    """Returns `values` with a `MaskedNode` wherever `chosen` (a prefix) is False."""
 
     def one(keep: Any, value: Any) -> Any:
         return value if keep else MaskedNode()
@@ -50,7 +50,7 @@ def _is_masked(x: Any) -> bool:
 
 
 def _merged(new: Updates, old: Updates) -> Updates:
-    """Returns `new`, with what is masked out taken from `old`."""
+    """Returns `new`, with the masked parts taken from `old`."""
 
     def one(made: Any, given: Any) -> Any:
         return given if _is_masked(made) else made
@@ -64,17 +64,17 @@ def masked(
     *,
     mask_compatible_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Makes a transformation that acts on some parameters and leaves others alone.
+    """Makes a transformation that changes only the updates of some parameters.
 
     Args:
       inner: the transformation.
-      mask: where it acts: a pytree of bools (or a prefix of one), or a function from
-        parameters (or updates) to it. Bools are Python's: they are known when tracing.
-      mask_compatible_extra_args: whether further keyword arguments of the structure of
-        the updates are masked as well.
+      mask: the parameters it acts on: a pytree of bools (or a prefix of one), or a
+        function from parameters (or updates) to such a pytree. The bools are Python's.
+      mask_compatible_extra_args: whether to mask extra keyword arguments with the
+        structure of the updates as well.
 
     Returns:
-      A transformation; the state of what is masked out takes no memory.
+      A transformation; it keeps no state for masked parameters.
 
     Raises:
       TreeError: the mask is not a prefix of the parameters.
@@ -127,11 +127,11 @@ def multi_transform(
     Args:
       transforms: a transformation for each label.
       param_labels: the label of each parameter: a pytree of labels (or a prefix of
-        one), or a function from parameters to it.
-      mask_compatible_extra_args: as of `masked`.
+        one), or a function from parameters to such a pytree.
+      mask_compatible_extra_args: see `masked`.
 
     Returns:
-      A transformation whose state holds theirs.
+      A transformation whose state holds the states of all.
 
     Raises:
       ArgumentError: a label has no transformation.
@@ -192,14 +192,14 @@ def multi_transform(
 
 
 def freeze(mask: Mask) -> GradientTransformationExtraArgs:
-    """Makes a transformation that forgets the gradients of some parameters.
+    """Makes a transformation that sets the gradients of some parameters to 0.
 
     Args:
-      mask: which: a pytree of bools (or a prefix of one), or a function from parameters
-        to it.
+      mask: these parameters: a pytree of bools (or a prefix of one), or a function from
+        parameters to such a pytree.
 
     Returns:
-      A transformation; it leaves the gradients of others alone.
+      A transformation; it does not change other gradients.
 
     Example:
       >>> tx = optim.freeze({"w": True, "b": False})
@@ -214,15 +214,15 @@ def freeze(mask: Mask) -> GradientTransformationExtraArgs:
 def selective_transform(
     optimizer: GradientTransformation, *, freeze_mask: Mask
 ) -> GradientTransformationExtraArgs:
-    """Makes an optimizer that leaves some parameters as they are.
+    """Makes an optimizer that does not change some parameters.
 
     Args:
-      optimizer: of the others.
-      freeze_mask: which parameters stay: a pytree of bools (or a prefix of one), or a
-        function from parameters to it.
+      optimizer: the optimizer of the others.
+      freeze_mask: the parameters to freeze: a pytree of bools (or a prefix of one), or
+        a function from parameters to such a pytree.
 
     Returns:
-      A transformation; the state of what stays takes no memory.
+      A transformation; it keeps no state for frozen parameters.
 
     Example:
       >>> tx = optim.selective_transform(

@@ -1,4 +1,4 @@
-"""Transformations that look: measurements of what passes, kept in the state."""
+"""Transformations that measure updates and keep the measurements in their state."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ Measure = Callable[[Updates], Any]
 
 
 class SnapshotState(NamedTuple):
-    """State of `snapshot`: the last measurement, by its name."""
+    """State of `snapshot`: the last measurement, by name."""
 
     measurement: dict[str, Any]
 
 
 class MonitorState(NamedTuple):
-    """State of `monitor`: the last measurements by their names, and their states."""
+    """State of `monitor`: the last measurements by name, and the measures' states."""
 
     measurements: dict[str, Any]
     measure_states: tuple[State, ...]
 
 
 def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtraArgs:
-    """Makes a transformation that keeps a measurement of the updates that pass.
+    """Makes a transformation that keeps a measurement of the updates.
 
     Args:
-      measure_name: under which `optim.tree.get(state, measure_name)` finds it.
+      measure_name: its name, for `optim.tree.get(state, measure_name)`.
       measure: takes updates; returns a pytree of arrays.
 
     Returns:
-      A transformation that changes nothing. Before the first update its state holds
-      the measurement of the parameters.
+      A transformation that does not change updates. Before the first update its state
+      holds the measurement of the parameters.
 
     Example:
       >>> tx = optim.chain(optim.snapshot("norm", optim.tree.norm), optim.sgd(0.1))
@@ -71,17 +71,17 @@ def measure_with_ema(
     debias: bool = True,
     accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
-    """Makes a decaying mean of measurements, for `monitor`.
+    """Makes an exponential moving average of measurements, for `monitor`.
 
     Args:
       measure: takes updates; returns a pytree of arrays.
-      decay: of the mean.
-      debias: whether to divide by the weights it holds.
-      accumulator_dtype: of the mean; None means that of the measurements, float32 at
-        least.
+      decay: decay of the average.
+      debias: whether to correct its bias.
+      accumulator_dtype: dtype of the average; None means that of the measurements, but
+        at least float32.
 
     Returns:
-      A transformation from updates to means of their measurements.
+      A transformation from updates to averages of their measurements.
 
     Example:
       >>> tx = optim.measure_with_ema(optim.tree.norm, 0.5)
@@ -106,15 +106,15 @@ def measure_with_ema(
 def monitor(
     measures: Mapping[str, Measure | GradientTransformation],
 ) -> GradientTransformationExtraArgs:
-    """Makes a transformation that keeps measurements of the updates that pass.
+    """Makes a transformation that keeps measurements of the updates.
 
     Args:
       measures: by name, functions of updates, or transformations from updates to
         measurements, such as `measure_with_ema` makes.
 
     Returns:
-      A transformation that changes nothing. Before the first update its state holds
-      measurements of the parameters.
+      A transformation that does not change updates. Before the first update its state
+      holds measurements of the parameters.
 
     Example:
       >>> tx = optim.monitor({"norm": optim.tree.norm, "size": optim.tree.size})

@@ -1,7 +1,7 @@
-"""Functions of large batches, part by part, in the memory of one part.
+"""Computes functions of large batches in the memory of a microbatch.
 
-A batch of n·m rows is cut into n microbatches of m rows: the i-th has the rows i,
-n + i, 2n + i, …, so that rows which lie on several devices stay where they are.
+A batch of n·m rows is divided into n microbatches of m rows: microbatch i has the rows
+i, n + i, 2n + i, …, so that rows of a sharded batch stay on their devices.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = [
 
 
 class AccumulationType(enum.Enum):
-    """What becomes of the results of microbatches.
+    """How to combine the results of microbatches.
 
     Attributes:
-      MEAN: their sum, divided by their number; by all of them where
-        `num_real_microbatches` leaves some out.
+      MEAN: their sum, divided by the number of all microbatches, including those that
+        `num_real_microbatches` leaves out.
       SUM: their sum.
-      RUNNING_MEAN: the mean of those that were computed, without a large sum.
-      CONCAT: their rows, in the order of the batch's; zeros for those left out.
+      RUNNING_MEAN: the mean of the computed microbatches, without a large sum.
+      CONCAT: their rows, in the order of the batch; zeros for those left out.
     """
 
     MEAN = 1
@@ -55,14 +55,15 @@ class AccumulationType(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Accumulator:
-    """What becomes of the results of microbatches, by functions of one's own.
+    """Functions that combine the results of microbatches.
 
     Attributes:
-      init: from types (a pytree of `ShapeDtypeStruct`) of one result to the carry.
-      update: `update(carry, result, i)` gives the next carry; i is an i32[].
-      finalize: from the last carry to the result of the whole batch.
-      aggregate: from results of rows, along axis 0, to a microbatch's result; used by
-        `micro_vmap`.
+      init: maps the types of a result (a pytree of `ShapeDtypeStruct`) to the initial
+        carry.
+      update: `update(carry, result, i)` returns the next carry; i is an i32[].
+      finalize: maps the last carry to the result of the whole batch.
+      aggregate: maps the results of rows, along axis 0, to a microbatch's result; used
+        by `micro_vmap`.
     """
 
     init: Callable[[Any], Any]
@@ -72,12 +73,12 @@ class Accumulator:
 
 
 class Aux(NamedTuple):
-    """What `micro_grad` gives besides gradients, for each row of the batch.
+    """Results of `micro_grad` in addition to gradients, for each row of the batch.
 
     Attributes:
-      values: of the function.
-      metrics: of the gradients, by `metrics_fn`.
-      aux: what the function gives besides its value; None without `has_aux`.
+      values: the function's values.
+      metrics: the results of `metrics_fn`.
+      aux: the function's auxiliary results; None without `has_aux`.
     """
 
     values: Any
@@ -86,19 +87,19 @@ class Aux(NamedTuple):
 
 
 def reshape_batch_axis(tree_: Any, microbatch_size: int, axis: int = 0) -> Any:
-    """Cuts an axis of all leaves into microbatches.
+    """Divides an axis of all leaves into microbatches.
 
     Args:
       tree_: pytree of arrays with an axis of n·m rows.
-      microbatch_size: m, the rows of a microbatch.
-      axis: which axis that is.
+      microbatch_size: m, the number of rows of a microbatch.
+      axis: the axis of the rows.
 
     Returns:
-      The pytree with the two axes `[n, m]` in its place: row j of microbatch i is row
-      i + j·n of the batch.
+      The pytree with two axes `[n, m]` in place of that axis: row j of microbatch i is
+      row i + j·n of the batch.
 
     Raises:
-      ArgumentError: `microbatch_size` is no integer of 1 or more.
+      ArgumentError: `microbatch_size` is not a positive integer.
       ShapeError: a leaf has no such axis, or its length is not a multiple of the size.
 
     Example:
@@ -128,34 +129,34 @@ def microbatch(
     in_axes: int | Sequence[int] = 0,
     num_real_microbatches: Any = None,
 ) -> Callable[..., Any]:
-    """Makes a function that is computed for one microbatch after the other.
+    """Makes a function that computes one microbatch after the other.
 
-    Memory is needed for one microbatch at a time, and for what is accumulated.
+    It needs memory for one microbatch at a time, and for the accumulated results.
 
     Args:
       fun: the function, from and to pytrees of arrays.
-      argnums: which positional arguments have an axis of rows.
-      microbatch_size: the rows of a microbatch; None: all, the function itself.
-      accumulator: what becomes of the results: an `AccumulationType`, an `Accumulator`,
-        or a pytree of these that the result's structure begins with.
-      argnames: which keyword arguments have an axis of rows.
-      in_axes: which axis that is: one for all, or one for each of `argnums` and then
+      argnums: the positional arguments with an axis of rows.
+      microbatch_size: the number of rows of a microbatch; None means all rows.
+      accumulator: how to combine the results: an `AccumulationType`, an `Accumulator`,
+        or a pytree of these that is a prefix of the result.
+      argnames: the keyword arguments with an axis of rows.
+      in_axes: the axis of the rows: one for all, or one for each of `argnums` and then
         each of `argnames`.
-      num_real_microbatches: how many are computed, an integer or an i32[] array: a
-        short batch that was filled up needs no other program. None means all.
+      num_real_microbatches: number of microbatches to compute, an integer or an i32[]
+        array: a padded batch needs no other program. None means all.
 
     Returns:
       A function of the same arguments.
 
     Raises:
-      ArgumentError: the size is below 1, an argument is not there, `in_axes` has
-        another length, or more real microbatches are asked for than there are.
-      ShapeError: (in use) rows are not a multiple of the size, or arguments differ in
-        their number.
+      ArgumentError: the size is below 1, an argument is missing, `in_axes` has another
+        length, or `num_real_microbatches` is too large.
+      ShapeError: (when called) the number of rows is not a multiple of the size, or
+        differs between arguments.
 
     Special cases:
-      MEAN and RUNNING_MEAN of integers are floats. What has 16 bits is accumulated in
-      float32.
+      MEAN and RUNNING_MEAN of integers are floats. Results of 16 bits are accumulated
+      in float32.
 
     Example:
       >>> f = optim.microbatching.microbatch(fnp.sum, 0, 2)
@@ -180,7 +181,7 @@ def microbatch(
     size = _size("microbatch", microbatch_size)
 
     def microbatched(*args: Any, **kwargs: Any) -> Any:
-        """Computes a function for one microbatch after the other."""
+        """Computes `fun` for one microbatch after the other."""
         keys = [*positions, *names]
         for key in positions:
             if not -len(args) <= key < len(args):
@@ -235,25 +236,25 @@ def micro_vmap(
     accumulator: Any = AccumulationType.CONCAT,
     num_real_microbatches: Any = None,
 ) -> Callable[..., Any]:
-    """Makes a function of rows one of batches: `vmap` in the memory of a microbatch.
+    """Vectorizes a function of rows: `vmap` in the memory of a microbatch.
 
     Args:
       fun: a function of single rows.
-      in_axes: which axis of the arguments the rows lie along, 0 or more; None: an
-        argument has none. One for all, or one for each.
-      out_axes: 0: results lie along their first axis.
-      microbatch_size: how many rows are computed at once; None: all.
-      vmap_fn: of `vmap`'s arguments `(fun, in_axes, out_axes)`.
-      accumulator: what becomes of the results of rows, see `microbatch`: CONCAT gives
-        them as `vmap` does, the others reduce them.
+      in_axes: the axis of the rows in the arguments, at least 0; None for an argument
+        without rows. One for all, or one for each.
+      out_axes: 0: results have rows along their first axis.
+      microbatch_size: number of rows to compute at once; None means all.
+      vmap_fn: a function of `vmap`'s arguments `(fun, in_axes, out_axes)`.
+      accumulator: how to combine the results of rows, see `microbatch`: CONCAT returns
+        the result of `vmap`, the others reduce it.
       num_real_microbatches: see `microbatch`.
 
     Returns:
       A function of batches; results have rows along axis 0, unless they are reduced.
 
     Raises:
-      ArgumentError: an axis is not one of these.
-      ShapeError: (in use) see `microbatch`.
+      ArgumentError: an axis is invalid.
+      ShapeError: (when called) see `microbatch`.
 
     Example:
       >>> square = lambda x: x**2
@@ -272,7 +273,7 @@ def micro_vmap(
         )
 
     def mapped(*args: Any) -> Any:
-        """Computes a function for each row of a batch."""
+        """Computes `fun` for each row of a batch."""
         axes = listed * len(args) if isinstance(in_axes, int) else listed
         if len(axes) != len(args):
             raise ArgumentError(
@@ -314,29 +315,29 @@ def micro_grad(
     metrics_fn: Callable[[Any], Any] = lambda gradient: None,
     num_real_microbatches: Any = None,
 ) -> Callable[..., Any]:
-    """Makes a function that gives gradients by rows: changed, measured and added up.
+    """Makes a function that transforms, measures and accumulates the rows' gradients.
 
-    Gradients of single rows can be clipped, or their squares taken, before they are
-    added; there are never more of them than rows of a microbatch.
+    For example, it can clip or square each row's gradient before adding them. It needs
+    memory for the gradients of one microbatch.
 
     Args:
       fun: a function whose value is a scalar.
-      has_aux: whether it gives something besides.
-      argnums: which arguments it is differentiated by.
-      batch_argnums: which arguments have rows, along axis 0.
-      keep_batch_dim: whether `fun` is given batches of one row, or rows without axis.
-      microbatch_size: how many rows are computed at once; None: all.
-      accumulator: what becomes of the transformed gradients, see `microbatch`.
-      transform_fn: of a row's gradient, before it is added up.
-      metrics_fn: of a row's gradient, before it is transformed: something small.
+      has_aux: whether it also returns auxiliary results.
+      argnums: the arguments to differentiate by.
+      batch_argnums: the arguments with rows, along axis 0.
+      keep_batch_dim: whether `fun` gets batches of one row instead of rows.
+      microbatch_size: number of rows to compute at once; None means all.
+      accumulator: how to combine the transformed gradients, see `microbatch`.
+      transform_fn: transforms a row's gradient, before accumulation.
+      metrics_fn: returns metrics of a row's gradient, before its transformation.
       num_real_microbatches: see `microbatch`.
 
     Returns:
-      A function of `fun`'s arguments that gives the transformed gradients, accumulated,
-      and an `Aux` of values for each row.
+      A function of `fun`'s arguments that returns the accumulated, transformed
+      gradients, and an `Aux` with values for each row.
 
     Raises:
-      ArgumentError, ShapeError: (in use) see `microbatch`.
+      ArgumentError, ShapeError: (when called) see `microbatch`.
 
     Example:
       >>> loss = lambda w, x: fnp.mean((w - x) ** 2)
@@ -361,7 +362,7 @@ def micro_grad(
         return transform_fn(gradient), Aux(value, metrics_fn(gradient), aux)
 
     def gradients(*args: Any) -> Any:
-        """Computes gradients by rows, and adds them up."""
+        """Computes and accumulates the rows' gradients."""
         mapped = micro_vmap(
             of_row,
             [0 if i in batched else None for i in range(len(args))],
@@ -386,7 +387,7 @@ def _size(name: str, size: Any) -> int:
 
 
 def _place(name: str, leaf: Any, axis: int, size: int) -> tuple[int, int]:
-    """Returns where the axis of rows is, and how many microbatches it has."""
+    """Returns the axis of rows, at least 0, and its number of microbatches."""
     aval = typeof(leaf)
     if not -aval.ndim <= axis < aval.ndim:
         raise ShapeError(f"{name}: {aval} has no axis {axis} of rows")
@@ -401,7 +402,7 @@ def _place(name: str, leaf: Any, axis: int, size: int) -> tuple[int, int]:
 
 
 def _count(name: str, given: Sequence[Any], axes: Sequence[int], size: int) -> int:
-    """Returns how many microbatches all arguments have."""
+    """Returns the number of microbatches; raises if arguments differ in it."""
     counts = {
         _place(name, leaf, axis, size)[1]: f"{typeof(leaf)} (axis {axis})"
         for arg, axis in zip(given, axes, strict=True)
@@ -417,13 +418,13 @@ def _count(name: str, given: Sequence[Any], axes: Sequence[int], size: int) -> i
 
 
 def _taken(i: Any, axis: int, parts: Any) -> Any:
-    """Returns microbatch i; the axes of parts and of rows follow one another."""
+    """Returns microbatch i; the axis of microbatches precedes that of rows."""
     place = axis if axis >= 0 else typeof(parts).ndim + axis - 1
     return lax.dynamic_index_in_dim(parts, i, place, keepdims=False)
 
 
 def _real(real: Any, count: int) -> Any:
-    """Returns how many microbatches are computed."""
+    """Returns the number of microbatches to compute."""
     if real is None:
         return count
     if isinstance(real, int) and not 0 <= real <= count:
@@ -437,7 +438,7 @@ def _real(real: Any, count: int) -> Any:
 
 
 def _accumulator(rule: Any, count: int) -> Accumulator:
-    """Returns the `Accumulator` that a rule means for `count` microbatches."""
+    """Returns the `Accumulator` of a rule for `count` microbatches."""
     if isinstance(rule, Accumulator):
         return rule
     if not isinstance(rule, AccumulationType):
@@ -449,7 +450,7 @@ def _accumulator(rule: Any, count: int) -> Accumulator:
 
 
 def _narrowed(rule: Any, found: Any, result: Any) -> Any:
-    """Returns what was accumulated in float32 in the dtypes of the results."""
+    """Returns accumulated values in the dtypes of the results."""
     if isinstance(rule, Accumulator):
         return found
 
@@ -465,7 +466,7 @@ def _leafwise(
     finalize: Callable[[Any], Any],
     aggregate: Callable[[Any], Any],
 ) -> Accumulator:
-    """Returns the accumulator that does so with each leaf."""
+    """Returns the accumulator that applies these functions to each leaf."""
     return Accumulator(
         lambda likes: tree.map(zero, likes),
         lambda carry, values, i: tree.map(lambda c, v: update(c, v, i), carry, values),

@@ -1,9 +1,9 @@
-"""Moments of gradients: Adam and its kin, squares alone.
+"""Scaling by moments of gradients: Adam and its variants, and second moments alone.
 
-In the formulas g is a gradient, u the update, t the number of updates so far with this
-one; sums and squares are elementwise. Where a dtype is given, it is that of the memory;
-updates keep the dtype of the gradients. Gradients of 16 bits are computed with in
-float32, and all moments without a dtype are kept in it.
+In the formulas g is a gradient, u the update, and t the number of updates including
+this one; operations are elementwise. A dtype argument is the dtype of the state;
+updates keep the dtype of the gradients. For gradients of 16 bits, these transformations
+compute in float32, and moments without a dtype are float32.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from fxflow.optim.tree import (
 
 
 class ScaleByAdamState(NamedTuple):
-    """State of `scale_by_adam` and its kin: count, first and second moments."""
+    """State of `scale_by_adam` and its variants: count, first and second moments."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     mu: Updates
@@ -50,7 +50,7 @@ class ScaleByAdamState(NamedTuple):
 
 
 class ScaleByAmsgradState(NamedTuple):
-    """State of `scale_by_amsgrad`: Adam's, and the largest second moments so far."""
+    """State of `scale_by_amsgrad`: Adam's state, and the largest second moments."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     mu: Updates
@@ -65,7 +65,7 @@ def _divided(mean: Any, square: Any, eps: Scalar, eps_root: Scalar) -> Any:
 
 
 def _ahead(mu: Updates, updates: Updates, b1: Scalar, count: Any) -> Updates:
-    """Returns Nesterov's first moments: with the gradient once more."""
+    """Returns the first moments of Nesterov's variant."""
     later = unbiased(mu, b1, safe_increment(count))
     now = unbiased(updates, b1, count)
     return tree.map(lambda g, m: power_sum(g, b1, m, 1), now, later)
@@ -86,7 +86,7 @@ def _adam_like(
     nesterov: bool = False,
     debias: bool = True,
 ) -> GradientTransformation:
-    """Makes a transformation that remembers two moments.
+    """Makes a transformation whose state is two moments.
 
     Args:
       b1: decay of the first moments.
@@ -94,9 +94,9 @@ def _adam_like(
       second: takes gradients, new first and old second moments; returns new second
         moments.
       step: takes the count, a first and a second moment; returns an update.
-      init: makes the first state.
-      nesterov: whether to look ahead.
-      debias: whether `step` gets second moments divided by the weights they hold.
+      init: makes the initial state.
+      nesterov: whether to use Nesterov's momentum.
+      debias: whether to correct the bias of the second moments for `step`.
     """
 
     def update(
@@ -117,12 +117,12 @@ _moment_docs = shared("""
     Args:
       b1: β₁, decay of the first moments m.
       eps: ε.
-      mu_dtype: of the first moments; None means that of the parameters, float32 at
-        least.
-      nesterov: whether to look ahead.
+      mu_dtype: dtype of the first moments; None means that of the parameters, but at
+        least float32.
+      nesterov: whether to use Nesterov's momentum.
 
     Returns:
-      A transformation that remembers both moments.
+      A transformation whose state is both moments.
 """)
 
 
@@ -136,7 +136,7 @@ def scale_by_adam(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    r"""Makes updates of Adam: mean gradients over their root mean squares.
+    r"""Makes the transformation of Adam: mean gradients over root mean squares.
 
     .. math::
        m \leftarrow (1-\beta_1) g + \beta_1 m, \quad v \leftarrow (1-\beta_2) g^2 +
@@ -146,7 +146,7 @@ def scale_by_adam(
     Args:
       b1: β₁, decay of the first moments.
       b2: β₂, decay of the second moments.
-      eps_root: ε̄; above 0 if gradients flow through the update.
+      eps_root: ε̄; must be positive to differentiate through the update.
 
     Example:
       >>> tx = optim.scale_by_adam(eps=0.0)
@@ -179,7 +179,7 @@ def scale_by_amsgrad(
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
 ) -> GradientTransformation:
-    r"""Makes updates of AMSGrad: Adam with the largest second moments so far.
+    r"""Makes the transformation of AMSGrad: Adam with the largest second moments.
 
     .. math:: \hat v \leftarrow \max(\hat v,\; v / (1-\beta_2^t)), \quad
        u = \frac{m / (1-\beta_1^t)}{\sqrt{\hat v + \bar\epsilon} + \epsilon}
@@ -187,11 +187,11 @@ def scale_by_amsgrad(
     Args:
       b2: β₂, decay of the second moments v.
       eps_root: ε̄.
-      bias_correction_mu: whether to divide m by the weight it holds, as above.
-      bias_correction_nu: whether to divide v by the weight it holds, as above.
+      bias_correction_mu: whether to correct the bias of m, as above.
+      bias_correction_nu: whether to correct the bias of v, as above.
 
     Returns:
-      A transformation that remembers moments and their maximum.
+      A transformation whose state is both moments and the maximum.
 
     Example:
       >>> tx = optim.scale_by_amsgrad(eps=0.0)
@@ -225,7 +225,7 @@ def scale_by_amsgrad(
 def scale_by_adamax(
     b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformation:
-    r"""Makes updates of AdaMax: Adam with the maximum norm.
+    r"""Makes the transformation of AdaMax: Adam with the maximum norm.
 
     .. math:: v \leftarrow \max(|g| + \epsilon,\; \beta_2 v), \quad
        u = \frac{m}{(1-\beta_1^t)\, v}
@@ -234,7 +234,7 @@ def scale_by_adamax(
       b2: β₂, decay of the maximum.
 
     Returns:
-      A transformation that remembers both.
+      A transformation whose state is the mean and the maximum.
 
     Example:
       >>> tx = optim.scale_by_adamax(eps=0.0)
@@ -263,7 +263,7 @@ def scale_by_belief(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    r"""Makes updates of AdaBelief: Adam with the variance about the mean gradient.
+    r"""Makes the transformation of AdaBelief: Adam with the variance of gradients.
 
     .. math:: v \leftarrow (1-\beta_2) (g - m)^2 + \beta_2 v + \bar\epsilon, \quad
        u = \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}
@@ -273,7 +273,7 @@ def scale_by_belief(
       eps_root: ε̄.
 
     Returns:
-      A transformation that remembers both.
+      A transformation whose state is the mean and the variance.
 
     Example:
       >>> tx = optim.scale_by_belief()
@@ -303,16 +303,16 @@ def scale_by_yogi(
     eps_root: Scalar = 0.0,
     initial_accumulator_value: Scalar = 1e-6,
 ) -> GradientTransformation:
-    r"""Makes updates of Yogi: Adam whose second moments change by bounded steps.
+    r"""Makes the transformation of Yogi: Adam with bounded changes of second moments.
 
     .. math:: v \leftarrow v - (1-\beta_2)\, \operatorname{sign}(v - g^2)\, g^2
 
     Args:
       b1: β₁, decay of the first moments.
-      b2: β₂, of the second moments.
-      eps: ε, added to the root.
-      eps_root: added under the root.
-      initial_accumulator_value: both moments at the beginning.
+      b2: β₂ of the second moments.
+      eps: ε, added to the square root.
+      eps_root: added under the square root.
+      initial_accumulator_value: initial value of both moments.
 
     Example:
       >>> tx = optim.scale_by_yogi()
@@ -353,11 +353,11 @@ def scale_by_radam(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    r"""Makes updates of rectified Adam, which begins with plain momentum.
+    r"""Makes the transformation of rectified Adam, which begins with plain momentum.
 
     With :math:`\rho_\infty = 2/(1-\beta_2) - 1` and
     :math:`\rho_t = \rho_\infty - 2 t \beta_2^t / (1-\beta_2^t)`: while :math:`\rho_t`
-    is below the threshold the update is :math:`m/(1-\beta_1^t)`; from then on it is
+    is below the threshold the update is :math:`m/(1-\beta_1^t)`; afterwards it is
     Adam's times
 
     .. math:: \sqrt{\frac{(\rho_t-4)(\rho_t-2)\rho_\infty}
@@ -365,10 +365,10 @@ def scale_by_radam(
 
     Args:
       b2: β₂, decay of the second moments.
-      eps: added to the root.
-      eps_root: added under the root.
-      threshold: of :math:`\rho_t`. Where it is below 4, steps are 0 until
-        :math:`\rho_t` is above 4. (optax 0.2.8 gives nan.)
+      eps: added to the square root.
+      eps_root: added under the square root.
+      threshold: threshold of :math:`\rho_t`. If it is below 4, steps are 0 until
+        :math:`\rho_t` exceeds 4. (optax 0.2.8 gives nan.)
 
     Example:
       >>> tx = optim.scale_by_radam()
@@ -380,7 +380,7 @@ def scale_by_radam(
     """
     if isinstance(b2, int | float) and not 0 <= b2 < 1:
         raise ArgumentError(f"scale_by_radam: b2 must be in [0, 1), got {b2}")
-    # ρ∞ of the paper: how many gradients the second moments average in the long run.
+    # The paper's ρ∞: the number of gradients that second moments average in the limit.
     most = 2.0 / (1.0 - b2) - 1.0
 
     def second(updates: Updates, mu: Updates, nu: Updates) -> Updates:
@@ -389,8 +389,8 @@ def scale_by_radam(
     def step(count: Any, m: Any, v: Any) -> Any:
         weight = weight_held(b2, count)
         power = fnp.subtract(1.0, weight)
-        # ρ is that number so far; with few gradients the variance is not known well
-        # enough to divide by, and the step is plain momentum.
+        # ρ is that number so far: for few gradients the estimate of the variance is too
+        # inaccurate to divide by, and the step is plain momentum.
         t = fnp.astype(count, float)
         lost = fnp.divide(fnp.multiply(fnp.multiply(2.0, t), power), weight)
         rho = fnp.subtract(most, lost)
@@ -404,7 +404,7 @@ def scale_by_radam(
     return _adam_like(b1, b2, second, step, nesterov=nesterov)
 
 
-# -- squares alone ---------------------------------------------------------------------
+# -- second moments alone --------------------------------------------------------------
 
 
 class ScaleByRmsState(NamedTuple):
@@ -428,7 +428,7 @@ class ScaleByAdaDeltaState(NamedTuple):
 
 
 def _over_root(g: Any, square: Any, eps: Scalar, inside: bool) -> Any:
-    """Returns `g / √(square + eps)`, or with ε outside `g / (√square + eps)`."""
+    """Returns `g / √(square + eps)`, or unless `inside`, `g / (√square + eps)`."""
     if inside:
         return fnp.divide(g, positive_root(fnp.add(square, eps)))
     return fnp.divide(g, fnp.add(positive_root(square), eps))
@@ -441,19 +441,19 @@ def scale_by_rms(
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformation:
-    r"""Makes updates of RMSProp: gradients over their root mean square.
+    r"""Makes the transformation of RMSProp: gradients over their root mean square.
 
     .. math:: v \leftarrow (1-\beta) g^2 + \beta v, \quad u = g / \sqrt{v + \epsilon}
 
     Args:
       decay: β.
       eps: ε.
-      initial_scale: v at the beginning.
-      eps_in_sqrt: whether ε is added under the root (as above) or to the root.
+      initial_scale: initial v.
+      eps_in_sqrt: whether ε is added under the square root (as above) or to it.
       bias_correction: whether v is divided by :math:`1 - \beta^t`.
 
     Returns:
-      A transformation that remembers v.
+      A transformation whose state is v.
 
     Example:
       >>> tx = optim.scale_by_rms(0.75, eps=0.0)
@@ -490,7 +490,7 @@ def scale_by_stddev(
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformation:
-    r"""Makes updates of centred RMSProp: gradients over their standard deviation.
+    r"""Makes the transformation of centered RMSProp: divides by standard deviations.
 
     .. math:: m \leftarrow (1-\beta) g + \beta m, \quad v \leftarrow (1-\beta) g^2 +
        \beta v, \quad u = g / \sqrt{v - m^2 + \epsilon}
@@ -498,12 +498,12 @@ def scale_by_stddev(
     Args:
       decay: β.
       eps: ε.
-      initial_scale: v at the beginning.
-      eps_in_sqrt: whether ε is added under the root (as above) or to the root.
+      initial_scale: initial v.
+      eps_in_sqrt: whether ε is added under the square root (as above) or to it.
       bias_correction: whether m and v are divided by :math:`1 - \beta^t`.
 
     Returns:
-      A transformation that remembers both moments.
+      A transformation whose state is both moments.
 
     Example:
       >>> tx = optim.scale_by_stddev()
@@ -531,7 +531,7 @@ def scale_by_stddev(
             )
 
         def one(m: Any, v: Any, g: Any) -> Any:
-            # Rounding errors can make it negative where gradients do not change.
+            # Rounding errors can make it negative if gradients do not change.
             variance = fnp.maximum(fnp.subtract(v, fnp.square(fnp.abs(m))), 0.0)
             return _over_root(g, variance, eps, eps_in_sqrt)
 
@@ -544,16 +544,16 @@ def scale_by_stddev(
 def scale_by_rss(
     initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformation:
-    r"""Makes updates of AdaGrad: gradients over the root of the sum of their squares.
+    r"""Makes the transformation of AdaGrad: gradients over the root of summed squares.
 
     .. math:: s \leftarrow s + g^2, \quad u = g / \sqrt{s + \epsilon}
 
     Args:
-      initial_accumulator_value: s at the beginning.
+      initial_accumulator_value: initial s.
       eps: ε.
 
     Returns:
-      A transformation that remembers s. Where s is 0, so is the update.
+      A transformation whose state is s. Where s is 0, so is the update.
 
     Example:
       >>> tx = optim.scale_by_rss(7.0, eps=0.0)
@@ -583,7 +583,7 @@ def scale_by_rss(
 
 
 def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformation:
-    r"""Makes updates of AdaDelta, which have the unit of the parameters.
+    r"""Makes the transformation of AdaDelta: updates in the parameters' unit.
 
     .. math:: v \leftarrow (1-\rho) g^2 + \rho v, \quad
        u = g\, \sqrt{x + \epsilon} / \sqrt{v + \epsilon}, \quad
@@ -594,7 +594,7 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
       eps: ε.
 
     Returns:
-      A transformation that remembers v and x.
+      A transformation whose state is v and x.
 
     Example:
       >>> tx = optim.scale_by_adadelta()

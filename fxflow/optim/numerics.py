@@ -1,8 +1,7 @@
-"""Numbers that 16 bits do not hold: wide sums, roots above 0, quotients without nan.
+"""Numerically safe helpers: sums in float32, positive roots, quotients without nan.
 
-One rule holds in `fxflow.optim` and `fxflow.train`: what accumulates or divides
-(moments, norms, averages, sums, ε) is computed in float32 at least, and kept so between
-steps.
+`fxflow.optim` and `fxflow.train` compute everything that accumulates or divides
+(moments, norms, averages, sums, ε) in at least float32, and keep it so between steps.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NARROW = frozenset(
 
 
 def widened(x: Any) -> Any:
-    """Returns floats of fewer than 32 bits as float32, and other arrays as they are.
+    """Returns floats of fewer than 32 bits as float32, and other arrays unchanged.
 
     Args:
       x: array, or a `ShapeDtypeStruct`.
@@ -39,10 +38,10 @@ def widened(x: Any) -> Any:
 
 
 def rest_of(share: Any, x: Any) -> Any:
-    """Returns `1 - share`, in the precision of an array that is multiplied by it.
+    """Returns `1 - share`, in the precision of the array it will be multiplied with.
 
-    While `x64` is off, a Python number by itself becomes a float32. With the float32 of
-    the share it adds up to 1; beside an array of 64 bits it has to do so in these.
+    While `x64` is off, a Python number alone becomes a float32, and the difference adds
+    to 1 with the share in float32; with an array of 64 bits it must do so in 64 bits.
 
     Args:
       share: number.
@@ -57,16 +56,16 @@ def rest_of(share: Any, x: Any) -> Any:
 
 
 def is_double(x: Any) -> bool:
-    """Returns whether an array has floats, or parts, of 64 bits."""
+    """Returns whether an array has floats of 64 bits, or complex numbers of 128."""
     return dtypes.to_real(typeof(x).dtype) == dtypes.float64
 
 
 def in_wide(f: Callable[..., Any], *arrays: Any) -> Any:
-    """Returns what a function gives, computed in float32 where arrays have 16 bits.
+    """Returns a function's result, computed in float32 if arrays have 16 bits.
 
     Args:
       f: function from arrays to an array.
-      *arrays: what it takes.
+      *arrays: its arguments.
 
     Returns:
       The result, in the dtype that the arrays promote to if one of them was widened.
@@ -79,20 +78,20 @@ def in_wide(f: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def positive_root(x: Any) -> Any:
-    """Returns the square root of a mean of squares, which is never 0.
+    """Returns the square root of a mean of squares, bounded away from 0.
 
     Args:
-      x: float array of numbers that are not negative.
+      x: float array of nonnegative numbers.
 
     Returns:
-      The root of `x`, or that of the smallest normal number: what is divided by it is
-      0 where all squares were 0, and derivatives are finite there.
+      The square root of `x`, but at least that of the smallest normal number: where all
+      squares are 0, gradients over the root are 0 and derivatives are finite.
     """
     return fnp.sqrt(fnp.maximum(x, float(fnp.finfo(typeof(x).dtype).tiny)))
 
 
 def quotient(above: Any, below: Any) -> Any:
-    """Returns a quotient, which is 0 where the divisor is 0, and so is its derivative.
+    """Returns a quotient that is 0, with derivative 0, where the divisor is 0.
 
     Args:
       above: array.
@@ -112,25 +111,25 @@ def safe_norm(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """Returns a norm, or a least one where it is smaller, with finite derivatives.
+    """Returns a norm with a lower bound, with finite derivatives.
 
     Args:
       x: array.
-      min_norm: the least norm.
-      ord: as of `fnp.linalg.norm`.
-      axis: along which the vectors lie, or two axes of matrices; None means that the
-        array is one vector (of its elements, if `ord` is None), or one matrix.
+      min_norm: the lower bound.
+      ord: see `fnp.linalg.norm`.
+      axis: the axis of the vectors, or two axes of matrices; None means that the array
+        is one vector (of its elements, if `ord` is None), or one matrix.
       keepdims: whether the result keeps these axes, with length 1.
 
     Returns:
       A float array without the axes.
 
     Raises:
-      ArgumentError: there is no such order.
-      AxisError: there is no such axis.
+      ArgumentError: `ord` is invalid.
+      AxisError: the array has no such axis.
 
     Special cases:
-      The derivative is 0 where the norm is the least one or smaller.
+      The derivative is 0 where the norm is at most `min_norm`.
 
     Example:
       >>> float(optim.safe_norm(fnp.array([3.0, 4.0]), 1e-6))
@@ -143,7 +142,7 @@ def safe_norm(
     def of(x: Any) -> Any:
         kept = fnp.linalg.norm(x, ord, axes, True)
         small = fnp.less_equal(kept, min_norm)
-        # Where the norm is small, its derivative (0 times inf) is not asked for.
+        # Where the norm is small, avoid its derivative, 0 times inf.
         away = fnp.where(small, fnp.ones_like(x), x)
         least = fnp.astype(min_norm, typeof(kept).dtype)
         norm = fnp.where(small, least, fnp.linalg.norm(away, ord, axes, True))
@@ -154,17 +153,17 @@ def safe_norm(
 
 
 def safe_root_mean_squares(x: ArrayLike, min_rms: ArrayLike) -> Array:
-    r"""Returns :math:`\sqrt{\operatorname{mean} |x|^2}`, or a least one if smaller.
+    r"""Returns :math:`\sqrt{\operatorname{mean} |x|^2}` with a lower bound.
 
     Args:
       x: array.
-      min_rms: the least root.
+      min_rms: the lower bound.
 
     Returns:
       A 0-d float array; `min_rms` for an empty array.
 
     Special cases:
-      The derivative is 0 where the root is the least one or smaller.
+      The derivative is 0 where the root is at most `min_rms`.
 
     Example:
       >>> float(optim.safe_root_mean_squares(fnp.array([1.0, -1.0]), 1e-3))
@@ -194,7 +193,7 @@ def _scaled_back_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def scale_gradient(inputs: Any, scale: ArrayLike) -> Any:
-    """Returns what it gets; derivatives with respect to it are multiplied by a number.
+    """Returns its input, and multiplies derivatives with respect to it by a number.
 
     Args:
       inputs: pytree of arrays.

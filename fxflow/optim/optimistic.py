@@ -1,4 +1,4 @@
-"""Optimistic steps, for games: the next gradient is guessed from the last two."""
+"""Optimistic steps, for games: extrapolate the next gradient from the last two."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ScaleByOptimisticGradientState(NamedTuple):
 
     Attributes:
       is_initial_step: whether there was no gradient yet, bool[].
-      previous_gradient: the last one.
+      previous_gradient: the previous gradient.
     """
 
     is_initial_step: Array
@@ -40,14 +40,14 @@ def scale_by_optimistic_gradient(
 ) -> GradientTransformation:
     r"""Makes optimistic updates: :math:`u = \alpha g + \beta (g - g_{t-1})`.
 
-    The first gradient counts as unchanged.
+    At the first step, the change is 0.
 
     Args:
       alpha: α.
-      beta: β, how much of the change of the gradient is expected again.
+      beta: β, the weight of the gradient's change.
 
     Returns:
-      A transformation that remembers the last gradient.
+      A transformation whose state is the previous gradient.
 
     Example:
       >>> tx = optim.scale_by_optimistic_gradient()
@@ -80,7 +80,7 @@ def scale_by_optimistic_gradient(
 def optimistic_gradient_descent(
     learning_rate: ScalarOrSchedule, alpha: Scalar = 1.0, beta: Scalar = 1.0
 ) -> GradientTransformation:
-    """Makes optimistic gradient descent, which converges where two players compete.
+    """Makes optimistic gradient descent, for games between two players.
 
     Args:
       learning_rate: a number or a schedule.

@@ -1,7 +1,7 @@
-"""Smooth versions of functions that are not smooth: means over noisy inputs.
+"""Smooth approximations of functions: means over noisy inputs.
 
-The mean of f over noise is smooth whatever f is (a rank, a choice, a shortest path),
-and its derivatives need values of f alone.
+The mean of f over noise is smooth even if f is not (a rank, a choice, a shortest path),
+and its derivatives need only values of f.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = ["Gumbel", "Normal", "make_perturbed_fun"]
 
 
 class Noise(Protocol):
-    """A distribution that numbers are perturbed by."""
+    """A distribution of noise."""
 
     def sample(self, key: Array, sample_shape: Sequence[int], dtype: Any) -> Array:
         """Draws numbers."""
         ...
 
     def log_prob(self, inputs: Any) -> Array:
-        """Returns logarithms of the density, without its constant if one likes."""
+        """Returns the logarithm of the density, up to a constant."""
         ...
 
 
 class Gumbel:
-    """The standard Gumbel distribution: the limit of the largest of many numbers.
+    """The standard Gumbel distribution: the limit of the maximum of many numbers.
 
     Example:
       >>> round(float(optim.perturbations.Gumbel().log_prob(0.0)), 3)
@@ -53,8 +53,8 @@ class Gumbel:
 
         Args:
           key: a random key.
-          sample_shape: how many.
-          dtype: of the numbers.
+          sample_shape: shape of the result.
+          dtype: dtype of the result.
 
         Returns:
           float[*sample_shape].
@@ -62,7 +62,7 @@ class Gumbel:
         return random.gumbel(key, sample_shape, dtype)
 
     def log_prob(self, inputs: ArrayLike) -> Array:
-        """Returns logarithms of the density.
+        """Returns the logarithm of the density.
 
         Args:
           inputs: float[...].
@@ -88,8 +88,8 @@ class Normal:
 
         Args:
           key: a random key.
-          sample_shape: how many.
-          dtype: of the numbers.
+          sample_shape: shape of the result.
+          dtype: dtype of the result.
 
         Returns:
           float[*sample_shape].
@@ -97,7 +97,7 @@ class Normal:
         return random.normal(key, sample_shape, dtype)
 
     def log_prob(self, inputs: ArrayLike) -> Array:
-        """Returns logarithms of the density.
+        """Returns the logarithm of the density.
 
         Args:
           inputs: float[...].
@@ -119,32 +119,32 @@ def make_perturbed_fun(
     noise: Noise = _GUMBEL,
     use_baseline: bool = True,
 ) -> Callable[[Array, Any], Any]:
-    r"""Makes the mean of a function over noisy inputs, which has derivatives.
+    r"""Makes the mean of a function over noisy inputs, which is differentiable.
 
-    It estimates :math:`F(x) = E[f(x + \sigma Z)]`. Derivatives of all orders are
-    estimated by those of the density p of the noise; the first is
+    It estimates :math:`F(x) = E[f(x + \sigma Z)]`, and derivatives of all orders by
+    those of the noise's density p; the first is
 
     .. math:: E[-\nabla \log p(Z)\, (f(x + \sigma Z) - f(x))] / \sigma
 
     Args:
       fun: f, a function from a pytree of float arrays to a pytree of arrays; it may be
-        constant in pieces.
-      num_samples: how many draws the mean is of.
-      sigma: σ > 0, the size of the noise.
-      noise: has `sample(key, sample_shape, dtype)` and a differentiable
+        piecewise constant.
+      num_samples: number of samples.
+      sigma: σ > 0, the scale of the noise.
+      noise: a distribution with `sample(key, sample_shape, dtype)` and a differentiable
         `log_prob(inputs)`.
-      use_baseline: whether f(x) is subtracted for derivatives, which makes their
-        variance smaller for one more call of f.
+      use_baseline: whether to subtract f(x) in derivatives, which reduces their
+        variance at the cost of one more call of f.
 
     Returns:
       A function of a random key and an input.
 
     Raises:
       ArgumentError: `fun` is not a function, or `num_samples` is below 1.
-      DtypeError: (in use) an input is not a float array.
+      DtypeError: (when called) an input is not a float array.
 
     Special cases:
-      Derivatives by what f closes over are those of the mean.
+      Derivatives with respect to variables that f closes over are those of the mean.
 
     Example:
       >>> hard = lambda x: nn.one_hot(fnp.argmax(x), 3)
@@ -178,8 +178,7 @@ def make_perturbed_fun(
 
         def one(own: Any) -> tuple[Any, Any]:
             z = tree.map(draw, split_key_like(own, x), x)
-            # The same numbers by another way: y is a draw that x does not move, and
-            # its density depends on x.
+            # Reparametrized: the sample y does not depend on x, but its density does.
             y = tree.map(
                 lambda a, b: lax.stop_gradient(fnp.add(a, fnp.multiply(sigma, b))), x, z
             )
@@ -191,7 +190,7 @@ def make_perturbed_fun(
             return fun(y), density
 
         values, density = vmap(one)(random.split(key, num_samples))
-        # It is 1; its derivatives are those of the density over the density.
+        # Its value is 1; its derivatives are those of the density over the density.
         weight = fnp.exp(fnp.subtract(density, lax.stop_gradient(density)))
 
         def mean(value: Any, base: Any = None) -> Any:

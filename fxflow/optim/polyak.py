@@ -1,4 +1,4 @@
-"""Polyak's step size: as long as the loss says."""
+"""Polyak's step size, which depends on the loss."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def scale_by_polyak(
     .. math:: u = g \min\left(\eta,\; \frac{f - f^*}{\lVert g\rVert^2 + \epsilon}\right)
 
     Args:
-      f_min: f*, the least value of the loss.
+      f_min: f*, the minimum of the loss.
       max_learning_rate: η, the largest step size.
       eps: ε.
-      variant: `"sps"`, or `"sps+"`: a loss below f* means no step.
+      variant: `"sps"`, or `"sps+"`, with steps of 0 for losses below f*.
 
     Returns:
       A transformation without state. Its `update` needs the loss, `value=`.
 
     Raises:
-      ArgumentError: another variant, or (in use) no value.
+      ArgumentError: `variant` is unknown, or (from `update`) `value` is missing.
 
     Example:
       >>> tx = optim.scale_by_polyak()
@@ -94,9 +94,9 @@ def polyak_sgd(
     Args:
       max_learning_rate: the largest step size.
       scaling: factor of the steps: a number or a schedule.
-      f_min: the least value of the loss.
+      f_min: the minimum of the loss.
       eps: added to the squared norm of the gradient.
-      variant: `"sps"`, or `"sps+"`: a loss below `f_min` means no step.
+      variant: `"sps"`, or `"sps+"`, with steps of 0 for losses below `f_min`.
 
     Returns:
       A transformation. Its `update` needs the loss, `value=`.

@@ -1,6 +1,7 @@
-"""Euclidean projections: the nearest point of a set, all arrays of a pytree together.
+"""Euclidean projections of a pytree, as one vector, onto the nearest point of a set.
 
-After each update they keep parameters in a convex set (projected gradient descent):
+Apply one after each update to keep parameters in a convex set (projected gradient
+descent):
 
     params = optim.projections.projection_simplex(optim.apply_updates(params, updates))
 """
@@ -56,7 +57,7 @@ def projection_box(tree: Tree, lower: Any, upper: Any) -> Tree:
 
     Args:
       lower: l: a number, or a pytree of the structure of `tree`.
-      upper: u, likewise.
+      upper: u: a number, or a pytree of the structure of `tree`.
 
     Example:
       >>> x = fnp.array([-1.0, 0.5, 2.0])
@@ -88,7 +89,7 @@ def projection_hypercube(tree: Tree, scale: Any = 1) -> Tree:
 
 @_docs
 def projection_non_negative(tree: Tree) -> Tree:
-    r"""Projects onto what is not negative: :math:`x \ge 0`.
+    r"""Projects onto the nonnegative orthant: :math:`x \ge 0`.
 
     Example:
       >>> optim.projections.projection_non_negative(fnp.array([-1.0, 3.0])).tolist()
@@ -110,10 +111,10 @@ def projection_simplex(tree: Tree, scale: ArrayLike = 1) -> Tree:
     leaves = [widened(leaf) for leaf in pytrees.leaves(tree)]
     if not leaves:
         return tree
-    # Less the largest, so that small differences of large numbers are not lost.
+    # Subtract the largest, to keep small differences of large numbers.
     most = lax.stop_gradient(largest(leaves))
     values = fnp.concatenate([fnp.ravel(fnp.subtract(x, most)) for x in leaves])
-    # The solution is max(x - t, 0); t follows from how many elements are above it.
+    # The solution is max(x - t, 0); the number of elements above t determines it.
     falling = fnp.flip(fnp.sort(values))
     count = fnp.arange(1, values.size + 1)
     level = fnp.divide(fnp.subtract(fnp.cumsum(falling), scale), count)
@@ -163,7 +164,7 @@ def projection_l2_sphere(tree: Tree, scale: ArrayLike = 1) -> Tree:
 
     Special cases:
       All points are equally near to 0: its projection has n equal elements
-      :math:`s / \sqrt n`, where optax 0.2.8 gives nan.
+      :math:`s / \sqrt n` (optax 0.2.8 gives nan).
 
     Example:
       >>> optim.projections.projection_l2_sphere(fnp.array([3.0, 4.0]), 10.0).tolist()
@@ -210,7 +211,7 @@ def projection_vector(x: Tree, a: Tree) -> Tree:
     r"""Projects onto a line: :math:`a \langle a, x\rangle / \lVert a\rVert^2`.
 
     Special cases:
-      Where all of a is 0, so is the projection.
+      If a is 0, so is the projection.
 
     Example:
       >>> x, a = fnp.array([3.0, 4.0]), fnp.array([2.0, 0.0])
@@ -222,7 +223,7 @@ def projection_vector(x: Tree, a: Tree) -> Tree:
 
 
 def _gap(x: Tree, a: Tree, b: Any) -> Any:
-    """Returns how far x is beyond a hyperplane, in units of a."""
+    """Returns the signed distance of x from a hyperplane, in units of a."""
     return quotient(fnp.subtract(vdot(x, a), b), norm(a, squared=True))
 
 
@@ -238,7 +239,7 @@ def projection_hyperplane(x: Tree, a: Tree, b: ArrayLike) -> Tree:
     r"""Projects onto a hyperplane: :math:`\langle a, x\rangle = b`.
 
     Special cases:
-      Where all of a is 0 there is none, and x stays.
+      If a is 0, there is no hyperplane, and the result is x.
 
     Example:
       >>> x, a = fnp.array([3.0, 4.0]), fnp.array([2.0, 0.0])
@@ -253,7 +254,7 @@ def projection_halfspace(x: Tree, a: Tree, b: ArrayLike) -> Tree:
     r"""Projects onto a half-space: :math:`\langle a, x\rangle \le b`.
 
     Special cases:
-      Where all of a is 0 there is none, and x stays.
+      If a is 0, there is no half-space, and the result is x.
 
     Example:
       >>> x, a = fnp.array([3.0, 4.0]), fnp.array([2.0, 0.0])

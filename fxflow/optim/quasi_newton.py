@@ -1,4 +1,4 @@
-"""L-BFGS: steps by an estimate of curvature from the last gradients."""
+"""L-BFGS: estimates the curvature from the last gradients."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from fxflow.optim.tree import add_scale, cast_like, norm, scale, vdot, zeros_lik
 class ScaleByLBFGSState(NamedTuple):
     """State of `scale_by_lbfgs`.
 
-    The memories are rings along a first axis: update number t is written at t modulo
-    their size.
+    The memories are ring buffers along the first axis: update t is at t modulo their
+    size.
 
     Attributes:
       count: number of updates, int32[].
-      params: the last parameters.
-      updates: the last gradients.
+      params: the previous parameters.
+      updates: the previous gradients.
       diff_params_memory: differences of parameters.
       diff_updates_memory: differences of gradients.
-      weights_memory: inverse inner products of both; 0 where there is none.
+      weights_memory: reciprocal inner products of both; 0 for unused entries.
     """
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
@@ -53,19 +53,19 @@ class ScaleByLBFGSState(NamedTuple):
 def scale_by_lbfgs(
     memory_size: int = 10, scale_init_precond: bool = True
 ) -> GradientTransformation:
-    r"""Makes updates of L-BFGS: gradients times an estimate of the inverse Hessian.
+    r"""Makes the transformation of L-BFGS: multiplies by an estimated inverse Hessian.
 
-    The estimate is the one that differs least from a multiple of the identity and maps
-    the last m differences of gradients to those of parameters.
+    The estimate maps the last m differences of gradients to those of parameters, and is
+    otherwise as close as possible to a multiple of the identity.
 
     Args:
       memory_size: m.
       scale_init_precond: whether that multiple is
         :math:`\langle\Delta p, \Delta g\rangle / \lVert\Delta g\rVert^2` of the last
-        step, and :math:`\min(1, 1 / \lVert g \rVert)` at first; else it is 1.
+        step, and :math:`\min(1, 1 / \lVert g \rVert)` at first; otherwise it is 1.
 
     Returns:
-      A transformation that remembers the differences; it needs the parameters.
+      A transformation whose state is the differences; it needs the parameters.
 
     Raises:
       ArgumentError: `memory_size` is not positive.
@@ -155,7 +155,7 @@ def scale_by_lbfgs(
     return in_float32(GradientTransformation(init, update))
 
 
-#: Near the solution a step of 1 is the right one.
+#: Near the solution, a step size of 1 is right.
 _SEARCH = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
 
 
@@ -170,10 +170,9 @@ def lbfgs(
     Args:
       learning_rate: factor of steps before the search: a number or a schedule; None
         means 1.
-      memory_size: how many differences of gradients it remembers.
-      scale_init_precond: whether the first estimate of the curvature is of the right
-        size.
-      linesearch: how far to go; None means as far as the learning rate says.
+      memory_size: number of differences of gradients to keep.
+      scale_init_precond: whether to scale the initial estimate; see `scale_by_lbfgs`.
+      linesearch: the line search; None means to use the learning rate alone.
 
     Returns:
       A transformation, which needs the parameters, and with a search `value`, `grad`

@@ -1,4 +1,4 @@
-"""Transformations that scale: by a number, a schedule, a norm, the parameters."""
+"""Transformations that scale by a number, a schedule, a norm or the parameters."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from fxflow.optim.tree import norm
 
 
 class ScaleByScheduleState(NamedTuple):
-    """State of `scale_by_schedule`: how many updates there were."""
+    """State of `scale_by_schedule`: the number of updates."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
 
 
 class AddNoiseState(NamedTuple):
-    """State of `add_noise`: how many updates there were, and the next key."""
+    """State of `add_noise`: the number of updates, and the next key."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     rng_key: Array
@@ -69,13 +69,13 @@ def scale(step_size: Scalar) -> GradientTransformation:
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
-    """Makes a transformation that multiplies by a number that changes with the updates.
+    """Makes a transformation that multiplies by the values of a schedule.
 
     Args:
       step_size_fn: function of the number of updates so far.
 
     Returns:
-      A transformation that counts.
+      A transformation whose state is the number of updates.
 
     Example:
       >>> tx = optim.scale_by_schedule(lambda count: count + 1)
@@ -101,15 +101,15 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
 def scale_by_learning_rate(
     learning_rate: ScalarOrSchedule | None = None, *, flip_sign: bool = True
 ) -> GradientTransformation:
-    """Makes the transformation that goes down the gradient.
+    """Makes the transformation that descends along the gradient.
 
     Args:
       learning_rate: a number, or a function of the number of updates so far; None
-        means no scaling at all: updates keep their sign, too.
-      flip_sign: whether to go down (True) or up.
+        means no scaling: updates keep their sign, too.
+      flip_sign: whether to descend (True) or ascend.
 
     Returns:
-      A transformation that multiplies by minus the learning rate, or changes nothing.
+      A transformation that multiplies by the (negative) learning rate, or does nothing.
 
     Example:
       >>> optim.scale_by_learning_rate(0.5).update(fnp.array([4.0]), ())[0].tolist()
@@ -124,7 +124,7 @@ def scale_by_learning_rate(
 
 
 def scale_by_sign() -> GradientTransformation:
-    """Makes a transformation that keeps the signs alone.
+    """Makes a transformation that replaces updates by their signs.
 
     Returns:
       A transformation without state.
@@ -139,18 +139,18 @@ def scale_by_sign() -> GradientTransformation:
 def scale_by_trust_ratio(
     min_norm: Scalar = 0.0, trust_coefficient: Scalar = 1.0, eps: Scalar = 0.0
 ) -> GradientTransformation:
-    r"""Makes a transformation that scales each array by the size of its parameters.
+    r"""Makes a transformation that scales each array to the norm of its parameters.
 
     .. math:: u \leftarrow u\; c\,\lVert p \rVert / (\lVert u \rVert + \epsilon)
 
     Args:
-      min_norm: the least norm that is assumed.
+      min_norm: lower bound of the norms.
       trust_coefficient: c.
       eps: ε.
 
     Returns:
-      A transformation without state, which needs the parameters. Arrays of which a norm
-      is 0 stay as they are.
+      A transformation without state, which needs the parameters. Arrays do not change
+      if one of their norms is 0.
 
     Example:
       >>> tx = optim.scale_by_trust_ratio()
@@ -175,12 +175,10 @@ def scale_by_trust_ratio(
 
 
 def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation:
-    """Makes a transformation that scales by the parameters' root mean square.
-
-    Each array by that of its own parameters.
+    """Makes a transformation that scales each array by its parameters' RMS.
 
     Args:
-      min_scale: the least value that is assumed.
+      min_scale: lower bound of the root mean square.
 
     Returns:
       A transformation without state, which needs the parameters.
@@ -205,14 +203,14 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
 def normalize_by_update_norm(
     scale_factor: Scalar = 1.0, eps: Scalar = 1e-6
 ) -> GradientTransformation:
-    r"""Makes gradients of one length: :math:`s\, g / (\lVert g\rVert + \epsilon)`.
+    r"""Makes a normalization: :math:`s\, g / (\lVert g\rVert + \epsilon)`.
 
     Args:
       scale_factor: s.
       eps: ε.
 
     Returns:
-      A transformation without state. Gradients of length 0 stay 0, whatever ε.
+      A transformation without state. Gradients of 0 stay 0 for every ε.
 
     Example:
       >>> tx = optim.normalize_by_update_norm(eps=0.0)
@@ -228,10 +226,10 @@ def normalize_by_update_norm(
 
 
 def centralize() -> GradientTransformation:
-    """Makes a transformation that subtracts means: over all axes but the first.
+    """Makes a transformation that subtracts means over all axes but the first.
 
     Returns:
-      A transformation without state; it leaves vectors and numbers alone.
+      A transformation without state; it does not change vectors and scalars.
 
     Example:
       >>> optim.centralize().update(fnp.array([[1.0, 3.0]]), ())[0].tolist()
@@ -257,7 +255,7 @@ def add_decayed_weights(
     Args:
       weight_decay: λ: a number, or a function of the number of updates so far.
       mask: which parameters decay: a pytree of bools (or a prefix of one), or a
-        function from parameters to it; None means all.
+        function from parameters to such a pytree; None means all.
 
     Returns:
       A transformation that needs the parameters.
@@ -301,16 +299,16 @@ def add_noise(
     .. math:: g \leftarrow g + \mathcal N(0,\; \eta / (1 + t)^\gamma)
 
     Args:
-      eta: η, the first variance.
-      gamma: γ, how fast it decreases.
+      eta: η, the initial variance.
+      gamma: γ, exponent of its decrease.
       key: a random key.
-      seed: makes a key, if there is none.
+      seed: seed of the key, in place of `key`.
 
     Returns:
-      A transformation that counts and keeps a key.
+      A transformation whose state is the number of updates and a key.
 
     Raises:
-      ArgumentError: there is neither a key nor a seed, or both.
+      ArgumentError: neither or both of `key` and `seed` are given.
 
     Example:
       >>> tx = optim.add_noise(0.1, 0.5, seed=0)
@@ -346,10 +344,10 @@ def add_noise(
 
 
 def zero_nans() -> GradientTransformation:
-    """Makes a transformation that puts 0 for nan.
+    """Makes a transformation that replaces nan by 0.
 
     Returns:
-      A transformation whose state says where there were some.
+      A transformation whose state is whether each array had a nan.
 
     Example:
       >>> tx = optim.zero_nans()
@@ -372,7 +370,7 @@ def zero_nans() -> GradientTransformation:
 
 
 def keep_params_nonnegative() -> GradientTransformation:
-    """Makes a transformation after which no parameter falls below 0.
+    """Makes a transformation that keeps parameters nonnegative.
 
     Returns:
       A transformation without state, which needs the parameters.

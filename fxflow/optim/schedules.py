@@ -1,7 +1,7 @@
 """Schedules: functions of the number of updates so far.
 
-Each takes an integer (a Python number or a traced array) and returns a number, so that
-it works inside a compiled step.
+Each takes an integer (a Python number or a traced array) and returns a number, so it
+works in a compiled step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _not_negative(name: str, begin: int) -> None:
 
 
 def constant_schedule(value: Scalar) -> Schedule:
-    """Makes the schedule that always gives one value.
+    """Makes a constant schedule.
 
     Args:
       value: number.
@@ -56,11 +56,11 @@ def polynomial_schedule(
     .. math:: v(t) = e + (i - e)\,(1 - t / n)^p
 
     Args:
-      init_value: i, at and before the beginning.
-      end_value: e, at and after the end.
+      init_value: i, the value up to the beginning.
+      end_value: e, the value after the end.
       power: p > 0.
-      transition_steps: n, how many updates it takes.
-      transition_begin: after how many updates it begins.
+      transition_steps: n, number of updates of the transition.
+      transition_begin: number of updates before the transition.
 
     Returns:
       A function of the count.
@@ -95,10 +95,10 @@ def linear_schedule(
     """Makes a linear transition from one value to another.
 
     Args:
-      init_value: at and before the beginning.
-      end_value: at and after the end.
-      transition_steps: how many updates it takes.
-      transition_begin: after how many updates it begins.
+      init_value: the value up to the beginning.
+      end_value: the value after the end.
+      transition_steps: number of updates of the transition.
+      transition_begin: number of updates before the transition.
 
     Returns:
       A function of the count.
@@ -128,12 +128,12 @@ def exponential_decay(
     r"""Makes an exponential decay (or growth): :math:`v(t) = i\, r^{t / n}`.
 
     Args:
-      init_value: i, at and before the beginning.
-      transition_steps: n, in how many updates the rate acts once.
+      init_value: i, the value up to the beginning.
+      transition_steps: n, number of updates for one factor r.
       decay_rate: r, not 0.
-      transition_begin: after how many updates it begins.
+      transition_begin: number of updates before the decay.
       staircase: whether t / n is rounded down.
-      end_value: bound that is not passed.
+      end_value: bound of the value.
 
     Returns:
       A function of the count.
@@ -174,9 +174,9 @@ def cosine_decay_schedule(
     .. math:: v(t) = i\,((1-\alpha)\,(\tfrac12 (1 + \cos \pi t/n))^p + \alpha)
 
     Args:
-      init_value: i, the first value.
-      decay_steps: n, how many updates it takes.
-      alpha: α, the last value as a fraction of the first.
+      init_value: i, the initial value.
+      decay_steps: n, number of updates of the decay.
+      alpha: α, the final value as a fraction of the initial one.
       exponent: p.
 
     Returns:
@@ -206,10 +206,10 @@ def cosine_decay_schedule(
 def piecewise_constant_schedule(
     init_value: Scalar, boundaries_and_scales: Mapping[int, Scalar] | None = None
 ) -> Schedule:
-    """Makes a schedule that is multiplied by a factor from each boundary on.
+    """Makes a schedule whose value is multiplied by a factor at each boundary.
 
     Args:
-      init_value: the first value.
+      init_value: the initial value.
       boundaries_and_scales: the factor for each boundary (a count).
 
     Returns:
@@ -245,19 +245,20 @@ def piecewise_interpolate_schedule(
     init_value: Scalar,
     boundaries_and_scales: Mapping[int, Scalar] | None = None,
 ) -> Schedule:
-    """Makes a schedule that passes through a value at each boundary.
+    """Makes a schedule that interpolates between values at boundaries.
 
     Args:
-      interpolate_type: `"linear"` or `"cosine"`: how it goes from one to the next.
+      interpolate_type: `"linear"` or `"cosine"`, the kind of interpolation.
       init_value: the value at 0.
-      boundaries_and_scales: for each boundary (a count > 0) the factor from the value
-        before to the value there.
+      boundaries_and_scales: for each boundary (a count > 0) the ratio of its value to
+        the previous one.
 
     Returns:
-      A function of the count; after the last boundary its value.
+      A function of the count; constant after the last boundary.
 
     Raises:
-      ArgumentError: the type is another, a factor negative, or a boundary not positive.
+      ArgumentError: the type is unknown, a factor is negative, or a boundary is not
+        positive.
 
     Example:
       >>> schedule = optim.piecewise_interpolate_schedule("linear", 1.0, {10: 3.0})
@@ -282,12 +283,13 @@ def piecewise_interpolate_schedule(
 def _interpolated(
     interpolate_type: str, init_value: Scalar, pieces: Sequence[tuple[int, Scalar]]
 ) -> Schedule:
-    """Returns the schedule through the ends of some pieces, which may be empty.
+    """Returns the schedule that interpolates between the ends of pieces.
 
     Args:
       interpolate_type: `"linear"` or `"cosine"`.
       init_value: the value at 0.
-      pieces: the count at which each ends, in order, and the factor of its value.
+      pieces: the count at which each ends, in order, and the ratio of its values; a
+        piece may be empty.
     """
     counts, values = [0], [init_value]
     for boundary, factor in pieces:
@@ -315,17 +317,17 @@ def _interpolated(
 def join_schedules(
     schedules: Sequence[Schedule], boundaries: Sequence[int]
 ) -> Schedule:
-    """Makes one schedule of several, each from a boundary on.
+    """Joins schedules, which follow each other at boundaries.
 
     Args:
-      schedules: functions of the count since their beginning.
-      boundaries: at which counts the second and following ones begin, in order.
+      schedules: functions of the count since their boundary.
+      boundaries: the counts at which the schedules after the first begin, in order.
 
     Returns:
       A function of the count.
 
     Raises:
-      ArgumentError: there is not one boundary less than schedules.
+      ArgumentError: the number of boundaries is not one less than that of schedules.
 
     Example:
       >>> warm = optim.linear_schedule(0.0, 1.0, 10)
@@ -353,12 +355,12 @@ def join_schedules(
 def warmup_constant_schedule(
     init_value: Scalar, peak_value: Scalar, warmup_steps: int
 ) -> Schedule:
-    """Makes a linear rise to a value that then stays.
+    """Makes a linear warm-up to a constant value.
 
     Args:
-      init_value: the first value.
-      peak_value: the last value.
-      warmup_steps: how many updates the rise takes.
+      init_value: the initial value.
+      peak_value: the final value.
+      warmup_steps: number of updates of the warm-up.
 
     Returns:
       A function of the count.
@@ -381,21 +383,21 @@ def warmup_cosine_decay_schedule(
     end_value: Scalar = 0.0,
     exponent: Scalar = 1.0,
 ) -> Schedule:
-    """Makes a linear rise and then a decay along half a cosine.
+    """Makes a linear warm-up, followed by a decay along half a cosine.
 
     Args:
-      init_value: the first value.
+      init_value: the initial value.
       peak_value: the largest value.
-      warmup_steps: how many updates the rise takes.
-      decay_steps: how many updates rise and decay take together.
-      end_value: the last value.
-      exponent: of the cosine.
+      warmup_steps: number of updates of the warm-up.
+      decay_steps: number of updates of warm-up and decay together.
+      end_value: the final value.
+      exponent: exponent of the cosine.
 
     Returns:
       A function of the count.
 
     Raises:
-      ArgumentError: there are no steps left for the decay.
+      ArgumentError: no steps are left for the decay.
 
     Example:
       >>> schedule = optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 110)
@@ -406,13 +408,13 @@ def warmup_cosine_decay_schedule(
     """
     if decay_steps <= warmup_steps:
         raise ArgumentError(
-            "warmup_cosine_decay_schedule: decay_steps includes the warm-up and must "
-            f"be more than it, got {decay_steps} and {warmup_steps}"
+            "warmup_cosine_decay_schedule: decay_steps, which includes the warm-up, "
+            f"must exceed warmup_steps, got {decay_steps} and {warmup_steps}"
         )
     alpha = 0.0 if peak_value == 0 else end_value / peak_value
     return join_schedules(
         [
-            _rise(init_value, peak_value, warmup_steps),
+            _warmup(init_value, peak_value, warmup_steps),
             cosine_decay_schedule(
                 peak_value, decay_steps - warmup_steps, alpha, exponent
             ),
@@ -421,7 +423,7 @@ def warmup_cosine_decay_schedule(
     )
 
 
-def _rise(init_value: Scalar, peak_value: Scalar, steps: int) -> Schedule:
+def _warmup(init_value: Scalar, peak_value: Scalar, steps: int) -> Schedule:
     if steps <= 0:
         return constant_schedule(init_value)
     return linear_schedule(init_value, peak_value, steps)
@@ -437,17 +439,17 @@ def warmup_exponential_decay_schedule(
     staircase: bool = False,
     end_value: Scalar | None = None,
 ) -> Schedule:
-    """Makes a linear rise and then an exponential decay.
+    """Makes a linear warm-up, followed by an exponential decay.
 
     Args:
-      init_value: the first value.
+      init_value: the initial value.
       peak_value: the largest value.
-      warmup_steps: how many updates the rise takes.
-      transition_steps: in how many updates the rate acts once.
-      decay_rate: not 0.
-      transition_begin: how many updates after the rise the decay begins.
-      staircase: whether the decay goes in steps.
-      end_value: bound that is not passed.
+      warmup_steps: number of updates of the warm-up.
+      transition_steps: number of updates for one factor `decay_rate`.
+      decay_rate: a number, not 0.
+      transition_begin: number of updates between the warm-up and the decay.
+      staircase: whether the decay is piecewise constant.
+      end_value: bound of the value.
 
     Returns:
       A function of the count.
@@ -464,7 +466,7 @@ def warmup_exponential_decay_schedule(
         peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value
     )
     return join_schedules(
-        [_rise(init_value, peak_value, warmup_steps), decay], [warmup_steps]
+        [_warmup(init_value, peak_value, warmup_steps), decay], [warmup_steps]
     )
 
 
@@ -476,15 +478,15 @@ def linear_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """Makes one cycle: a linear rise, a linear fall, and a long way down.
+    """Makes one cycle: a linear rise, a linear fall, and a final linear fall.
 
     Args:
-      transition_steps: how many updates the cycle takes.
+      transition_steps: number of updates of the cycle.
       peak_value: the largest value.
-      pct_start: share of the updates that the rise takes.
-      pct_final: share of the updates after which the last part begins.
-      div_factor: the first value is `peak_value` divided by it.
-      final_div_factor: the last value is the first one divided by it.
+      pct_start: fraction of the updates before the peak.
+      pct_final: fraction of the updates before the final fall.
+      div_factor: ratio of `peak_value` to the initial value.
+      final_div_factor: ratio of the initial value to the final value.
 
     Returns:
       A function of the count.
@@ -517,11 +519,11 @@ def cosine_onecycle_schedule(
     """Makes one cycle: a rise and a fall along half cosines.
 
     Args:
-      transition_steps: how many updates the cycle takes.
+      transition_steps: number of updates of the cycle.
       peak_value: the largest value.
-      pct_start: share of the updates that the rise takes.
-      div_factor: the first value is `peak_value` divided by it.
-      final_div_factor: the last value is the first one divided by it.
+      pct_start: fraction of the updates before the peak.
+      div_factor: ratio of `peak_value` to the initial value.
+      final_div_factor: ratio of the initial value to the final value.
 
     Returns:
       A function of the count.
@@ -544,10 +546,10 @@ def cosine_onecycle_schedule(
 
 
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Scalar]]) -> Schedule:
-    """Makes a sequence of warm restarts: rises, each with a decay along a half cosine.
+    """Makes warm restarts: each a linear warm-up and a decay along half a cosine.
 
     Args:
-      cosine_kwargs: for each restart the arguments of `warmup_cosine_decay_schedule`.
+      cosine_kwargs: the arguments of `warmup_cosine_decay_schedule` for each restart.
 
     Returns:
       A function of the count.

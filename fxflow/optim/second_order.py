@@ -1,7 +1,7 @@
-"""Products and diagonals of matrices of second derivatives of losses.
+"""Hessian-vector products, and diagonals of the Hessian and of the Fisher information.
 
-A loss here is `loss(params, inputs, targets)`; vectors are of all parameters, one array
-after the other.
+A loss here is `loss(params, inputs, targets)`; a vector has the elements of all
+parameters, one array after the other.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Loss = Callable[[Params, Any, Any], Any]
 _docs = shared("""
     Args:
       loss: `loss(params, inputs, targets)`, a real number.
-      params: pytree of float arrays, with n elements in all.
-      inputs: for the loss.
-      targets: for the loss.
+      params: pytree of float arrays, with n elements in total.
+      inputs: argument of the loss.
+      targets: argument of the loss.
 
     Raises:
-      ShapeError: the vector has another length than the parameters.
+      ShapeError: the length of the vector is not n.
 """)
 
 
@@ -43,7 +43,7 @@ def _product(loss: Loss, v: Any, params: Params, inputs: Any, targets: Any) -> P
 
 @_docs
 def hvp(loss: Loss, v: ArrayLike, params: Params, inputs: Any, targets: Any) -> Params:
-    """Returns the product of the matrix of second derivatives with a vector.
+    """Returns the product of the Hessian and a vector.
 
     Args:
       v: float[n], the vector.
@@ -62,9 +62,9 @@ def hvp(loss: Loss, v: ArrayLike, params: Params, inputs: Any, targets: Any) -> 
 
 @_docs
 def hessian_diag(loss: Loss, params: Params, inputs: Any, targets: Any) -> Array:
-    """Returns the diagonal of the matrix of second derivatives.
+    """Returns the diagonal of the Hessian.
 
-    It takes n products with vectors at once, so it is for small models.
+    It computes n Hessian-vector products at once, so it is for small models.
 
     Returns:
       float[n].

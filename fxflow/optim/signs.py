@@ -1,4 +1,4 @@
-"""Steps whose size does not come from the size of gradients: Rprop and Signum."""
+"""Optimizers that use only the signs of gradients: Rprop and Signum."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fxflow.optim.tree import full_like, zeros_like
 
 
 class ScaleByRpropState(NamedTuple):
-    """State of `scale_by_rprop`: the size of each step, and the steps before."""
+    """State of `scale_by_rprop`: step sizes, and the previous steps."""
 
     step_sizes: Updates
     prev_updates: Updates
@@ -35,20 +35,21 @@ def scale_by_rprop(
     min_step_size: Scalar = 1e-6,
     max_step_size: Scalar = 50.0,
 ) -> GradientTransformation:
-    """Makes updates of Rprop: steps that grow while the sign of the gradient lasts.
+    """Makes the transformation of Rprop: steps grow while the gradient's sign persists.
 
-    Where the sign changes, steps become smaller. As in optax, and unlike the paper, a
-    step is taken one gradient later, where that one has the same sign.
+    When the sign changes, steps shrink. As in optax, and unlike in the paper, a step is
+    taken at the next gradient, if that has the same sign.
 
     Args:
-      learning_rate: the first size of steps.
-      eta_minus: factor of a step where the sign changes, below 1.
-      eta_plus: factor of a step where the sign lasts, above 1.
-      min_step_size: the least size.
-      max_step_size: the largest size.
+      learning_rate: the initial step size.
+      eta_minus: factor of the step size when the sign changes, below 1.
+      eta_plus: factor of the step size when the sign persists, above 1.
+      min_step_size: the smallest step size.
+      max_step_size: the largest step size.
 
     Returns:
-      A transformation that remembers sizes and steps. It is meant for whole batches.
+      A transformation whose state is step sizes and steps. It is meant for full-batch
+      gradients.
 
     Example:
       >>> tx = optim.scale_by_rprop(0.5)
@@ -67,7 +68,7 @@ def scale_by_rprop(
         updates: Updates, state: ScaleByRpropState, params: Params | None = None
     ) -> tuple[Updates, ScaleByRpropState]:
         def lasting(g: Any, before: Any) -> Any:
-            # The product of the signs: that of small numbers would be 0.
+            # The product of signs, because that of small numbers underflows.
             return fnp.multiply(fnp.sign(g), fnp.sign(before))
 
         def size(g: Any, before: Any, old: Any) -> Any:
@@ -99,14 +100,14 @@ def rprop(
     min_step_size: Scalar = 1e-6,
     max_step_size: Scalar = 50.0,
 ) -> GradientTransformation:
-    """Makes Rprop, for gradients of whole batches: only their signs count.
+    """Makes Rprop, for full-batch gradients: it uses only their signs.
 
     Args:
-      learning_rate: the first size of steps.
-      eta_minus: factor of a step where the sign changes, below 1.
-      eta_plus: factor of a step where the sign lasts, above 1.
-      min_step_size: the least size.
-      max_step_size: the largest size.
+      learning_rate: the initial step size.
+      eta_minus: factor of the step size when the sign changes, below 1.
+      eta_plus: factor of the step size when the sign persists, above 1.
+      min_step_size: the smallest step size.
+      max_step_size: the largest step size.
 
     Returns:
       A transformation.
@@ -134,10 +135,10 @@ def signum(
     """Makes Signum: steps by the sign of the mean gradient.
 
     Args:
-      learning_rate: the size of steps: a number or a schedule.
+      learning_rate: the step size: a number or a schedule.
       beta: decay of the mean.
-      accumulator_dtype: of the mean; None means that of the parameters, float32 at
-        least.
+      accumulator_dtype: dtype of the mean; None means that of the parameters, but at
+        least float32.
 
     Returns:
       A transformation.

@@ -1,6 +1,6 @@
-"""Parts of the states of optimizers, by their names; and what belongs to parameters.
+"""Reads and replaces parts of optimizer states, by name or for each parameter.
 
-They are public as `fxflow.optim.tree.get` and so on.
+The functions are public as `fxflow.optim.tree.get` and so on.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Filter = Callable[[tuple[Any, ...], Any], bool]
 
 @dataclass(frozen=True)
 class NamedTupleKey:
-    """A step of a path: a field of a named tuple.
+    """The path key of a field of a named tuple.
 
     Attributes:
-      tuple_name: the class.
-      name: the field.
+      tuple_name: name of the class.
+      name: name of the field.
     """
 
     tuple_name: str
@@ -32,7 +32,7 @@ class NamedTupleKey:
 
 
 def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Any]:
-    """Returns the parts of a node with their keys, and how to put parts together."""
+    """Returns the parts of a node with their keys, and the node's treedef."""
     found, treedef = pytrees.flatten_with_path(value, is_leaf=lambda x: x is not value)
     named = isinstance(value, tuple) and hasattr(value, "_fields")
     parts = []
@@ -45,7 +45,7 @@ def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 def _name(key: Any) -> Any:
-    """Returns the name by which a step of a path is asked for."""
+    """Returns the name of a path key."""
     for attribute in ("name", "key", "idx"):
         if hasattr(key, attribute):
             return getattr(key, attribute)
@@ -53,7 +53,7 @@ def _name(key: Any) -> Any:
 
 
 def _named(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yields all parts of a tree, from outside to inside."""
+    """Yields all parts of a tree with their paths, outer ones first."""
     for key, part in _parts(value)[0]:
         yield (*path, key), part
         yield from _named(part, (*path, key))
@@ -62,12 +62,13 @@ def _named(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...],
 def get_all_with_path(
     tree: Tree, key: Hashable, filtering: Filter | None = None
 ) -> list[tuple[tuple[Any, ...], Any]]:
-    """Returns all parts of a tree that have a name, with the paths to them.
+    """Returns all parts of a tree with a given name, and their paths.
 
     Args:
       tree: pytree, such as the state of an optimizer.
-      key: of a dictionary, or the name of a field.
-      filtering: `filtering(path, value)` says which to keep; None means all.
+      key: key of a dictionary, or name of a field.
+      filtering: `filtering(path, value)` returns whether to keep a part; None keeps
+        all.
 
     Returns:
       Pairs of a path (a tuple of keys, `NamedTupleKey` for a named tuple's field) and
@@ -89,19 +90,20 @@ def get_all_with_path(
 def get(
     tree: Tree, key: Hashable, default: Any = None, filtering: Filter | None = None
 ) -> Any:
-    """Returns the part of a tree that has a name.
+    """Returns the part of a tree with a given name.
 
     Args:
       tree: pytree, such as the state of an optimizer.
-      key: of a dictionary, or the name of a field.
-      default: the result if there is none.
-      filtering: `filtering(path, value)` says which to keep; None means all.
+      key: key of a dictionary, or name of a field.
+      default: the result if no part has the name.
+      filtering: `filtering(path, value)` returns whether to keep a part; None keeps
+        all.
 
     Returns:
       The value.
 
     Raises:
-      KeyError: there are several.
+      KeyError: several parts have the name.
 
     Example:
       >>> state = optim.adam(0.1).init(fnp.zeros(2))
@@ -113,24 +115,25 @@ def get(
         places = "; ".join(" ".join(map(str, path)) for path, _ in found)
         raise KeyError(
             f"get: {len(found)} parts have the name {key!r} ({places}): choose one by "
-            "filtering, or take get_all_with_path"
+            "filtering, or use get_all_with_path"
         )
     return found[0][1] if found else default
 
 
 def set(tree: Tree, filtering: Filter | None = None, /, **kwargs: Any) -> Tree:
-    """Returns a tree with other values for parts that have a name.
+    """Returns a tree with other values for parts with given names.
 
     Args:
       tree: pytree, such as the state of an optimizer.
-      filtering: `filtering(path, value)` says which to replace; None means all.
+      filtering: `filtering(path, value)` returns whether to replace a part; None
+        replaces all.
       **kwargs: the new values, by name.
 
     Returns:
       A new tree.
 
     Raises:
-      KeyError: there is no part of a name.
+      KeyError: no part has one of the names.
 
     Example:
       >>> tx = optim.inject_hyperparams(optim.sgd)(0.1)
@@ -161,14 +164,14 @@ def set(tree: Tree, filtering: Filter | None = None, /, **kwargs: Any) -> Tree:
 
 
 class _Params:
-    """Stands for all parameters, in the state that `map_params` looks at."""
+    """A placeholder for all parameters, for `map_params`."""
 
 
 def is_placeholder(x: Any) -> bool:
-    """Returns whether this is what `map_params` gives to `init` for parameters.
+    """Returns whether `x` is the placeholder that `map_params` passes to `init`.
 
     Args:
-      x: anything.
+      x: any object.
 
     Returns:
       True or False.
@@ -190,15 +193,15 @@ def map_params(
     transform_non_params: Callable[..., Any] | None = None,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Tree:
-    """Returns a state with a function applied to what is there for each parameter.
+    """Returns a state with a function applied to the leaves that belong to parameters.
 
     Args:
-      initable: a transformation, or the `init` of one.
-      f: takes a leaf of the state, and those of `rest`.
-      state: as `initable` makes it for some parameters.
+      initable: a transformation, or its `init`.
+      f: takes a leaf of the state, and the corresponding leaves of `rest`.
+      state: a state that `initable` made.
       *rest: trees of the parameters' structure.
-      transform_non_params: takes any other leaf of the state; None leaves it alone.
-      is_leaf: what to take for a leaf.
+      transform_non_params: takes any other leaf of the state; None does not change it.
+      is_leaf: returns whether to treat a value as a leaf.
 
     Returns:
       A pytree of the structure of the state.

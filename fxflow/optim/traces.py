@@ -1,8 +1,8 @@
-"""Means of gradients: momentum, and the signs of it.
+"""Moving sums and averages of gradients: momentum, and its signs.
 
-Where a dtype is given, it is that of the memory; updates keep the dtype of the
-gradients. Gradients of 16 bits are computed with in float32: of 3,000 steps a mean in
-bfloat16 would reach half.
+A dtype argument is the dtype of the state; updates keep the dtype of the gradients. For
+gradients of 16 bits, these transformations compute in float32: over 3,000 steps, a mean
+in bfloat16 would reach only half its value.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from fxflow.optim.tree import power_sum, update_moment, zeros_like
 
 
 class TraceState(NamedTuple):
-    """State of `trace`: the decaying sum."""
+    """State of `trace`: the sum."""
 
     trace: Updates
 
 
 class EmaState(NamedTuple):
-    """State of `ema`: the number of updates and the decaying mean."""
+    """State of `ema`: the number of updates and the average."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     ema: Updates
 
 
 class ScaleByLionState(NamedTuple):
-    """State of `scale_by_lion`: the count and the decaying mean."""
+    """State of `scale_by_lion`: the number of updates and the average."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     mu: Updates
@@ -51,19 +51,19 @@ class ScaleByLionState(NamedTuple):
 def trace(
     decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformation:
-    r"""Makes a decaying sum of gradients: momentum.
+    r"""Makes momentum: an exponentially decaying sum of gradients.
 
     .. math::
        m \leftarrow g + \beta m, \qquad u = m \text{ or, Nesterov's, } g + \beta m
 
     Args:
       decay: β.
-      nesterov: whether to look ahead.
-      accumulator_dtype: of the sum; None means that of the parameters, float32 at
-        least.
+      nesterov: whether to use Nesterov's momentum.
+      accumulator_dtype: dtype of the sum; None means that of the parameters, but at
+        least float32.
 
     Returns:
-      A transformation that remembers the sum.
+      A transformation whose state is the sum.
 
     Example:
       >>> tx = optim.trace(0.5)
@@ -93,16 +93,16 @@ def trace(
 def ema(
     decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformation:
-    r"""Makes a decaying mean of gradients: :math:`m \leftarrow (1-\beta) g + \beta m`.
+    r"""Makes an exponential moving average: :math:`m \leftarrow (1-\beta) g + \beta m`.
 
     Args:
       decay: β.
-      debias: whether to divide by :math:`1 - \beta^t`, the weights it holds.
-      accumulator_dtype: of the mean; None means that of the parameters, float32 at
-        least.
+      debias: whether to correct the bias, by dividing by :math:`1 - \beta^t`.
+      accumulator_dtype: dtype of the average; None means that of the parameters, but at
+        least float32.
 
     Returns:
-      A transformation that remembers the mean.
+      A transformation whose state is the average.
 
     Example:
       >>> tx = optim.ema(0.5)
@@ -132,25 +132,25 @@ def scale_by_lion(
     mode: str = "hard",
     smooth_beta: Scalar = 1.0,
 ) -> GradientTransformation:
-    r"""Makes updates of one size, in the direction of an interpolated momentum.
+    r"""Makes the transformation of Lion: the signs of an interpolated momentum.
 
     .. math:: u = \operatorname{sign}((1-\beta_1) g + \beta_1 m), \qquad
        m \leftarrow (1-\beta_2) g + \beta_2 m
 
     Args:
-      b1: β₁, how much of the mean the direction has.
-      b2: β₂, decay of the mean.
-      mu_dtype: of the mean; None means that of the parameters, float32 at
-        least.
-      mode: `"hard"` for signs, `"smooth"` for :math:`\tanh(\beta x)` in their place,
-        `"refined"` for x clipped to [-1, 1].
+      b1: β₁, weight of the average in the direction.
+      b2: β₂, decay of the average.
+      mu_dtype: dtype of the average; None means that of the parameters, but at least
+        float32.
+      mode: `"hard"` for signs, `"smooth"` for :math:`\tanh(\beta x)`, `"refined"` for x
+        clipped to [-1, 1].
       smooth_beta: β of `"smooth"`.
 
     Returns:
-      A transformation that remembers the mean.
+      A transformation whose state is the average.
 
     Raises:
-      ArgumentError: another mode.
+      ArgumentError: `mode` is unknown.
 
     Example:
       >>> tx = optim.scale_by_lion()

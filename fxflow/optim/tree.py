@@ -1,7 +1,7 @@
-"""Arithmetic on pytrees of arrays, and a way to what lies in the state of an optimizer.
+"""Arithmetic on pytrees of arrays, and access to parts of optimizer states.
 
-Functions of two trees want one structure. `get` and `set` find a part of a state by the
-name of its field, however deep the chain it lies in:
+Functions of two trees require the same structure. `get` and `set` find a part of a
+state by the name of its field, at any depth:
 
     rate = optim.tree.get(state, "learning_rate")
     state = optim.tree.set(state, learning_rate=rate / 2)
@@ -44,7 +44,7 @@ _docs = shared("""
       tree: pytree of arrays.
       tree_x: pytree of arrays.
       tree_y: pytree of the same structure.
-      dtype: of the result; None means those of the arrays.
+      dtype: dtype of the result; None means those of the arrays.
 
     Returns:
       A pytree of the same structure.
@@ -61,7 +61,7 @@ def _like(x: Any, other: Any) -> Any:
 
 @_docs
 def add(tree_x: Tree, tree_y: Tree, *other_trees: Tree) -> Tree:
-    """Returns sums of arrays that stand in the same place.
+    """Returns the sums of corresponding arrays.
 
     Args:
       *other_trees: more summands.
@@ -84,7 +84,7 @@ def add(tree_x: Tree, tree_y: Tree, *other_trees: Tree) -> Tree:
 
 @_docs
 def sub(tree_x: Tree, tree_y: Tree) -> Tree:
-    """Returns differences of arrays that stand in the same place.
+    """Returns the differences of corresponding arrays.
 
     Example:
       >>> float(optim.tree.sub({"a": 1.0}, {"a": 3.0})["a"])
@@ -95,7 +95,7 @@ def sub(tree_x: Tree, tree_y: Tree) -> Tree:
 
 @_docs
 def mul(tree_x: Tree, tree_y: Tree) -> Tree:
-    """Returns products of arrays that stand in the same place.
+    """Returns the products of corresponding arrays.
 
     Example:
       >>> float(optim.tree.mul({"a": 2.0}, {"a": 3.0})["a"])
@@ -106,7 +106,7 @@ def mul(tree_x: Tree, tree_y: Tree) -> Tree:
 
 @_docs
 def div(tree_x: Tree, tree_y: Tree) -> Tree:
-    """Returns quotients of arrays that stand in the same place.
+    """Returns the quotients of corresponding arrays.
 
     Example:
       >>> float(optim.tree.div({"a": 1.0}, {"a": 2.0})["a"])
@@ -149,7 +149,7 @@ def add_scale(tree_x: Tree, scalar: ArrayLike, tree_y: Tree) -> Tree:
 
 @_docs
 def where(condition: ArrayLike, tree_x: Tree, tree_y: Tree) -> Tree:
-    """Returns the arrays of one tree or of the other.
+    """Returns elements of one tree or of the other.
 
     Args:
       condition: bool array that broadcasts against each array.
@@ -167,11 +167,11 @@ def clip(
     min_value: ArrayLike | None = None,
     max_value: ArrayLike | None = None,
 ) -> Tree:
-    """Returns arrays whose elements are within two bounds.
+    """Returns arrays with their elements clipped to two bounds.
 
     Args:
-      min_value: the lower bound; None means none.
-      max_value: the upper bound; None means none.
+      min_value: the lower bound; None means no bound.
+      max_value: the upper bound; None means no bound.
 
     Example:
       >>> optim.tree.clip({"a": fnp.array([1.0, 5.0])}, max_value=2.0)["a"].tolist()
@@ -202,7 +202,7 @@ def real(tree: Tree) -> Tree:
     return pytrees.map(fnp.real, tree)
 
 
-# -- numbers about a tree --------------------------------------------------------------
+# -- reductions ------------------------------------------------------------------------
 
 
 def _folded(values: list[Any], fold: Callable[[Any, Any], Any], empty: Any) -> Any:
@@ -219,8 +219,8 @@ def sum(tree: Tree, associative_reduction: bool = False) -> Any:
 
     Args:
       tree: pytree of arrays.
-      associative_reduction: whether to add the arrays' sums in pairs, which loses less
-        precision when there are many arrays.
+      associative_reduction: whether to add the arrays' sums in pairs, which is more
+        accurate for many arrays.
 
     Returns:
       A 0-d array; 0 for an empty tree. Sums of 16-bit floats are float32.
@@ -243,7 +243,7 @@ def max(tree: Tree) -> Any:
       tree: pytree of arrays.
 
     Returns:
-      A 0-d array; -inf for an empty tree. Arrays without elements are passed over.
+      A 0-d array; -inf for an empty tree. Empty arrays are ignored.
 
     Example:
       >>> float(optim.tree.max({"a": fnp.ones(3), "b": 2.0}))
@@ -254,13 +254,13 @@ def max(tree: Tree) -> Any:
 
 
 def min(tree: Tree) -> Any:
-    """Returns the least element.
+    """Returns the smallest element.
 
     Args:
       tree: pytree of arrays.
 
     Returns:
-      A 0-d array; inf for an empty tree. Arrays without elements are passed over.
+      A 0-d array; inf for an empty tree. Empty arrays are ignored.
 
     Example:
       >>> float(optim.tree.min({"a": fnp.ones(3), "b": 2.0}))
@@ -304,10 +304,10 @@ def norm(
 
     Returns:
       A 0-d float array; 0 for an empty tree. Norms of 16-bit floats are float32: in
-      float16 the squares of 300 overflow.
+      float16 the square of 300 overflows.
 
     Raises:
-      ArgumentError: another order.
+      ArgumentError: `ord` is unknown.
 
     Special cases:
       The derivative of the 2-norm at 0 is 0.
@@ -384,16 +384,16 @@ def dtype(tree: Tree, mixed_dtype_handler: str | None = None) -> Any:
 
     Args:
       tree: pytree of arrays.
-      mixed_dtype_handler: what to return if they have several: `"promote"` (the one all
-        are promoted to), `"lowest"` or `"highest"` (the one that all others, or none of
-        them, are promoted from); None means to raise an error.
+      mixed_dtype_handler: what to return if they have several: `"promote"` for the
+        dtype that all promote to, `"lowest"` for the one that promotes to all others,
+        `"highest"` for the one that all others promote to; None raises an error.
 
     Returns:
       A dtype; float32 for an empty tree.
 
     Raises:
       DtypeError: the arrays have several dtypes.
-      ArgumentError: another handler.
+      ArgumentError: `mixed_dtype_handler` is unknown.
 
     Example:
       >>> optim.tree.dtype({"a": fnp.ones(2), "b": fnp.ones(2)})
@@ -434,16 +434,17 @@ def dtype(tree: Tree, mixed_dtype_handler: str | None = None) -> Any:
     return chosen[0]
 
 
-# -- trees of the types of another -----------------------------------------------------
+# -- trees with the types of another ---------------------------------------------------
 
 
 @_docs
 def full_like(
     tree: Tree, fill_value: ArrayLike, dtype: DTypeLike | None = None
 ) -> Tree:
-    """Returns a number repeated to the types of arrays.
+    """Returns arrays of the same types, filled with a number.
 
-    It lies where they lie: the state of an optimizer is divided as the parameters are.
+    They have the same shardings: the state of an optimizer is divided like the
+    parameters.
 
     Args:
       fill_value: the number.
@@ -462,7 +463,7 @@ def full_like(
 
 @_docs
 def zeros_like(tree: Tree, dtype: DTypeLike | None = None) -> Tree:
-    """Returns zeros of the types of arrays.
+    """Returns zeros of the same types.
 
     Example:
       >>> optim.tree.zeros_like({"a": fnp.ones(2)})["a"].tolist()
@@ -473,7 +474,7 @@ def zeros_like(tree: Tree, dtype: DTypeLike | None = None) -> Tree:
 
 @_docs
 def ones_like(tree: Tree, dtype: DTypeLike | None = None) -> Tree:
-    """Returns ones of the types of arrays.
+    """Returns ones of the same types.
 
     Example:
       >>> optim.tree.ones_like({"a": fnp.zeros(2)})["a"].tolist()
@@ -512,10 +513,10 @@ def cast_like(tree: Tree, other_tree: Tree) -> Tree:
 
 @_docs
 def batch_shape(tree: Tree, shape: tuple[int, ...] = ()) -> Tree:
-    """Returns arrays repeated along new axes in front.
+    """Returns arrays repeated along new leading axes.
 
     Args:
-      shape: of the new axes.
+      shape: lengths of the new axes.
 
     Example:
       >>> optim.tree.batch_shape({"a": fnp.ones(2)}, (3,))["a"].shape
@@ -550,13 +551,13 @@ def random_like(
     sampler: Callable[..., Array] = random.normal,
     dtype: DTypeLike | None = None,
 ) -> Tree:
-    """Returns random numbers of the types of arrays.
+    """Returns random arrays of the same types.
 
     Args:
       rng_key: a random key.
       target_tree: pytree of arrays.
       sampler: `sampler(key, shape, dtype)`.
-      dtype: of the numbers; None means those of the arrays.
+      dtype: dtype of the result; None means those of the arrays.
 
     Returns:
       A pytree of the same structure.
@@ -599,7 +600,7 @@ _moment_docs = shared("""
     Args:
       updates: pytree of gradients g.
       moments: pytree of the moments m so far.
-      moment: pytree of moments that began at 0.
+      moment: pytree of moments that were 0 initially.
       decay: β.
       order: k.
       eps: ε.
@@ -611,13 +612,13 @@ _moment_docs = shared("""
 
 
 def power_sum(x: Any, decay: Any, moment: Any, order: int) -> Any:
-    """Returns a decaying mean of powers: `decay * moment + (1 - decay) * |x|**order`.
+    """Returns a moving average of powers: `decay * moment + (1 - decay) * |x|**order`.
 
     Args:
       x: array.
       decay: number.
       moment: the mean so far.
-      order: of the power; the first keeps signs.
+      order: exponent of the power; 1 keeps signs.
 
     Returns:
       The next mean.
@@ -625,7 +626,7 @@ def power_sum(x: Any, decay: Any, moment: Any, order: int) -> Any:
     if order == 1:
         term = x
     elif order == 2 and dtypes.is_complex(typeof(x).dtype):
-        # Not abs, whose root would be squared again.
+        # Not abs, which would take a root only to square it.
         term = fnp.add(fnp.square(fnp.real(x)), fnp.square(fnp.imag(x)))
     elif order == 2:
         term = fnp.square(x)
@@ -638,7 +639,7 @@ def power_sum(x: Any, decay: Any, moment: Any, order: int) -> Any:
 
 @_moment_docs
 def update_moment(updates: Tree, moments: Tree, decay: ArrayLike, order: int) -> Tree:
-    r"""Returns decaying means of powers: :math:`(1-\beta) |g|^k + \beta m`.
+    r"""Returns moving averages of powers: :math:`(1-\beta) |g|^k + \beta m`.
 
     Args:
       order: k; for 1, g itself.
@@ -658,7 +659,7 @@ def update_moment(updates: Tree, moments: Tree, decay: ArrayLike, order: int) ->
 def update_moment_per_elem_norm(
     updates: Tree, moments: Tree, decay: ArrayLike, order: int
 ) -> Tree:
-    r"""Returns decaying means of powers of elements: :math:`(1-\beta)|g|^k + \beta m`.
+    r"""Returns `update_moment` of absolute values: :math:`(1-\beta)|g|^k + \beta m`.
 
     Example:
       >>> m = optim.tree.update_moment_per_elem_norm({"a": 4.0}, {"a": 2.0}, 0.5, 2)
@@ -687,12 +688,12 @@ def update_infinity_moment(
 
 
 def weight_held(decay: Any, count: Any, dtype: DTypeLike = float) -> Any:
-    """Returns the weight that a decaying mean holds which began at 0: `1 - decay**t`.
+    """Returns the sum of the weights of a moving average: `1 - decay**t`.
 
     Args:
       decay: number.
       count: t, the number of updates so far.
-      dtype: in which it is computed.
+      dtype: dtype of the result.
 
     Returns:
       A number.
@@ -702,7 +703,7 @@ def weight_held(decay: Any, count: Any, dtype: DTypeLike = float) -> Any:
 
 @_moment_docs
 def bias_correction(moment: Tree, decay: ArrayLike, count: ArrayLike) -> Tree:
-    r"""Returns decaying means divided by the weights they hold: :math:`1 - \beta^t`.
+    r"""Returns bias-corrected moving averages: divided by :math:`1 - \beta^t`.
 
     Example:
       >>> float(optim.tree.bias_correction({"a": 0.5}, 0.5, 1)["a"])

@@ -1,4 +1,4 @@
-"""All arrays of a pytree as one vector, for transformations that want to see that."""
+"""Concatenates the arrays of a pytree to one vector, for transformations of vectors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def joined(updates: Updates) -> Array:
       updates: pytree of arrays.
 
     Returns:
-      A vector, in the dtype that all of them combine to.
+      A vector, in the dtype that the arrays promote to.
     """
     leaves = tree.leaves(updates)
     if not leaves:
@@ -36,11 +36,11 @@ def joined(updates: Updates) -> Array:
 
 
 def like_parts(name: str, vector: Any, params: Params) -> Params:
-    """Returns a vector as a pytree of arrays: what `joined` does, undone.
+    """Returns a vector as a pytree of arrays: the inverse of `joined`.
 
     Args:
-      name: of the function, for messages.
-      vector: as `joined` makes it.
+      name: name of the function, for messages.
+      vector: a vector that `joined` made.
       params: pytree of arrays.
 
     Returns:
@@ -69,10 +69,10 @@ def like_parts(name: str, vector: Any, params: Params) -> Params:
 
 
 def flatten(inner: GradientTransformation) -> GradientTransformationExtraArgs:
-    """Makes a transformation that sees all gradients as one vector.
+    """Makes a transformation that applies another one to all gradients as one vector.
 
-    That is fewer and larger operations for many small arrays; arrays lose what they
-    are sharded by.
+    For many small arrays, this makes operations fewer and larger; arrays lose their
+    shardings.
 
     Args:
       inner: a transformation.

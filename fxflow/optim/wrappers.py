@@ -1,4 +1,4 @@
-"""Transformations around a transformation: accumulation, injected numbers, guards."""
+"""Wrappers of a transformation: accumulation, injected hyperparameters, guards."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class InjectHyperparamsState(NamedTuple):
 
 
 class StatefulSchedule:
-    """A schedule that looks at more than the number of updates: a class to derive from.
+    """Base class of schedules that depend on more than the number of updates.
 
-    `inject_hyperparams` keeps its state and gives it the further keyword arguments of
+    `inject_hyperparams` keeps its state and passes it the extra keyword arguments of
     `update`, such as `value`.
     """
 
@@ -78,8 +78,8 @@ class StatefulSchedule:
         """Makes the next state.
 
         Args:
-          state: as `init` or `update` gave it.
-          **extra_args: what the transformation's `update` got.
+          state: the result of `init` or `update`.
+          **extra_args: the extra arguments of the transformation's `update`.
 
         Returns:
           A pytree of the same types.
@@ -87,11 +87,11 @@ class StatefulSchedule:
         raise NotImplementedError
 
     def __call__(self, state: Any, **extra_args: Any) -> Any:
-        """Returns the number for this update.
+        """Returns the value for this update.
 
         Args:
-          state: as `init` or `update` gave it.
-          **extra_args: what the transformation's `update` got.
+          state: the result of `init` or `update`.
+          **extra_args: the extra arguments of the transformation's `update`.
         """
         raise NotImplementedError
 
@@ -120,11 +120,11 @@ class WrappedSchedule(StatefulSchedule):
         return zero_count()
 
     def update(self, state: Array, **extra_args: Any) -> Array:
-        """Counts.
+        """Increments the count.
 
         Args:
           state: int32[].
-          **extra_args: not looked at.
+          **extra_args: ignored.
 
         Returns:
           int32[].
@@ -132,11 +132,11 @@ class WrappedSchedule(StatefulSchedule):
         return safe_increment(state)
 
     def __call__(self, state: Array, **extra_args: Any) -> Any:
-        """Returns what the schedule gives for the count.
+        """Returns the schedule's value for the count.
 
         Args:
           state: int32[].
-          **extra_args: not looked at.
+          **extra_args: ignored.
         """
         return self.schedule_fn(state)
 
@@ -146,18 +146,18 @@ def _choose(which: Any, new: Any, old: Any) -> Any:
 
 
 class MultiSteps:
-    """Adds up the gradients of several small steps and updates once.
+    """Accumulates the gradients of several steps and updates once.
 
     Args:
       opt: the transformation that updates.
-      every_k_schedule: of how many steps: a number, or a function of the number of
+      every_k_schedule: the number of steps: a number, or a function of the number of
         updates so far.
-      use_grad_mean: whether to take the mean of the gradients or their sum.
-      should_skip_update_fn: `f(updates, gradient_step, params)` gives a bool and a
-        pytree of arrays, which the state keeps as `skip_state`. Where it says True, the
-        gradients are left out and not counted; see `skip_not_finite`.
-      accumulator_dtype: of the sum; None means that of the parameters, float32 at
-        least.
+      use_grad_mean: whether to use the mean of the gradients or their sum.
+      should_skip_update_fn: `f(updates, gradient_step, params)` returns a bool and a
+        pytree of arrays, which the state keeps as `skip_state`. If the bool is True,
+        the gradients are skipped and not counted; see `skip_not_finite`.
+      accumulator_dtype: dtype of the sum; None means that of the parameters, but at
+        least float32.
 
     Example:
       >>> tx = optim.MultiSteps(optim.sgd(1.0), 2)
@@ -216,16 +216,16 @@ class MultiSteps:
         params: Params | None = None,
         **extra: Any,
     ) -> tuple[Updates, MultiStepsState]:
-        """Adds gradients, and updates if these are the last ones.
+        """Adds gradients, and updates at the last step.
 
         Args:
           updates: gradients.
-          state: as `init` or `update` gave it.
+          state: the result of `init` or `update`.
           params: the parameters.
-          **extra: what the inner transformation takes; it gets those of the last step.
+          **extra: extra arguments of the inner transformation, used at the last step.
 
         Returns:
-          Updates, which are 0 for all but the last step, and the next state.
+          Updates, which are 0 except at the last step, and the next state.
         """
         every = (
             self._every(state.gradient_step) if callable(self._every) else self._every
@@ -239,7 +239,7 @@ class MultiSteps:
             g, wide = widened(g), widened(total)
             if not self._mean:
                 return cast_like(fnp.add(wide, g), total)
-            # A running mean: unlike a sum it stays of the gradients' size.
+            # A running mean, which unlike a sum keeps the gradients' magnitude.
             step = fnp.divide(fnp.subtract(g, wide), cast_like(seen, wide))
             return cast_like(fnp.add(wide, step), total)
 
@@ -260,7 +260,7 @@ class MultiSteps:
             return zeros_like(updates), inner, total
 
         emit = fnp.greater_equal(seen, every)
-        # Not `where`: the optimizer runs in the last of the small steps only.
+        # Not `where`: the optimizer runs only at the last step.
         new, inner, total = lax.cond(emit, last, other, (total, state.inner_opt_state))
         return new, MultiStepsState(
             fnp.where(emit, 0, seen),
@@ -274,7 +274,7 @@ class MultiSteps:
         """Returns whether the last step updated the parameters.
 
         Args:
-          state: as `update` gave it.
+          state: the result of `update`.
 
         Returns:
           bool[].
@@ -299,8 +299,8 @@ def apply_if_finite(
 
     Args:
       inner: the transformation.
-      max_consecutive_errors: after this many skips in a row the gradients pass anyway,
-        so that a lasting error is seen.
+      max_consecutive_errors: number of consecutive skips after which gradients pass
+        anyway, so that a persistent error becomes visible.
 
     Returns:
       A transformation whose state counts the errors.
@@ -349,14 +349,14 @@ def inject_hyperparams(
     static_args: str | Iterable[str] = (),
     hyperparam_dtype: DTypeLike | None = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
-    """Puts the numbers of an optimizer into its state, where they can be changed.
+    """Keeps an optimizer's hyperparameters in its state, where they can be changed.
 
     Args:
       inner_factory: makes a transformation, such as `adam`.
-      static_args: names of arguments that are left alone. Others are numbers, which are
-        kept in the state, or schedules, which are evaluated at each update: functions
-        of the number of updates, or `StatefulSchedule`s.
-      hyperparam_dtype: of the numbers in the state; None means their own.
+      static_args: names of arguments to pass on unchanged. Of the others, the state
+        keeps numbers, and each update evaluates schedules: functions of the number of
+        updates, or `StatefulSchedule`s.
+      hyperparam_dtype: dtype of the numbers in the state; None means their own.
 
     Returns:
       A function of the factory's arguments that makes a transformation whose state has
@@ -364,7 +364,7 @@ def inject_hyperparams(
       the stateful schedules.
 
     Raises:
-      ArgumentError: a static argument is not one of the factory's.
+      ArgumentError: the factory does not have one of the static arguments.
 
     Example:
       >>> tx = optim.inject_hyperparams(optim.sgd)(learning_rate=0.5)
@@ -442,5 +442,5 @@ def inject_hyperparams(
 
 
 def _number(value: Any, dtype: DTypeLike | None) -> Any:
-    """Returns a number as an array that is not weak: a state keeps its type."""
+    """Returns a number as an array that is not weak, so that states keep their types."""
     return fnp.asarray(value, typeof(value).dtype if dtype is None else dtype)

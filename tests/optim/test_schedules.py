@@ -73,7 +73,7 @@ def test_short_cycles_begin_at_the_peak() -> None:
 
 
 def test_errors_of_cycles() -> None:
-    with pytest.raises(ArgumentError, match="decay_steps includes the warm-up"):
+    with pytest.raises(ArgumentError, match="which includes the warm-up"):
         optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 10)
     with pytest.raises(ArgumentError, match="transition_steps must be positive"):
         optim.cosine_onecycle_schedule(0, 1.0)
