@@ -353,8 +353,8 @@ def inject_hyperparams(
 
     Args:
       inner_factory: makes a transformation, such as `adam`.
-      static_args: names of arguments to pass on unchanged. Of the others, the state
-        keeps numbers, and each update evaluates schedules: functions of the number of
+      static_args: names of arguments to pass on unchanged. The state keeps other
+        numbers, and each update evaluates other schedules: functions of the number of
         updates, or `StatefulSchedule`s.
       hyperparam_dtype: dtype of the numbers in the state; None means their own.
 
@@ -442,5 +442,5 @@ def inject_hyperparams(
 
 
 def _number(value: Any, dtype: DTypeLike | None) -> Any:
-    """Returns a number as an array that is not weak, so that states keep their types."""
+    """Returns a number as an array that is not weak: a state keeps its type."""
     return fnp.asarray(value, typeof(value).dtype if dtype is None else dtype)

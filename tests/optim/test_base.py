@@ -30,7 +30,7 @@ def test_chain() -> None:
     _, state = tx.update(x, state)
     out, state = tx.update(x, state)
     assert out.tolist() == [3.0, 3.0]
-    with pytest.raises(ArgumentError, match="must hold the states of 3 transformations"):
+    with pytest.raises(ArgumentError, match="hold the states of 3 transformations"):
         tx.update(x, state[:2])
     assert optim.chain().update(x, ())[0] is x
 

@@ -1,4 +1,4 @@
-"""Optimizers that are younger or less used, under the names of `optax.contrib`.
+"""Recent and less common optimizers, under the names of `optax.contrib`.
 
 tx = optim.contrib.muon(1e-2)
 """

@@ -1,4 +1,4 @@
-"""Optimizers that look at the loss: model-based momentum, coin betting, plateaus."""
+"""Optimizers that adapt to the loss: model-based momentum, coin betting, plateaus."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from fxflow.optim.tree import (
 
 
 class MomoState(NamedTuple):
-    """State of `momo`: means of gradients, losses and products, a bound of the loss."""
+    """State of `momo`: averages of gradients, losses and products, a lower bound."""
 
     exp_avg: Updates
     barf: Array
@@ -46,7 +46,7 @@ class MomoState(NamedTuple):
 
 
 class MomoAdamState(NamedTuple):
-    """State of `momo_adam`: that of `momo`, and second moments."""
+    """State of `momo_adam`: the state of `momo`, and second moments."""
 
     exp_avg: Updates
     exp_avg_sq: Updates
@@ -57,7 +57,7 @@ class MomoAdamState(NamedTuple):
 
 
 class COCOBState(NamedTuple):
-    """State of `scale_by_cocob`: first parameters, and what bets are made of."""
+    """State of `scale_by_cocob`: the initial parameters, and the sums for bets."""
 
     init_particles: Params
     cumulative_gradients: Updates
@@ -67,7 +67,7 @@ class COCOBState(NamedTuple):
 
 
 class ReduceLROnPlateauState(NamedTuple):
-    """State of `reduce_on_plateau`: the factor, and how long nothing improved."""
+    """State of `reduce_on_plateau`: the factor, the best loss, and counts."""
 
     scale: Array
     best_value: Array
@@ -84,14 +84,14 @@ def _rate(learning_rate: Any, count: Any) -> Any:
 def _step(
     rate: Any, most: Any, weight_decay: Any, level: Any, inner: Any, square: Any
 ) -> Any:
-    """Returns the longest step at which the model of the loss is above its bound."""
+    """Returns the longest step at which the modelled loss is above its lower bound."""
     grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
     gap = fnp.maximum(fnp.add(fnp.multiply(grow, level), inner), 0.0)
     return fnp.minimum(most, quotient(gap, square))
 
 
 def _moved(direction: Updates, params: Params, step: Any, grow: Any) -> Updates:
-    """Returns updates of a step beside weight decay, which divides parameters."""
+    """Returns updates of a step with weight decay, which divides the parameters."""
 
     def one(d: Any, p: Any) -> Any:
         shrunk = fnp.multiply(p, fnp.divide(fnp.subtract(1.0, grow), grow))
@@ -109,16 +109,17 @@ def momo(
 ) -> GradientTransformationExtraArgs:
     r"""Makes MoMo: momentum with Polyak's step size.
 
-    It keeps decaying means of the losses f, gradients g and parameters p so far,
-    :math:`\bar f`, d and :math:`\gamma = \overline{\langle g, p\rangle}`; the step is
+    It keeps moving averages of the losses f, the gradients g and their products with
+    the parameters p, :math:`\bar f`, d and :math:`\gamma = \overline{\langle g,
+    p\rangle}`; the step is
 
     .. math:: p \leftarrow p - \min\left(\eta, \frac{(\bar f + \langle d, p\rangle -
        \gamma - f^*)_+}{\lVert d \rVert^2}\right) d
 
     Args:
-      learning_rate: η, the longest step: a number or a schedule.
-      beta: decay of the means.
-      lower_bound: f*, below all losses.
+      learning_rate: η, the largest step size: a number or a schedule.
+      beta: decay of the averages.
+      lower_bound: f*, a lower bound of the loss.
       weight_decay: λ.
       adapt_lower_bound: whether to estimate a better bound.
 
@@ -173,10 +174,9 @@ def momo(
 def _lowered(
     level: Any, inner: Any, bound: Any, grow: Any, least: Any, weight: Any = 1.0
 ) -> Any:
-    """Returns a bound that the model of the loss is above of.
+    """Returns a lower bound of the modelled loss.
 
-    `weight` is what the means hold so far, by which they are smaller than what they
-    are means of.
+    `weight` is the sum of the averages' weights, which corrects their bias.
     """
     cap = grow * level + inner
     below = fnp.maximum(cap / (2.0 * grow * weight), least)
@@ -192,14 +192,14 @@ def momo_adam(
     weight_decay: Scalar = 0.0,
     adapt_lower_bound: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Makes MoMo-Adam: Adam whose steps are no longer than the loss allows.
+    """Makes MoMo-Adam: Adam with steps bounded according to the loss.
 
     Args:
-      learning_rate: the longest step: a number or a schedule.
+      learning_rate: the largest step size: a number or a schedule.
       b1: decay of first moments and losses.
       b2: decay of second moments.
-      eps: added to the root.
-      lower_bound: below all losses.
+      eps: added to the square root.
+      lower_bound: a lower bound of the loss.
       weight_decay: λ.
       adapt_lower_bound: whether to estimate a better bound.
 
@@ -261,14 +261,14 @@ def momo_adam(
 
 
 def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransformation:
-    """Makes updates of COCOB: each parameter is a gambler that bets on its gradient.
+    """Makes the transformation of COCOB: for each parameter, coin betting on gradients.
 
     Args:
-      alpha: the first bets are at most this share of the gradients' size, inverted.
-      eps: the least size of gradients.
+      alpha: the first steps are at most its reciprocal.
+      eps: lower bound of the gradients' magnitudes.
 
     Returns:
-      A transformation of gradients, which needs the parameters; its updates go down.
+      A transformation of gradients, which needs the parameters; its updates descend.
 
     Example:
       >>> tx = optim.contrib.scale_by_cocob()
@@ -292,7 +292,7 @@ def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransfo
         updates: Updates, state: COCOBState, params: Params | None = None
     ) -> tuple[Updates, COCOBState]:
         params = need_params("scale_by_cocob", params)
-        # The sum of steps downwards, as in optax.
+        # The sum of negative gradients, as in optax.
         total = tree.map(fnp.subtract, state.cumulative_gradients, updates)
         size = tree.map(lambda s, c: fnp.maximum(s, fnp.abs(c)), state.scale, updates)
         seen = tree.map(
@@ -328,8 +328,8 @@ def cocob(
 
     Args:
       learning_rate: factor of the gradients: 1, or a schedule.
-      alpha: the inverse of the first steps.
-      eps: the least size of gradients.
+      alpha: the first steps are at most its reciprocal.
+      eps: lower bound of the gradients' magnitudes.
       weight_decay: λ.
       mask: which parameters decay; see `masked`.
 
@@ -361,16 +361,16 @@ def reduce_on_plateau(
     accumulation_size: int = 1,
     min_scale: float = 0.0,
 ) -> GradientTransformationExtraArgs:
-    """Makes a factor that falls when the loss does not: put it at the end of a chain.
+    """Makes a scale that is reduced when the loss stops decreasing, for a chain's end.
 
     Args:
-      factor: by which it falls, between 0 and 1.
-      patience: after how many losses without improvement.
-      rtol: the relative improvement that counts as none.
-      atol: the absolute improvement that counts as none.
-      cooldown: for how many losses after a fall none is counted.
-      accumulation_size: of how many losses means are taken.
-      min_scale: the least factor.
+      factor: the factor of each reduction, between 0 and 1.
+      patience: number of losses without improvement before a reduction.
+      rtol: the largest relative improvement to ignore.
+      atol: the largest absolute improvement to ignore.
+      cooldown: number of losses to ignore after a reduction.
+      accumulation_size: number of losses to average.
+      min_scale: the smallest scale.
 
     Returns:
       A transformation; `update` needs the loss, `value=`.

@@ -1,4 +1,4 @@
-"""Optimizers of real numbers for complex parameters."""
+"""Applies optimizers for real parameters to complex ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fxflow.optim.base import (
 
 
 class SplitRealAndImaginaryArrays(NamedTuple):
-    """What takes the place of a complex array: its two parts."""
+    """The real and imaginary parts, in place of a complex array."""
 
     real: Array
     imaginary: Array
 
 
 class SplitRealAndImaginaryState(NamedTuple):
-    """State of `split_real_and_imaginary`: that of the transformation within."""
+    """State of `split_real_and_imaginary`: the state of the inner transformation."""
 
     inner_state: State
 
@@ -53,13 +53,13 @@ def _merged(params: Params) -> Params:
 def split_real_and_imaginary(
     inner: GradientTransformation,
 ) -> GradientTransformationExtraArgs:
-    """Makes a transformation that sees complex arrays as two real ones.
+    """Makes a transformation that treats a complex array as two real ones.
 
     Args:
       inner: a transformation.
 
     Returns:
-      A transformation for which the two parts of complex numbers are independent.
+      A transformation for which real and imaginary parts are independent.
 
     Example:
       >>> tx = optim.contrib.split_real_and_imaginary(optim.sign_sgd(0.5))

@@ -1,4 +1,4 @@
-"""Sophia: momentum over an estimate of the diagonal of the Hessian, clipped."""
+"""Sophia: momentum divided by an estimate of the Hessian's diagonal, clipped."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from fxflow.transforms.jvp import jvp
 
 
 class HutchinsonState(NamedTuple):
-    """State of `hutchinson_estimator_diag_hessian`: the key of the next draw."""
+    """State of `hutchinson_estimator_diag_hessian`: the next random key."""
 
     key: Array
 
 
 class SophiaState(NamedTuple):
-    """State of `sophia`: the count, both means, the state of the estimator."""
+    """State of `sophia`: the count, both averages, the state of the estimator."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     mu: Updates
@@ -59,18 +59,18 @@ def hutchinson_estimator_diag_hessian(
 ) -> GradientTransformationExtraArgs:
     r"""Makes random estimates of the diagonal of the Hessian: :math:`z \circ H z`.
 
-    The elements of z are ±1 at random, so the mean of the estimates is the diagonal.
-    Each costs a derivative of the gradient.
+    The elements of z are ±1 at random, so the expected estimate is the diagonal. Each
+    estimate takes one derivative of the gradient.
 
     Args:
-      random_seed: a random key, or the seed of one; None means 0.
+      random_seed: a random key, or its seed; None means 0.
 
     Returns:
-      A transformation that takes no notice of the gradients; its `update` needs the
-      parameters and `obj_fn=`, the loss as a function of parameters.
+      A transformation that ignores the gradients; its `update` needs the parameters and
+      `obj_fn=`, the loss as a function of parameters.
 
     Raises:
-      ArgumentError: (in use) there are no parameters or no `obj_fn`.
+      ArgumentError: (from `update`) the parameters or `obj_fn` are missing.
 
     Example:
       >>> tx = optim.contrib.hutchinson_estimator_diag_hessian(0)
@@ -117,31 +117,31 @@ def sophia(
     hessian_diagonal_fn: GradientTransformation | None = None,
     mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
-    r"""Makes Sophia: means of gradients over means of curvature, clipped.
+    r"""Makes Sophia: averaged gradients over averaged curvature, clipped.
 
     .. math:: -\eta \operatorname{clip}(\hat m / \max(\gamma h, \epsilon), \rho)
 
     Args:
       learning_rate: a number or a schedule.
-      b1: decay of the mean of gradients.
-      b2: decay of the mean h of estimates of the Hessian's diagonal.
-      eps: ε > 0, what γ h is at least.
+      b1: decay of the average m of gradients.
+      b2: decay of the average h of estimates of the Hessian's diagonal.
+      eps: ε > 0, lower bound of γ h.
       weight_decay: λ.
       weight_decay_mask: which parameters decay; see `masked`.
-      gamma: γ: the larger it is, the fewer elements are clipped.
-      clip_threshold: ρ; None means not to clip.
-      update_interval: after how many updates the diagonal is estimated anew.
+      gamma: γ: for larger values, fewer elements are clipped.
+      clip_threshold: ρ; None means no clipping.
+      update_interval: number of updates between estimates of the diagonal.
       hessian_diagonal_fn: a transformation that makes the estimates; None means
         `hutchinson_estimator_diag_hessian()`.
-      mu_dtype: of the mean of gradients; None means that of the parameters, float32 at
-        least.
+      mu_dtype: dtype of the average of gradients; None means that of the parameters,
+        but at least float32.
 
     Returns:
-      A transformation, which needs the parameters and what the estimator needs, such as
-      `update(..., obj_fn=loss)`.
+      A transformation, which needs the parameters and the estimator's arguments, such
+      as `update(..., obj_fn=loss)`.
 
     Raises:
-      ArgumentError: (in use) the estimator lacks what it needs.
+      ArgumentError: (from `update`) an argument of the estimator is missing.
 
     Example:
       >>> loss = lambda x: fnp.sum(x**4)

@@ -1,4 +1,4 @@
-"""Optimizers without a learning rate: they estimate how far the solution is."""
+"""Optimizers without a learning rate: they estimate the distance to the solution."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DAdaptAdamWState(NamedTuple):
 
 
 class ProdigyState(NamedTuple):
-    """State of `prodigy`: that of `dadapt_adamw`, and the first parameters."""
+    """State of `prodigy`: the state of `dadapt_adamw`, and the initial parameters."""
 
     exp_avg: Updates
     exp_avg_sq: Updates
@@ -67,7 +67,7 @@ class ProdigyState(NamedTuple):
 
 
 class DoGState(NamedTuple):
-    """State of `dog`: first parameters, distance from them, sum of squared norms."""
+    """State of `dog`: initial parameters, distance from them, sum of squared norms."""
 
     is_init_step: Array
     init_params: Params
@@ -76,7 +76,7 @@ class DoGState(NamedTuple):
 
 
 class DoWGState(NamedTuple):
-    """State of `dowg`: first parameters, weighted squared norms, squared distance."""
+    """State of `dowg`: initial parameters, weighted squared norms, squared distance."""
 
     init_params: Params
     weighted_sq_norm_grads: Array
@@ -84,7 +84,7 @@ class DoWGState(NamedTuple):
 
 
 class MechanicState(NamedTuple):
-    """State of `mechanize`: the inner one, and what the factors are made of."""
+    """State of `mechanize`: the inner state, the factors, and their sums."""
 
     base_optimizer_state: State
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
@@ -96,7 +96,7 @@ class MechanicState(NamedTuple):
 
 
 def _pair(name: str, what: str, given: Any) -> tuple[Any, Any]:
-    """Returns the two parts of an argument."""
+    """Returns the two elements of an argument."""
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ArgumentError(f"{name}: {what} must have two parts, got {shown(given)}")
     return given[0], given[1]
@@ -127,13 +127,13 @@ def dadapt_adamw(
     estim_lr0: Scalar = 1e-6,
     weight_decay: Scalar = 0.0,
 ) -> GradientTransformation:
-    """Makes AdamW with D-adaptation: the learning rate is estimated.
+    """Makes AdamW with D-adaptation, which estimates the learning rate.
 
     Args:
       learning_rate: factor of the estimate: 1, or a schedule with a warm-up.
       betas: decays of the first and the second moments.
-      eps: added to the root.
-      estim_lr0: the first estimate; it only grows.
+      eps: added to the square root.
+      estim_lr0: the initial estimate, which never decreases.
       weight_decay: λ.
 
     Returns:
@@ -208,17 +208,18 @@ def prodigy(
     weight_decay: Scalar = 0.0,
     safeguard_warmup: bool = False,
 ) -> GradientTransformation:
-    """Makes Prodigy: AdamW whose learning rate is estimated, faster than D-adaptation.
+    """Makes Prodigy: AdamW with a learning rate estimated faster than by D-adaptation.
 
     Args:
       learning_rate: factor of the estimate: 1, or a schedule.
       betas: decays of the first and the second moments.
-      beta3: decay of the sums of the estimate; None means the root of the second decay.
-      eps: added to the root.
-      estim_lr0: the first estimate; it only grows.
+      beta3: decay of the estimate's sums; None means the square root of the second
+        decay.
+      eps: added to the square root.
+      estim_lr0: the initial estimate, which never decreases.
       estim_lr_coef: factor of later estimates.
       weight_decay: λ.
-      safeguard_warmup: whether the learning rate is left out of the estimate's
+      safeguard_warmup: whether to leave the learning rate out of the estimate's
         denominator, for a long warm-up.
 
     Returns:
@@ -302,24 +303,24 @@ def dog(
     weight_decay: Scalar | None = None,
     mask: Mask = None,
 ) -> GradientTransformation:
-    r"""Makes DoG: steps of the distance covered over the gradients seen.
+    r"""Makes DoG: steps of distance over gradients.
 
     .. math:: p \leftarrow p - \eta\, g \frac{\max_i \lVert p_i - p_0 \rVert}
        {\sqrt{\sum_i \lVert g_i\rVert^2 + \epsilon}}
 
     Args:
       learning_rate: η: 1, or a schedule.
-      init_step: how the first step is found: `("distance", d)`, `("learning_rate", r)`,
-        or `("heuristic", c)` for a distance of :math:`c (1 + \lVert p_0 \rVert)`.
+      init_step: the first step: `("distance", d)`, `("learning_rate", r)`, or
+        `("heuristic", c)` for a distance of :math:`c (1 + \lVert p_0 \rVert)`.
       eps: ε.
-      weight_decay: λ; None means none.
+      weight_decay: λ; None means no decay.
       mask: which parameters decay; see `masked`.
 
     Returns:
       A transformation, which needs the parameters.
 
     Raises:
-      ArgumentError: another kind of first step.
+      ArgumentError: the kind of the first step is unknown.
 
     Example:
       >>> tx = optim.contrib.dog(init_step=("learning_rate", 0.5))
@@ -331,7 +332,7 @@ def dog(
     kind, size = _pair("dog", "init_step", init_step)
     if kind not in ("distance", "learning_rate", "heuristic"):
         raise ArgumentError(
-            'dog: init_step is of "distance", "learning_rate" or "heuristic", got '
+            'dog: init_step[0] must be "distance", "learning_rate" or "heuristic", got '
             f"{init_step!r}"
         )
 
@@ -375,16 +376,16 @@ def dowg(
     weight_decay: Scalar | None = None,
     mask: Mask = None,
 ) -> GradientTransformation:
-    r"""Makes DoWG: like `dog`, with gradients weighted by the distance covered.
+    r"""Makes DoWG: like `dog`, with gradients weighted by the distance.
 
     .. math:: r = \max_i \lVert p_i - p_0\rVert, \quad v \leftarrow v + r^2 \lVert
        g\rVert^2, \quad p \leftarrow p - \eta\, g\, r^2 / (\sqrt v + \epsilon)
 
     Args:
       learning_rate: η: 1, or a schedule.
-      init_estim_sq_dist: the first :math:`r^2`; None means ε.
+      init_estim_sq_dist: the initial :math:`r^2`; None means ε.
       eps: ε.
-      weight_decay: λ; None means none.
+      weight_decay: λ; None means no decay.
       mask: which parameters decay; see `masked`.
 
     Returns:
@@ -432,17 +433,17 @@ def mechanize(
     s_init: Scalar = 1e-6,
     num_betas: int = 6,
 ) -> GradientTransformationExtraArgs:
-    """Makes Mechanic: an optimizer whose steps are scaled by a learned factor.
+    """Makes Mechanic, which scales an optimizer's steps by a learned factor.
 
-    The sum of the optimizer's steps is a direction from the first parameters; a game of
-    coin betting finds how far to go along it.
+    The sum of the optimizer's steps is a direction from the initial parameters; coin
+    betting finds the distance along it.
 
     Args:
       base_optimizer: any optimizer, with a learning rate of about 1.
-      weight_decay: λ, of the factor.
+      weight_decay: λ of the factor.
       eps: ε.
-      s_init: the first factor.
-      num_betas: n: bets remember :math:`1 - 10^{-1}, …, 1 - 10^{-n}`.
+      s_init: the initial factor.
+      num_betas: n: the bets' decays are :math:`1 - 10^{-1}, …, 1 - 10^{-n}`.
 
     Returns:
       A transformation, which needs the parameters.

@@ -1,4 +1,4 @@
-"""GaLore: moments of gradients in a subspace of few dimensions, to save memory."""
+"""GaLore: moments of gradients in a low-dimensional subspace, to save memory."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 
 
 class GaLoreDimensionNumbers(NamedTuple):
-    """Which axes of a weight are the rows and the columns of its matrix.
+    """The axes of a weight that are the rows and the columns of its matrix.
 
     Attributes:
-      reduction_axis: of the inputs: an int or several.
-      output_axis: of the outputs: an int or several. No axis may be left.
+      reduction_axis: the axis or axes of the inputs.
+      output_axis: the axis or axes of the outputs, which are all others.
     """
 
     reduction_axis: int | Sequence[int] = 0
@@ -45,8 +45,8 @@ class GaLoreDimensionNumbers(NamedTuple):
 class GaLoreState(NamedTuple):
     """State of `scale_by_galore`: the count, the inner state, bases of subspaces.
 
-    A basis is float[n, rank] for the longer side n of a matrix, and empty for arrays
-    that are left as they are.
+    A basis is float[n, rank] for the longer side n of a matrix, and empty for other
+    arrays.
     """
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
@@ -67,7 +67,7 @@ class _Matrix(NamedTuple):
 
 
 def _matrix(x: Any, numbers: Any) -> _Matrix | None:
-    """Returns how an array is a matrix; None if it is not to be seen as one."""
+    """Returns how an array is a matrix; None if it is not one."""
     aval = typeof(x)
     if numbers is None:
         return None
@@ -138,29 +138,31 @@ def scale_by_galore(
     base_optimizer: GradientTransformation | None = None,
     weight_dimension_numbers: Any = None,
 ) -> GradientTransformationExtraArgs:
-    r"""Makes updates within the subspaces of few dimensions that gradients lie in.
+    r"""Makes a transformation that acts on gradients in low-dimensional subspaces.
 
     For a tall matrix with gradient G the updates are :math:`s P\, T(P^T G)`, where P
-    are the leading left singular vectors of some earlier G (for a wide one, right ones,
-    from the right) and T is the inner transformation, whose state is as small as
-    :math:`P^T G`.
+    are the leading left singular vectors of an earlier G, and T is the inner
+    transformation, whose state is as small as :math:`P^T G`. For a wide matrix, P are
+    right singular vectors, and it is applied from the right.
 
     Args:
-      rank: how many singular vectors; at most all are taken.
-      update_proj_gap: after how many updates P is made anew; the inner state stays.
-      scale: s, of the updates of matrices.
-      base_optimizer: the inner transformation; None means `scale_by_adam`. It sees no
-        parameters.
+      rank: number of singular vectors, bounded by the matrix.
+      update_proj_gap: number of updates between computations of P; the inner state
+        stays.
+      scale: s, the factor of the updates of matrices.
+      base_optimizer: the inner transformation; None means `scale_by_adam`. It does not
+        get the parameters.
       weight_dimension_numbers: a pytree (or a prefix of one) of
-        `GaLoreDimensionNumbers`, with None for arrays that are left as they are, or a
-        function from parameters to it; None means that arrays of two axes are matrices.
+        `GaLoreDimensionNumbers`, with None for arrays that are not matrices, or a
+        function from parameters to such a pytree; None means that arrays of two axes
+        are matrices.
 
     Returns:
       A transformation.
 
     Raises:
-      ArgumentError: `rank` or `update_proj_gap` is below 1, or (in use) dimension
-        numbers do not name each axis once.
+      ArgumentError: `rank` or `update_proj_gap` is below 1, or (from `init` or
+        `update`) dimension numbers do not name each axis once.
 
     Example:
       >>> tx = optim.contrib.scale_by_galore(rank=2)
@@ -250,9 +252,9 @@ def galore(
 
     Args:
       learning_rate: a number or a schedule.
-      rank: how many singular vectors; see `scale_by_galore`.
-      update_proj_gap: after how many updates they are made anew.
-      scale: of the updates of matrices.
+      rank: number of singular vectors; see `scale_by_galore`.
+      update_proj_gap: number of updates between their computations.
+      scale: factor of the updates of matrices.
       base_optimizer: the inner transformation; None means `scale_by_adam`.
       weight_decay: λ.
       mask: which parameters decay; see `masked`.

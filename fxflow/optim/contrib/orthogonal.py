@@ -1,4 +1,4 @@
-"""Muon: momentum made orthogonal, for the matrices of hidden layers."""
+"""Muon: orthogonalized momentum, for the matrices of hidden layers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from fxflow.optim.numerics import positive_root, quotient
 from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
 from fxflow.optim.tree import bias_correction, update_moment, zeros_like
 
-#: Jordan et al.: the quintic that rises fastest at 0 and stays near 1.
+#: Jordan et al.: the quintic with the steepest slope at 0 that stays near 1.
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
-#: Sets of coefficients by name; Dion's (Ahn et al. 2025) are others for each step.
+#: Sets of coefficients by name; Dion's (Ahn et al. 2025) differ from step to step.
 PRESETS: dict[str, Any] = {
     "standard": COEFFICIENTS,
     "dion": (
@@ -49,13 +49,13 @@ PRECONDITIONINGS = ("frobenius", "spectral", "aol", "schatten")
 
 
 class MuonDimensionNumbers(NamedTuple):
-    """Which axes of a weight are the rows and the columns of its matrix.
+    """The axes of a weight that are the rows and the columns of its matrices.
 
-    Other axes count matrices.
+    Other axes are batch axes.
 
     Attributes:
-      reduction_axis: of the inputs: an int or several.
-      output_axis: of the outputs: an int or several.
+      reduction_axis: the axis or axes of the inputs.
+      output_axis: the axis or axes of the outputs.
     """
 
     reduction_axis: int | Sequence[int] = 0
@@ -81,21 +81,21 @@ def sides(
     """Returns the order of axes of stacked matrices, and their sizes.
 
     Args:
-      name: of the transformation, for messages.
+      name: name of the transformation, for messages.
       x: array.
-      numbers: which of its axes are rows and columns.
+      numbers: its axes of rows and columns.
 
     Returns:
-      The axes (others, rows, columns), the number of rows, that of columns.
+      The axes (others, rows, columns), the number of rows and the number of columns.
 
     Raises:
-      ArgumentError: an axis stands twice.
+      ArgumentError: an axis occurs twice.
     """
     aval = typeof(x)
     rows = _axes(numbers.reduction_axis, aval.ndim)
     columns = _axes(numbers.output_axis, aval.ndim)
     if len({*rows, *columns}) != len(rows) + len(columns):
-        raise ArgumentError(f"{name}: an axis of {aval} stands twice in {numbers}")
+        raise ArgumentError(f"{name}: an axis of {aval} occurs twice in {numbers}")
     others = tuple(i for i in range(aval.ndim) if i not in (*rows, *columns))
     inputs, outputs = (math.prod(aval.shape[i] for i in at) for at in (rows, columns))
     return (*others, *rows, *columns), inputs, outputs
@@ -110,14 +110,14 @@ def _frobenius(x: Any) -> Any:
 
 
 def _orthogonal(x: Any, coefficients: Any, steps: int, eps: Any, first: str) -> Any:
-    """Returns matrices whose singular values are near 1, by Newton and Schulz."""
+    """Returns matrices with singular values near 1, by Newton-Schulz iteration."""
     tall = typeof(x).shape[-2] > typeof(x).shape[-1]
     x = _transposed(x) if tall else x
     if first == "schatten":  # the 4-norm of the singular values
         length = positive_root(_frobenius(fnp.matmul(x, _transposed(x))))
     elif first == "spectral":
         length = fnp.linalg.norm(x, 2, axis=(-2, -1), keepdims=True)
-    elif first == "aol":  # a length for each row
+    elif first == "aol":  # a norm for each row
         products = fnp.abs(fnp.matmul(x, _transposed(x)))
         length = positive_root(fnp.sum(products, -1, keepdims=True))
     else:
@@ -145,33 +145,35 @@ def scale_by_muon(
     preconditioning: str = "frobenius",
     weight_dimension_numbers: Any = None,
 ) -> GradientTransformation:
-    r"""Makes updates of Muon: the orthogonal matrix that is nearest to the momentum.
+    r"""Makes the transformation of Muon: the orthogonal matrix nearest to the momentum.
 
     With :math:`A = X X^T` each of the steps is
     :math:`X \leftarrow a X + (b A + c A^2) X`.
 
     Args:
-      ns_coeffs: a, b, c, the same or others for each step; or the name of a set,
-        `"standard"` or `"dion"` (of 5 steps).
-      ns_steps: how many steps.
+      ns_coeffs: a, b, c, for all steps or for each; or the name of a set, `"standard"`
+        or `"dion"` (of 5 steps).
+      ns_steps: number of steps.
       beta: decay of the momentum.
-      eps: added to the norm that the momentum is divided by first.
-      mu_dtype: of the momentum; None means that of the parameters, float32 at
-        least.
-      nesterov: whether to look ahead.
-      adaptive: whether updates keep the size of the momentum, by its inner product with
-        the orthogonal matrix.
-      preconditioning: that norm: `"frobenius"`, `"schatten"` (the 4-norm),
-        `"spectral"` (the largest singular value), or `"aol"`: one for each row (each
-        column of a tall matrix), which keeps singular values below 1, too.
+      eps: added to the norm by which the momentum is divided first.
+      mu_dtype: dtype of the momentum; None means that of the parameters, but at least
+        float32.
+      nesterov: whether to use Nesterov's momentum.
+      adaptive: whether to scale updates by the inner product of the momentum and the
+        orthogonal matrix.
+      preconditioning: the norm: `"frobenius"`, `"schatten"` (the 4-norm), `"spectral"`
+        (the largest singular value), or `"aol"`: a norm for each row (each column of a
+        tall matrix), which also keeps singular values below 1.
       weight_dimension_numbers: a pytree (or a prefix of one) of `MuonDimensionNumbers`,
-        or a function from parameters to it; None means two axes, inputs and outputs.
+        or a function from parameters to such a pytree; None means two axes, inputs and
+        outputs.
 
     Returns:
       A transformation of matrices.
 
     Raises:
-      ArgumentError: another norm, or coefficients of another name or shape.
+      ArgumentError: the norm or the name of the coefficients is unknown, or the
+        coefficients have another shape.
 
     Example:
       >>> tx = optim.contrib.scale_by_muon()
@@ -185,20 +187,20 @@ def scale_by_muon(
     """
     if preconditioning not in PRECONDITIONINGS:
         raise ArgumentError(
-            f"scale_by_muon: preconditioning is one of {', '.join(PRECONDITIONINGS)}, "
-            f"got {preconditioning!r}"
+            "scale_by_muon: preconditioning must be one of "
+            f"{', '.join(PRECONDITIONINGS)}, got {preconditioning!r}"
         )
     if isinstance(ns_coeffs, str) and ns_coeffs not in PRESETS:
         raise ArgumentError(
-            f"scale_by_muon: ns_coeffs of a name are one of {', '.join(PRESETS)}, got "
-            f"{ns_coeffs!r}"
+            "scale_by_muon: the name in ns_coeffs must be one of "
+            f"{', '.join(PRESETS)}, got {ns_coeffs!r}"
         )
     values = PRESETS[ns_coeffs] if isinstance(ns_coeffs, str) else ns_coeffs
     coefficients = fnp.asarray(values, "float32")
     if coefficients.shape not in ((3,), (ns_steps, 3)):
         raise ArgumentError(
-            f"scale_by_muon: ns_coeffs are 3 numbers, or ns_steps={ns_steps} times 3, "
-            f"got {typeof(coefficients)}"
+            "scale_by_muon: ns_coeffs must be 3 numbers, or 3 for each of "
+            f"ns_steps={ns_steps}, got {typeof(coefficients)}"
         )
 
     def init(params: Params) -> MuonState:
@@ -239,7 +241,7 @@ def _is_numbers(x: Any) -> bool:
 
 
 def _by_matrix(f: Any, numbers: Any, values: Updates) -> Updates:
-    """Returns `f` of the dimension numbers and each array."""
+    """Applies `f` to the dimension numbers and the value of each array."""
     given = numbers(values) if callable(numbers) else numbers
     if given is None:
         return tree.map(lambda x: f(MuonDimensionNumbers(), x), values)
@@ -254,7 +256,7 @@ def _by_matrix(f: Any, numbers: Any, values: Updates) -> Updates:
 def _scale_by_shape(
     numbers: Any, consistent_rms: Scalar | None
 ) -> GradientTransformation:
-    """Makes updates of one size for all shapes: that of outputs, or a given one."""
+    """Makes a transformation that scales updates by their shape, or to a given RMS."""
 
     def one(own: MuonDimensionNumbers, x: Any) -> Any:
         _, inputs, outputs = sides("muon", x, own)
@@ -293,27 +295,27 @@ def muon(
 
     Args:
       learning_rate: a number or a schedule.
-      ns_coeffs: of the iteration; see `scale_by_muon`.
-      ns_steps: of the iteration.
+      ns_coeffs: coefficients of the iteration; see `scale_by_muon`.
+      ns_steps: number of steps of the iteration.
       beta: decay of the momentum.
-      eps: added to norms, and to Adam's roots.
+      eps: added to norms, and to Adam's square roots.
       weight_decay: λ of matrices.
       weight_decay_mask: which matrices decay; see `masked`.
-      mu_dtype: of the momentum; None means that of the parameters, float32 at
-        least.
-      nesterov: whether to look ahead, Adam too.
-      adaptive: whether updates keep the size of the momentum.
-      preconditioning: of the iteration; see `scale_by_muon`.
+      mu_dtype: dtype of the momentum; None means that of the parameters, but at least
+        float32.
+      nesterov: whether to use Nesterov's momentum, in Adam too.
+      adaptive: whether to scale updates by the momentum; see `scale_by_muon`.
+      preconditioning: norm of the iteration; see `scale_by_muon`.
       adam_b1: decay of Adam's first moments.
       adam_b2: decay of Adam's second moments.
-      adam_eps_root: added under Adam's roots.
+      adam_eps_root: added under Adam's square roots.
       adam_weight_decay: λ of other parameters.
-      adam_learning_rate: of other parameters; None means `learning_rate`.
+      adam_learning_rate: learning rate of other parameters; None means `learning_rate`.
       muon_weight_dimension_numbers: a pytree of `MuonDimensionNumbers`, with None for
-        what Adam takes, or a function from parameters to it; None means that all arrays
-        of two axes are matrices.
-      consistent_rms: the root mean square of updates of all shapes, such as Adam's 0.2;
-        None means as large as outputs over inputs ask for.
+        the parameters of Adam, or a function from parameters to such a pytree; None
+        means that all arrays of two axes are matrices.
+      consistent_rms: the root mean square of all updates, such as Adam's 0.2; None
+        scales them by the root of the ratio of outputs to inputs, at least 1.
 
     Returns:
       A transformation, which needs the parameters.
@@ -344,7 +346,7 @@ def muon(
             is_leaf=_is_numbers,
         )
 
-    # Within its group each array has numbers of its own, as masked ones are not leaves.
+    # In its group each array has its own numbers, because masked ones are not leaves.
     matrices = None if muon_weight_dimension_numbers is None else numbers_of
     rate = learning_rate if adam_learning_rate is None else adam_learning_rate
     return multi_transform(

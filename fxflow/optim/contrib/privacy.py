@@ -36,25 +36,25 @@ def differentially_private_aggregate(
     *,
     seed: int | None = None,
 ) -> GradientTransformation:
-    r"""Makes a transformation of gradients of examples into a noisy mean of them.
+    r"""Makes a transformation from the examples' gradients to their noisy mean.
 
-    The gradient of each example is shortened to norm C; normal noise of deviation
-    :math:`\sigma C` is added to their sum, and this is divided by their number. It
-    comes first in a chain, as its updates have no axis of examples.
+    It clips the gradient of each example to norm C, adds normal noise of standard
+    deviation :math:`\sigma C` to their sum, and divides by their number. It must be the
+    first part of a chain, because its updates have no axis of examples.
 
     Args:
       l2_norm_clip: C, the largest norm of all arrays of an example together.
       noise_multiplier: σ.
       key: a random key.
-      seed: makes a key, if there is none.
+      seed: seed of the key, in place of `key`.
 
     Returns:
-      A transformation that keeps a key, of arrays with one gradient an example along
-      the first axis (such as `vmap(grad(loss), (None, 0))` gives).
+      A transformation whose state is a key. It takes arrays with one gradient for each
+      example along the first axis (for example from `vmap(grad(loss), (None, 0))`).
 
     Raises:
-      ArgumentError: there is neither a key nor a seed, or both; or (when updating) the
-        first axes differ.
+      ArgumentError: neither or both of `key` and `seed` are given, or (from `update`)
+        the first axes differ.
 
     Example:
       >>> tx = optim.contrib.differentially_private_aggregate(1.0, 0.0, seed=0)
@@ -107,16 +107,17 @@ def dpsgd(
     Args:
       learning_rate: factor of the steps.
       l2_norm_clip: the largest norm of all arrays of an example together.
-      noise_multiplier: deviation of the noise, in units of that norm.
-      seed: makes the random key.
-      momentum: decay of a sum of the steps; None means none.
-      nesterov: whether momentum looks ahead.
+      noise_multiplier: standard deviation of the noise, in units of that norm.
+      seed: seed of the random key.
+      momentum: decay of the sum of steps; None means no momentum.
+      nesterov: whether to use Nesterov's momentum.
 
     Returns:
-      A transformation of arrays with one gradient an example along the first axis.
+      A transformation of arrays with one gradient for each example along the first
+      axis.
 
     Raises:
-      ArgumentError: (when updating) the first axes differ.
+      ArgumentError: (from `update`) the first axes differ.
 
     Example:
       >>> tx = optim.contrib.dpsgd(0.5, 1.0, 0.0, seed=0)

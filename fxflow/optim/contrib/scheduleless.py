@@ -35,11 +35,11 @@ class ScheduleFreeState(NamedTuple):
     """State of `schedule_free`.
 
     Attributes:
-      b1: the weight of the average where gradients are taken.
-      weight_sum: of the steps in the average.
-      step_count: of the next update, from 1.
+      b1: the weight of the average in the parameters.
+      weight_sum: sum of the weights of the steps.
+      step_count: number of the next update, counted from 1.
       max_lr: the largest learning rate so far.
-      base_optimizer_state: of the inner optimizer.
+      base_optimizer_state: state of the inner optimizer.
       z: its iterates.
     """
 
@@ -52,11 +52,11 @@ class ScheduleFreeState(NamedTuple):
 
 
 def schedule_free_eval_params(state: ScheduleFreeState, params: Params) -> Params:
-    """Returns the average, which is what to evaluate and to keep.
+    """Returns the averaged parameters, for evaluation and checkpoints.
 
     Args:
-      state: of `schedule_free`.
-      params: the parameters that gradients are taken at.
+      state: state of `schedule_free`.
+      params: the parameters at which gradients are computed.
 
     Returns:
       A pytree of the same structure.
@@ -84,22 +84,22 @@ def schedule_free(
 ) -> GradientTransformationExtraArgs:
     r"""Makes an optimizer that needs no decreasing learning rate.
 
-    Gradients are taken at :math:`y = \beta x + (1 - \beta) z`, where z are the iterates
+    Compute gradients at :math:`y = \beta x + (1 - \beta) z`, where z are the iterates
     of the inner optimizer and x their average, weighted by a power of the learning
     rate.
 
     Args:
-      base_optimizer: one without momentum.
+      base_optimizer: an optimizer without momentum.
       learning_rate: its learning rate: a number or a schedule with a warm-up, which is
-        a function of the number of updates so far. (optax 0.2.8 weighs each step by the
-        rate of the next one.)
+        a function of the number of updates so far. (optax 0.2.8 weights each step by
+        the rate of the next one.)
       b1: β, above 0.
-      weight_lr_power: that power.
-      state_dtype: of z; None means that of the parameters, float32 at least.
+      weight_lr_power: the exponent of that power.
+      state_dtype: dtype of z; None means that of the parameters, but at least float32.
 
     Returns:
-      A transformation, which needs the parameters y; `schedule_free_eval_params` gives
-      x.
+      A transformation, which needs the parameters y; `schedule_free_eval_params`
+      returns x.
 
     Example:
       >>> tx = optim.contrib.schedule_free(optim.sgd(0.5), 0.5)
@@ -130,7 +130,7 @@ def schedule_free(
         params = need_params("schedule_free", params)
         rate: Any = learning_rate
         if callable(learning_rate):
-            # The rate of this very step, which the inner optimizer counts from 0.
+            # The rate of this step: the inner optimizer counts from 0.
             rate = learning_rate(fnp.subtract(state.step_count, 1))
         most = fnp.maximum(state.max_lr, rate)
         weight = fnp.power(most, weight_lr_power)
@@ -176,14 +176,14 @@ def schedule_free_adamw(
 
     Args:
       learning_rate: a number, or without `warmup_steps` a schedule.
-      warmup_steps: for how many steps it rises from 0; None means none.
-      b1: weight of the average where gradients are taken.
+      warmup_steps: number of steps of a linear warm-up from 0; None means no warm-up.
+      b1: weight of the average in the parameters.
       b2: decay of the second moments.
-      eps: added to the root.
+      eps: added to the square root.
       weight_decay: λ.
-      weight_lr_power: of the weights of steps.
-      state_dtype: of the iterates; None means that of the parameters, float32 at
-        least.
+      weight_lr_power: exponent of the steps' weights.
+      state_dtype: dtype of the iterates; None means that of the parameters, but at
+        least float32.
 
     Returns:
       A transformation, which needs the parameters; see `schedule_free`.
@@ -217,12 +217,12 @@ def schedule_free_sgd(
 
     Args:
       learning_rate: a number, or without `warmup_steps` a schedule.
-      warmup_steps: for how many steps it rises from 0; None means none.
-      b1: weight of the average where gradients are taken.
-      weight_decay: λ; None means none.
-      weight_lr_power: of the weights of steps.
-      state_dtype: of the iterates; None means that of the parameters, float32 at
-        least.
+      warmup_steps: number of steps of a linear warm-up from 0; None means no warm-up.
+      b1: weight of the average in the parameters.
+      weight_decay: λ; None means no decay.
+      weight_lr_power: exponent of the steps' weights.
+      state_dtype: dtype of the iterates; None means that of the parameters, but at
+        least float32.
 
     Returns:
       A transformation, which needs the parameters; see `schedule_free`.

@@ -1,4 +1,4 @@
-"""Sharpness-aware minimization: gradients at the worst point nearby."""
+"""Sharpness-aware minimization: uses gradients at the worst nearby point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fxflow.optim.tree import add, cast_like, scale, sub, where
 
 
 class SAMState(NamedTuple):
-    """State of `sam`: the phase, both inner states, the parameters to return to."""
+    """State of `sam`: the phase, both inner states, the parameters at its start."""
 
     steps_since_sync: Array
     opt_state: State
@@ -41,27 +41,26 @@ def sam(
     opaque_mode: bool = False,
     batch_axis_name: str | None = None,
 ) -> GradientTransformationExtraArgs:
-    """Makes sharpness-aware minimization, which looks for flat minima.
+    """Makes sharpness-aware minimization, which seeks flat minima.
 
-    All updates but each last one of a period go up the gradient, by `adv_optimizer`.
-    The last one goes down, from where the period began, with the gradient found above.
+    All updates of a period except the last ascend, with `adv_optimizer`. The last one
+    descends from the start of the period, with the gradient at the ascended point.
 
     Args:
-      optimizer: goes down.
-      adv_optimizer: goes up, by the negative of its updates; as in the paper:
+      optimizer: the optimizer that descends.
+      adv_optimizer: the optimizer whose negative updates ascend; in the paper:
         `chain(contrib.normalize(), sgd(rho))`.
-      sync_period: updates of a period, at least 2.
-      reset_state: whether `adv_optimizer` begins anew with each period.
+      sync_period: number of updates of a period, at least 2.
+      reset_state: whether to reset the state of `adv_optimizer` in each period.
       opaque_mode: whether each update is a whole period. `update` then needs
-        `grad_fn=`, a function of parameters and the number of the step up.
-      batch_axis_name: a mapped axis over which gradients are averaged before going
-        down.
+        `grad_fn=`, a function of parameters and the number of the ascent step.
+      batch_axis_name: a mapped axis over which to average gradients before the descent.
 
     Returns:
       A transformation, which needs the parameters.
 
     Raises:
-      ArgumentError: `sync_period` is below 2, or (in use) there is no `grad_fn`.
+      ArgumentError: `sync_period` is below 2, or (from `update`) `grad_fn` is missing.
 
     Example:
       >>> up = optim.chain(optim.contrib.normalize(), optim.sgd(0.5))

@@ -1,4 +1,4 @@
-"""Later kin of Adam: ADOPT, ACProp, AdEMAMix, MADGRAD; and plain normalization."""
+"""Recent variants of Adam: ADOPT, ACProp, AdEMAMix, MADGRAD; and normalization."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fxflow.optim.tree import bias_correction, norm, update_moment, zeros_like
 
 
 class ScaleByAdemamixState(NamedTuple):
-    """State of `scale_by_ademamix`: a fast and a slow mean, and second moments."""
+    """State of `scale_by_ademamix`: a fast and a slow average, and second moments."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     count_m2: Array
@@ -49,7 +49,7 @@ class ScaleBySimplifiedAdEMAMixState(NamedTuple):
 
 
 class MadgradState(NamedTuple):
-    """State of `scale_by_madgrad`: sums of gradients and squares, first parameters."""
+    """State of `scale_by_madgrad`: sums of squares and gradients, first parameters."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     grad_sum_sq: Updates
@@ -62,7 +62,7 @@ def _root(v: Any, eps: Any, eps_root: Any = 0.0) -> Any:
 
 
 def _clip_bound(step: Any) -> Any:
-    """Returns ADOPT's bound of normalized gradients: the fourth root of the count."""
+    """Returns ADOPT's bound on normalized gradients: the fourth root of the count."""
     return fnp.power(fnp.astype(step, float), 0.25)
 
 
@@ -77,16 +77,16 @@ def scale_by_adopt(
     use_clipping: bool = True,
     clip_value_fn: Callable[[Any], Any] = _clip_bound,
 ) -> GradientTransformation:
-    r"""Makes updates of ADOPT, which converges with any β₂.
+    r"""Makes the transformation of ADOPT, which converges with any β₂.
 
     .. math:: m \leftarrow (1-\beta_1) \frac{g}{\max(\sqrt{v}, \epsilon)} + \beta_1 m,
        \quad u = m, \quad v \leftarrow (1-\beta_2) g^2 + \beta_2 v
 
-    so a gradient is divided by what was known before it; the first one gives v alone.
+    It divides a gradient by the second moments before it; the first one only sets v.
 
     Args:
       eps: ε.
-      use_clipping: whether normalized gradients are clipped.
+      use_clipping: whether to clip normalized gradients.
       clip_value_fn: their bound, a function of the number of updates so far.
 
     Example:
@@ -137,11 +137,11 @@ def adopt(
     use_clipping: bool = True,
     clip_value_fn: Callable[[Any], Any] = _clip_bound,
 ) -> GradientTransformation:
-    """Makes ADOPT, Adam that converges with any β₂.
+    """Makes ADOPT, a variant of Adam that converges with any β₂.
 
     Args:
-      eps: ε, the least root.
-      use_clipping: whether normalized gradients are clipped.
+      eps: ε, lower bound of the square root.
+      use_clipping: whether to clip normalized gradients.
       clip_value_fn: their bound, a function of the number of updates so far.
 
     Example:
@@ -169,7 +169,7 @@ def adopt(
 def scale_by_acprop(
     b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-16, eps_root: Scalar = 1e-16
 ) -> GradientTransformation:
-    r"""Makes updates of ACProp: gradients over the spread known before them.
+    r"""Makes the transformation of ACProp: gradients over the spread of earlier ones.
 
     .. math:: u = \frac{g}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}, \quad
        v \leftarrow (1-\beta_2) (g - m)^2 + \beta_2 v + \bar\epsilon
@@ -217,7 +217,7 @@ def acprop(
     weight_decay: Scalar = 0.0,
     mask: Mask = None,
 ) -> GradientTransformation:
-    """Makes ACProp: AdaBelief's spread, of the gradients before.
+    """Makes ACProp: divides gradients by AdaBelief's spread of earlier gradients.
 
     Returns:
       A transformation, which needs the parameters.
@@ -251,13 +251,13 @@ def scale_by_ademamix(
     eps_root: Scalar = 0.0,
     mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
-    r"""Makes updates of AdEMAMix: Adam with a second, much slower mean.
+    r"""Makes the transformation of AdEMAMix: Adam with a second, much slower average.
 
     .. math:: u = \frac{m_1 / (1-\beta_1^t) + \alpha m_2}
        {\sqrt{v / (1 - \beta_2^t) + \bar\epsilon} + \epsilon}
 
     Args:
-      b3: β₃, decay of the slow mean: a number or a schedule.
+      b3: β₃, decay of the slow average: a number or a schedule.
       alpha: α, its weight: a number or a schedule.
 
     Example:
@@ -310,10 +310,10 @@ def ademamix(
     weight_decay: Scalar = 0.0,
     mask: Mask = None,
 ) -> GradientTransformation:
-    """Makes AdEMAMix: AdamW with a second, much slower mean.
+    """Makes AdEMAMix: AdamW with a second, much slower average.
 
     Args:
-      b3: decay of the slow mean: a number or a schedule.
+      b3: decay of the slow average: a number or a schedule.
       alpha: its weight: a number or a schedule.
 
     Returns:
@@ -341,7 +341,7 @@ def scale_by_simplified_ademamix(
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
 ) -> GradientTransformation:
-    r"""Makes updates of simplified AdEMAMix, with one slow sum and the gradient.
+    r"""Makes the transformation of simplified AdEMAMix: a slow sum and the gradient.
 
     .. math:: m \leftarrow g + \beta_1 m, \quad u = \frac{\alpha g + m}
        {\sqrt{v / (1 - \beta_2^t) + \bar\epsilon} + \epsilon}
@@ -398,7 +398,7 @@ def simplified_ademamix(
 
     Args:
       b1: decay of the sum.
-      alpha: weight of the gradient beside it.
+      alpha: weight of the gradient.
 
     Returns:
       A transformation, which needs the parameters.
@@ -421,7 +421,7 @@ def simplified_ademamix(
 def scale_by_madgrad(
     learning_rate: ScalarOrSchedule, momentum: Scalar = 0.9, eps: Scalar = 1e-6
 ) -> GradientTransformation:
-    r"""Makes updates of MADGRAD: dual averaging with AdaGrad's cubic root.
+    r"""Makes the transformation of MADGRAD: dual averaging with a cubic root.
 
     With :math:`\lambda_t = (\eta + \epsilon) \sqrt{t + 1}` and
     :math:`z = p_0 - s / (\sqrt[3]{v} + \epsilon)`:
@@ -435,7 +435,7 @@ def scale_by_madgrad(
       eps: ε.
 
     Returns:
-      A transformation, which needs the parameters; its updates are to be added.
+      A transformation, which needs the parameters; its updates descend.
 
     Example:
       >>> tx = optim.contrib.scale_by_madgrad(0.5)
@@ -471,7 +471,7 @@ def scale_by_madgrad(
         )
 
         def one(p: Any, p0: Any, s: Any, v: Any) -> Any:
-            # Above 0, where a cubic root has no derivative.
+            # Bounded away from 0, where the cubic root has no derivative.
             root = fnp.cbrt(fnp.square(positive_root(v)))
             z = fnp.subtract(p0, fnp.divide(s, fnp.add(root, eps)))
             return fnp.multiply(fnp.subtract(1.0, momentum), fnp.subtract(z, p))
@@ -493,7 +493,7 @@ def madgrad(
 
     Args:
       learning_rate: a number or a schedule.
-      momentum: how much of the last parameters is kept.
+      momentum: weight of the previous parameters.
       weight_decay: λ, added to the gradients.
       eps: added to the cubic root.
 
@@ -514,11 +514,11 @@ def madgrad(
 
 
 def normalize() -> GradientTransformation:
-    r"""Makes gradients of length 1: :math:`g / \lVert g \rVert`, all arrays together.
+    r"""Makes a normalization of all arrays together: :math:`g / \lVert g \rVert`.
 
     Returns:
-      A transformation without state. Gradients of length 0 stay 0; those of optax 0.2.8
-      become nan.
+      A transformation without state. Gradients of norm 0 stay 0 (in optax 0.2.8 they
+      become nan).
 
     Example:
       >>> optim.contrib.normalize().update(fnp.array([3.0, 4.0]), ())[0].tolist()

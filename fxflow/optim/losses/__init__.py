@@ -1,4 +1,4 @@
-"""Losses, element by element or example by example: take the mean of what they give."""
+"""Losses of elements or examples; most are not averaged."""
 
 # fmt: off
 from fxflow.core.boundary import public as _public

@@ -1,4 +1,4 @@
-"""What losses ask of their arguments, and products of probabilities and logarithms."""
+"""Checks of losses' arguments, and products of probabilities and logarithms."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fxflow.errors import DtypeError, ShapeError
 
 
 def floats(name: str, what: str, x: Any) -> Any:
-    """Returns an argument, which has to be a float array.
+    """Returns an argument, checked to be a float array.
 
     Args:
-      name: of the loss, for messages.
+      name: name of the loss, for messages.
       what: the argument's name.
       x: the argument.
 
@@ -22,7 +22,7 @@ def floats(name: str, what: str, x: Any) -> Any:
 
     Raises:
       ArgumentError: it is not an array.
-      DtypeError: it has no floats.
+      DtypeError: its dtype is not floating.
     """
     if not is_arraylike(x):
         raise not_an_array(x, f"{name}: {what} is")
@@ -35,12 +35,12 @@ def floats(name: str, what: str, x: Any) -> Any:
 
 
 def difference(name: str, predictions: Any, targets: Any) -> Any:
-    """Returns the errors; shapes must be equal, as broadcasting hides mistakes.
+    """Returns the errors; requires equal shapes, because broadcasting hides mistakes.
 
     Args:
-      name: of the loss, for messages.
+      name: name of the loss, for messages.
       predictions: float array.
-      targets: of the same shape, or 0-d; None means 0.
+      targets: array of the same shape, or 0-d; None means 0.
 
     Returns:
       Predictions minus targets.
@@ -64,10 +64,10 @@ def difference(name: str, predictions: Any, targets: Any) -> Any:
 
 
 def same_shapes(name: str, predictions: Any, targets: Any) -> None:
-    """Checks that two arrays have one shape, as broadcasting hides mistakes.
+    """Checks that two shapes are equal, because broadcasting hides mistakes.
 
     Args:
-      name: of the loss, for messages.
+      name: name of the loss, for messages.
       predictions: array.
       targets: array.
 
@@ -85,14 +85,14 @@ def same_shapes(name: str, predictions: Any, targets: Any) -> None:
 
 
 def weighted_logs(weights: Any, logs: Any) -> Any:
-    """Returns products, which are 0 where a weight is 0 and its logarithm infinite.
+    """Returns products that are 0 where a weight is 0 and its logarithm infinite.
 
     Args:
       weights: array, such as probabilities.
       logs: float array that broadcasts against it, such as their logarithms.
 
     Returns:
-      `weights * logs`. Where it is taken for 0, so are both derivatives.
+      `weights * logs`, or 0 with derivatives 0 in that case.
     """
     none = fnp.logical_and(fnp.equal(weights, 0), fnp.isinf(logs))
     return fnp.multiply(weights, fnp.where(none, 0, logs))

@@ -1,4 +1,4 @@
-"""Losses of numbers, classes, distributions and directions."""
+"""Losses for regression, classification, distributions and directions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fxflow.optim.numerics import in_wide, quotient, widened
 _error_docs = shared("""
     Args:
       predictions: p: float[...].
-      targets: t, of the same shape (or 0-d); None means 0.
+      targets: t: an array of the same shape, or 0-d; None means 0.
 
     Returns:
       An array of the shape of the predictions.
@@ -61,14 +61,14 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
 def huber_loss(
     predictions: ArrayLike, targets: ArrayLike | None = None, *, delta: Any = 1.0
 ) -> Array:
-    r"""Returns errors that are quadratic when small and linear when large.
+    r"""Returns Huber losses: quadratic in small errors, linear in large ones.
 
     .. math:: \tfrac12 e^2 \text{ if } |e| \le \delta, \quad
        \delta (|e| - \tfrac12 \delta) \text{ else}
 
     Args:
       predictions: float[...].
-      targets: of the same shape (or 0-d); None means 0.
+      targets: array of the same shape, or 0-d; None means 0.
       delta: δ > 0.
 
     Example:
@@ -79,7 +79,7 @@ def huber_loss(
     """
     size = fnp.abs(difference("huber_loss", predictions, targets))
     near = fnp.minimum(size, delta)
-    # The two parts add up to both cases; neither has a kink in its derivative.
+    # The sum of the two terms is right in both cases, and its derivative continuous.
     linear = fnp.multiply(delta, fnp.subtract(size, near))
     return fnp.add(fnp.multiply(0.5, fnp.square(near)), linear)
 
@@ -97,7 +97,7 @@ def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     def of(error: Any) -> Any:
         size = fnp.abs(error)
         near = fnp.less(size, 1)
-        # cosh e = 1 + 2 sinh²(e/2): the sum would lose small errors.
+        # cosh e = 1 + 2 sinh²(e/2): computing the sum would round small errors to 0.
         half = fnp.sinh(fnp.multiply(0.5, fnp.where(near, error, 0)))
         small = fnp.log1p(fnp.multiply(2.0, fnp.square(half)))
         rest = fnp.log1p(fnp.exp(fnp.multiply(-2.0, size)))
@@ -113,7 +113,7 @@ def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
 
 @library()
 def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
-    r"""Returns cross entropies of independent yes-or-no questions.
+    r"""Returns cross entropies of independent binary labels.
 
     .. math:: -y \log \sigma(x) - (1 - y) \log (1 - \sigma(x))
 
@@ -128,7 +128,7 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
       DtypeError: the logits are not floats.
 
     Special cases:
-      Infinite odds for what is certain cost 0.
+      An infinite logit for a certain label has loss 0.
 
     Example:
       >>> round(float(optim.losses.sigmoid_binary_cross_entropy(0.0, 1.0)), 4)
@@ -159,18 +159,18 @@ def softmax_cross_entropy(
     Args:
       logits: float[..., classes].
       labels: y, probabilities of the classes, broadcast against the logits.
-      axis: along which the classes lie.
-      where: bool, broadcast against the logits: which classes take part.
+      axis: the axis of the classes.
+      where: bool, broadcast against the logits: the classes to include.
 
     Returns:
       An array without the axis of classes.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: the array has no such axis.
       DtypeError: the logits are not floats.
 
     Special cases:
-      A class of logit -inf and label 0 adds 0; with optax 0.2.8 it adds nan.
+      A class with logit -inf and label 0 adds 0 (in optax 0.2.8 it adds nan).
 
     Example:
       >>> labels = fnp.array([[0.0, 1.0]])
@@ -202,16 +202,16 @@ def softmax_cross_entropy_with_integer_labels(
     Args:
       logits: float[..., classes].
       labels: y: int[...], indices of classes.
-      axis: along which the classes lie.
-      where: bool, broadcast against the logits: which classes take part.
+      axis: the axis of the classes.
+      where: bool, broadcast against the logits: the classes to include.
 
     Returns:
       An array without the axis of classes.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: the array has no such axis.
       DtypeError: the logits are not floats or the labels are not integers.
-      ShapeError: the labels' shape is not the logits' without the axis.
+      ShapeError: the shape of the labels is not that of the logits without the axis.
 
     Example:
       >>> loss = optim.losses.softmax_cross_entropy_with_integer_labels(
@@ -247,7 +247,7 @@ def softmax_cross_entropy_with_integer_labels(
 
 @library()
 def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
-    r"""Returns margins that are missed: :math:`\max(0, 1 - y\, x)`.
+    r"""Returns hinge losses: :math:`\max(0, 1 - y\, x)`.
 
     Args:
       predictor_outputs: x: float[...].
@@ -281,14 +281,14 @@ def kl_divergence(
     Args:
       log_predictions: log p: float[..., classes].
       targets: y, probabilities, broadcast against them.
-      axis: along which the classes lie.
-      where: bool, broadcast against both: which classes take part.
+      axis: the axis of the classes.
+      where: bool, broadcast against both: the classes to include.
 
     Returns:
       An array without the axis of classes.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: the array has no such axis.
       DtypeError: the predictions are not floats.
 
     Special cases:
@@ -305,7 +305,7 @@ def kl_divergence(
     y = floats("kl_divergence", "targets", targets)
 
     def of(log_p: Any, y: Any) -> Any:
-        # Where the target is 0, its logarithm and that one's derivative are not finite.
+        # Where the target is 0, its logarithm and the derivative are not finite.
         log_y = fnp.log(fnp.where(fnp.equal(y, 0), 1, y))
         terms = weighted_logs(y, fnp.subtract(log_y, log_p))
         return fnp.sum(terms, axis, where=where)
@@ -327,13 +327,13 @@ def smooth_labels(
     Args:
       labels: y: float[..., n], probabilities.
       alpha: α in [0, 1].
-      axis: along which the classes lie.
-      where: bool, broadcast against the labels: which classes count for n; None means
+      axis: the axis of the classes.
+      where: bool, broadcast against the labels: the classes that n counts; None means
         all.
 
     Returns:
-      An array of the shape of the labels, smoothed where `where` is False, too: losses
-      take a `where` of their own.
+      An array of the shape of the labels, also smoothed where `where` is False: pass
+      `where` to the loss as well.
 
     Raises:
       DtypeError: the labels are not floats.
@@ -362,15 +362,15 @@ def smooth_labels(
 
 _cosine_docs = shared("""
     Args:
-      epsilon: the least norm that is assumed.
-      axis: along which the vectors lie.
-      where: bool, broadcast against both: which elements of vectors count.
+      epsilon: lower bound of the norms.
+      axis: the axis of the vectors.
+      where: bool, broadcast against both: the elements of vectors to include.
 
     Returns:
       An array without the axis.
 
     Raises:
-      AxisError: there is no such axis.
+      AxisError: the array has no such axis.
       DtypeError: an argument is not a float array.
 """)
 
@@ -389,11 +389,11 @@ def cosine_similarity(
 
     Args:
       predictions: a: float[..., n].
-      targets: b: float[..., n], of the same shape.
+      targets: b: array of the same shape.
 
     Special cases:
-      A vector of zeros has the cosine 0 with all; with `epsilon` 0 the derivative there
-      is taken for 0. (optax 0.2.8 gives nan, and compares `epsilon` with squares.)
+      The cosine of a zero vector and any vector is 0; if `epsilon` is 0, its derivative
+      is 0 too. (optax 0.2.8 gives nan, and compares `epsilon` with squared norms.)
 
     Example:
       >>> a = fnp.array([3.0, 4.0])
@@ -431,7 +431,7 @@ def cosine_distance(
 
     Args:
       predictions: float[..., n].
-      targets: float[..., n], of the same shape.
+      targets: array of the same shape.
 
     Example:
       >>> a, b = fnp.array([1.0, 0.0]), fnp.array([0.0, 1.0])
@@ -444,14 +444,14 @@ def cosine_distance(
     return fnp.subtract(1.0, similarity)
 
 
-# -- more of classification ------------------------------------------------------------
+# -- classification, continued ---------------------------------------------------------
 
 
 @library()
 def sigmoid_focal_loss(
     logits: ArrayLike, labels: ArrayLike, *, alpha: Any = None, gamma: Any = 2.0
 ) -> Array:
-    r"""Returns cross entropies of yes-or-no questions, of which easy ones count little.
+    r"""Returns cross entropies of binary labels, with less weight for easy examples.
 
     .. math:: -(1 - p_t)^\gamma \log p_t, \qquad p_t = y p + (1 - y)(1 - p)
 
@@ -473,7 +473,7 @@ def sigmoid_focal_loss(
     """
     floats("sigmoid_focal_loss", "logits", logits)
     entropy = sigmoid_binary_cross_entropy(logits, labels)
-    # σ(-x), as 1 - σ(x) is 0 for sure answers and their weights with it.
+    # σ(-x), because 1 - σ(x) and so the weight would round to 0 for large x.
     yes, no = nn.sigmoid(logits), nn.sigmoid(fnp.negative(logits))
     other = fnp.subtract(1.0, labels)
     wrong = fnp.add(fnp.multiply(no, labels), fnp.multiply(yes, other))
@@ -488,11 +488,11 @@ def sigmoid_focal_loss(
 
 @library()
 def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
-    """Returns cross entropies where logits may be -inf: classes that cannot be.
+    """Returns cross entropies for logits that may be -inf, for impossible classes.
 
     Args:
       logits: float[..., n].
-      labels: probabilities, float[..., n]; what is 0 adds nothing.
+      labels: probabilities, float[..., n]; classes with label 0 add 0.
 
     Returns:
       float[...].
@@ -516,7 +516,7 @@ def poly_loss_cross_entropy(
     axis: int = -1,
     where: ArrayLike | None = None,
 ) -> Array:
-    r"""Returns cross entropies with another weight of their first term.
+    r"""Returns cross entropies with another weight of the first polynomial term.
 
     .. math:: -\sum y \log p + \epsilon \sum y (1 - p)
 
@@ -524,8 +524,8 @@ def poly_loss_cross_entropy(
       logits: float[..., n].
       labels: y, probabilities, float[..., n].
       epsilon: ε, above -1.
-      axis: of the classes.
-      where: bool, broadcast against both: which classes take part.
+      axis: the axis of the classes.
+      where: bool, broadcast against both: the classes to include.
 
     Returns:
       An array without that axis.
@@ -553,11 +553,11 @@ def poly_loss_cross_entropy(
 
 @library()
 def perceptron_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
-    r"""Returns the perceptron's losses: :math:`\max(0, -x y)`.
+    r"""Returns perceptron losses: :math:`\max(0, -x y)`.
 
     Args:
       predictor_outputs: x, float[...].
-      targets: y, -1 or 1, of the same shape.
+      targets: y, -1 or 1, an array of the same shape.
 
     Returns:
       An array of that shape.
@@ -578,7 +578,7 @@ def _score_of(scores: Any, labels: Any) -> Any:
 
 @library()
 def multiclass_perceptron_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
-    r"""Returns the perceptron's losses for several classes: :math:`\max_j s_j - s_y`.
+    r"""Returns perceptron losses for several classes: :math:`\max_j s_j - s_y`.
 
     Args:
       scores: s, float[..., n].
@@ -624,7 +624,7 @@ def multiclass_hinge_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
     return fnp.subtract(fnp.max(others, -1), _score_of(scores, labels))
 
 
-# -- more of distances -----------------------------------------------------------------
+# -- divergences and distances ---------------------------------------------------------
 
 
 @library("axis")
@@ -638,9 +638,9 @@ def kl_divergence_with_log_targets(
 
     Args:
       log_predictions: log p, float[...].
-      log_targets: log t, of the same shape.
-      axis: of the classes.
-      where: bool, broadcast against both: which classes take part.
+      log_targets: log t, an array of the same shape.
+      axis: the axis of the classes.
+      where: bool, broadcast against both: the classes to include.
 
     Returns:
       An array without that axis.
@@ -675,18 +675,18 @@ def generalized_kl_divergence(
     axis: int = -1,
     where: ArrayLike | None = None,
 ) -> Array:
-    r"""Returns relative entropies of positive numbers, whose sums may differ.
+    r"""Returns relative entropies of nonnegative arrays, whose sums may differ.
 
     .. math:: \sum t (\log t - \log p) + p - t
 
     Args:
       log_predictions: log p, float[...].
-      targets: t, not negative, of the same shape.
-      axis: of the classes.
-      where: bool, broadcast against both: which classes take part.
+      targets: t, a nonnegative array of the same shape.
+      axis: the axis of the classes.
+      where: bool, broadcast against both: the classes to include.
 
     Returns:
-      An array without that axis, nowhere negative.
+      A nonnegative array without that axis.
 
     Example:
       >>> p = fnp.array([0.5, 0.25])
@@ -713,17 +713,17 @@ def triplet_margin_loss(
     margin: Any = 1.0,
     eps: Any = 1e-6,
 ) -> Array:
-    r"""Returns by how much the like are not nearer than the unlike.
+    r"""Returns triplet losses: anchors should be nearer to positives than to negatives.
 
     .. math:: \max(\lVert a - p \rVert - \lVert a - n \rVert + m, 0)
 
     Args:
       anchors: a, float[...].
-      positives: p, of the same shape: like the anchors.
-      negatives: n, of the same shape: unlike the anchors.
-      axis: of the coordinates.
-      norm_degree: of the norm, > 0. (optax 0.2.8 takes powers of signed differences,
-        which are not a norm for odd degrees.)
+      positives: p, an array of the same shape.
+      negatives: n, an array of the same shape.
+      axis: the axis of the coordinates.
+      norm_degree: degree of the norm, > 0. (optax 0.2.8 takes powers of signed
+        differences, which is not a norm for odd degrees.)
       margin: m.
       eps: added under the root.
 

@@ -1,4 +1,4 @@
-"""Losses of embeddings of which some belong together."""
+"""Contrastive losses of embeddings."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from fxflow.optim.numerics import in_wide, quotient, safe_norm
 def ntxent(
     embeddings: ArrayLike, labels: ArrayLike, temperature: ArrayLike = 0.07
 ) -> Array:
-    r"""Returns how hard pairs of one label are to tell from pairs of two.
+    r"""Returns the normalized temperature-scaled cross entropy (NT-Xent).
 
-    With cosines s of the angles between embeddings, the mean over all pairs i ≠ j of
-    one label of
+    With the cosines s of the angles between embeddings, it is the mean, over all pairs
+    i ≠ j with the same label, of
 
     .. math:: -\log \frac{e^{s_{ij}/\tau}}
        {e^{s_{ij}/\tau} + \sum_{k: y_k \ne y_i} e^{s_{ik}/\tau}}
 
     Args:
       embeddings: float[n, d].
-      labels: y: [n]; equal for those that belong together.
+      labels: y: [n].
       temperature: τ.
 
     Returns:
@@ -40,7 +40,8 @@ def ntxent(
       ShapeError: the shapes do not fit.
 
     Special cases:
-      nan if no two embeddings have one label. The angles of an embedding 0 are right.
+      nan if no two embeddings have the same label. The cosines of a zero embedding are
+      0.
 
     Example:
       >>> x = fnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -1,4 +1,4 @@
-"""Losses of orders of items."""
+"""Ranking losses."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def ranking_softmax_loss(
     weights: ArrayLike | None = None,
     reduce_fn: Callable[..., Any] | None = fnp.mean,
 ) -> Array:
-    r"""Returns cross entropies of lists of scores and relevances.
+    r"""Returns cross entropies of the softmax of scores and the relevances of items.
 
     .. math:: -\sum_i w_i y_i \log \frac{e^{s_i}}{\sum_j e^{s_j}}
 
     Args:
       logits: s: float[..., n], the scores of the items of a list.
-      labels: y, of the same shape: how relevant they are.
-      where: bool[..., n]: which items there are; None means all.
+      labels: y: array of the same shape, the items' relevances.
+      where: bool[..., n]: the items to include; None means all.
       weights: w: float[..., n]; None means 1.
-      reduce_fn: takes the losses of all lists, and, if there is a `where`, one of the
-        lists that have an item; None gives the losses.
+      reduce_fn: takes the losses of all lists and, with `where`, a keyword argument
+        `where=`: the lists that have an item. None returns the losses.
 
     Returns:
-      What `reduce_fn` gives, a 0-d float array for `fnp.mean`; float[...] for None.
+      The result of `reduce_fn`, a 0-d float array for `fnp.mean`; float[...] for None.
 
     Raises:
       ArgumentError: an argument is not an array.
@@ -42,7 +42,7 @@ def ranking_softmax_loss(
       ShapeError: the shapes differ.
 
     Special cases:
-      A list without items has loss 0, and so has the mean of no such lists.
+      A list without items has loss 0, and the mean over no lists is 0.
 
     Example:
       >>> scores = fnp.array([[0.0, 0.0]])
@@ -63,7 +63,7 @@ def ranking_softmax_loss(
     def of(scores: Any, shares: Any) -> Any:
         log_p = nn.log_softmax(scores, -1, where)
         if where is not None:
-            # Items that are not there have no logarithm, and no derivative.
+            # Excluded items have an infinite logarithm: set it and its derivative to 0.
             log_p = fnp.where(where, log_p, 0)
             shares = fnp.where(where, shares, 0)
         return fnp.negative(fnp.sum(weighted_logs(shares, log_p), -1))

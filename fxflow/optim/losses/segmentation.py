@@ -1,4 +1,4 @@
-"""Losses of overlaps: which class each point of an image belongs to."""
+"""Losses of overlap, for the segmentation of images."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from fxflow.optim.numerics import in_wide, quotient
 _docs = shared("""
     Args:
       predictions: float[batch, ..., classes], scores.
-      targets: of the same shape: 1 where a point is of the class, else 0.
-      smooth: s, added to both sides of the fraction; with s = 0 a class that is nowhere
-        and is predicted nowhere costs 0.
-      apply_softmax: whether predictions are scores (of one class: those of a sigmoid);
-        else they are probabilities.
-      ignore_background: whether class 0 does not count.
+      targets: array of the same shape: 1 where a point is in the class, else 0.
+      smooth: s, added to numerator and denominator; with s = 0, a class without points
+        and predictions has loss 0.
+      apply_softmax: whether predictions are scores, of a softmax or, for one class, a
+        sigmoid; otherwise they are probabilities.
+      ignore_background: whether to leave out class 0.
 
     Raises:
       ArgumentError: the targets are not an array, or an option is unknown.
-      AxisError: there is no such axis.
+      AxisError: the array has no such axis.
       DtypeError: the predictions are not floats.
-      ShapeError: the shapes differ, or there is no axis of classes.
+      ShapeError: the shapes differ, or the arrays have no axis of classes.
 """)
 
 
@@ -54,22 +54,23 @@ def dice_loss(
     ignore_background: bool = False,
     axis: int | Sequence[int] | None = None,
 ) -> Array:
-    r"""Returns by how much the predicted and the true regions do not overlap.
+    r"""Returns Dice (or Tversky) losses of predicted and true regions.
 
-    With the sizes of what is hit (H), wrongly said (W) and missed (M), for each class
+    With the numbers of true positives H, false positives W and false negatives M of
+    each class:
 
     .. math:: 1 - \frac{H + s}{H + \alpha W + \beta M + s}
 
     Args:
       class_weights: float[classes], factors; None means 1.
-      alpha: α; with α = β = ½ the fraction is the coefficient of Dice.
+      alpha: α; for α = β = ½ the fraction is the Dice coefficient.
       beta: β.
       reduction: `"mean"` or `"sum"` over classes, or `"none"`.
       axis: the axes of points; None means all between the first and the last.
 
     Returns:
-      float[batch], or, without a reduction, float[batch, classes] (in general: without
-      the axes of points).
+      float[batch], or float[batch, classes] without a reduction (in general, an array
+      without the axes of points).
 
     Example:
       >>> p = fnp.array([[[1.0, 0.0], [1.0, 0.0]]])
@@ -96,7 +97,7 @@ def dice_loss(
         hit = fnp.sum(fnp.multiply(p, truth), axes)
         wrong = fnp.multiply(alpha, fnp.subtract(fnp.sum(p, axes), hit))
         missed = fnp.multiply(beta, fnp.subtract(fnp.sum(truth, axes), hit))
-        # 1 - (H + s) / (H + αW + βM + s), which is 0 where there is nothing at all.
+        # 1 - (H + s) / (H + αW + βM + s), or 0 if the denominator is 0.
         return quotient(fnp.add(wrong, missed), fnp.add(hit, smooth) + wrong + missed)
 
     costs: Array = in_wide(of, predictions, targets)
@@ -118,10 +119,10 @@ def multiclass_generalized_dice_loss(
     apply_softmax: bool = True,
     ignore_background: bool = False,
 ) -> Array:
-    r"""Returns the mean of Dice losses, of which those of small regions count more.
+    r"""Returns a mean of Dice losses, with larger weights for smaller regions.
 
-    A class of n points in the whole batch weighs :math:`1 / n^2`, in shares of all
-    classes.
+    A class of n points in the whole batch has weight :math:`1 / n^2`, normalized over
+    the classes.
 
     Returns:
       A 0-d float array.
@@ -167,11 +168,11 @@ def binary_dice_loss(
     smooth: ArrayLike = 1.0,
     apply_sigmoid: bool = True,
 ) -> Array:
-    """Returns by how much a predicted region and a true one do not overlap.
+    """Returns Dice losses of a predicted and a true region.
 
     Args:
       predictions: float[batch, ...] or float[batch, ..., 1], scores.
-      apply_sigmoid: whether predictions are scores; else they are probabilities.
+      apply_sigmoid: whether predictions are scores; otherwise they are probabilities.
 
     Returns:
       float[batch].

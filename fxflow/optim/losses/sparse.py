@@ -1,4 +1,4 @@
-"""Losses whose probabilities may be 0, and others that are made of a maximum."""
+"""Sparsemax losses, whose probabilities may be 0, and Fenchel-Young losses."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fxflow.transforms.vmap import vmap
 
 @library()
 def sparsemax_loss(logits: ArrayLike, labels: ArrayLike) -> Array:
-    r"""Returns losses of yes-or-no questions that are 0 for answers that are sure.
+    r"""Returns sparsemax losses of binary labels, which are 0 for confident scores.
 
-    With z the score against the answer (-s for yes, s for no):
+    With z = -s for label 1 and z = s for label 0:
 
     .. math:: 0 \text{ if } z \le -1, \quad \tfrac14 (z + 1)^2 \text{ if } |z| < 1,
        \quad z \text{ if } z \ge 1
 
     Args:
       logits: s: float[...].
-      labels: of the same shape: 0 for no; all else is yes.
+      labels: array of the same shape; a label that is not 0 counts as 1.
 
     Returns:
       An array of the shape of the logits.
@@ -53,20 +53,20 @@ def sparsemax_loss(logits: ArrayLike, labels: ArrayLike) -> Array:
 
 @custom_jvp
 def _sparse_maximum(scores: Any) -> Any:
-    """The largest ⟨s, p⟩ - |p|²/2 of probabilities p."""
+    """Returns the maximum of ⟨s, p⟩ - |p|²/2 over probabilities p."""
     p = projection_simplex(scores)
     return fnp.subtract(fnp.vdot(scores, p), fnp.multiply(0.5, fnp.vdot(p, p)))
 
 
 @_sparse_maximum.defjvp
 def _sparse_maximum_jvp(primals: Any, tangents: Any) -> Any:
-    # The derivative is p, also where that has a kink.
+    # The derivative is p, also where p is not differentiable.
     (scores,), (change,) = primals, tangents
     return _sparse_maximum(scores), fnp.vdot(projection_simplex(scores), change)
 
 
 def _each(f: Callable[..., Any], *arrays: Any) -> Any:
-    """Calls a function with vectors along the last axis of arrays."""
+    """Applies a function to the vectors along the last axis of arrays."""
     *batch, n = typeof(arrays[0]).shape
     rows = [fnp.reshape(x, (math.prod(batch), n)) for x in arrays]
     out = vmap(f)(*rows)
@@ -74,7 +74,7 @@ def _each(f: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def multiclass_sparsemax_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
-    r"""Returns losses of classes that are 0 where the right one leads by 1 or more.
+    r"""Returns sparsemax losses of classes, which are 0 for a margin of at least 1.
 
     .. math:: \max_p \left( s \cdot p - \tfrac12 |p|^2 \right) - s_y + \tfrac12
 
@@ -88,7 +88,7 @@ def multiclass_sparsemax_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
     Raises:
       ArgumentError: an argument is not an array.
       DtypeError: the scores are not floats, or the labels are not integers.
-      ShapeError: the shapes do not fit, or there is no class.
+      ShapeError: the shapes do not fit, or the number of classes is 0.
 
     Example:
       >>> scores = fnp.array([[2.0, 0.0], [0.0, 0.0]])
@@ -115,17 +115,17 @@ def multiclass_sparsemax_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
 def make_fenchel_young_loss(
     max_fun: Callable[[Array], Any],
 ) -> Callable[[ArrayLike, ArrayLike], Array]:
-    r"""Makes a loss of a regularised maximum: :math:`M(s) - s \cdot y`.
+    r"""Makes the Fenchel-Young loss of a regularized maximum: :math:`M(s) - s \cdot y`.
 
-    Its derivative is the difference of the regularised argument of the maximum and the
-    targets. With `nn.logsumexp` it is the cross entropy (less the targets' own).
+    Its derivative is the regularized argmax minus the targets. With `nn.logsumexp` it
+    is the cross entropy minus the entropy of the targets.
 
     Args:
       max_fun: M: takes float[n], returns a number.
 
     Returns:
       A function of scores s, float[..., n], and targets y of the same shape; it returns
-      float[...], and raises ShapeError where the shapes differ.
+      float[...], and raises ShapeError if the shapes differ.
 
     Example:
       >>> loss = optim.losses.make_fenchel_young_loss(nn.logsumexp)

@@ -29,7 +29,7 @@ def test_step_is_compiled(make) -> None:
 
 
 def test_first_step_is_one_of_three() -> None:
-    with pytest.raises(ArgumentError, match="dog: init_step is of"):
+    with pytest.raises(ArgumentError, match=r"dog: init_step\[0\] must be"):
         optim.contrib.dog(init_step=("speed", 1.0))
 
 

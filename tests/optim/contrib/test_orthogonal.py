@@ -63,16 +63,16 @@ def test_axes_of_a_kernel() -> None:
     updates, _ = whole.update(params, whole.init(params), params)
     np.testing.assert_allclose(updates["k"], -0.1 * np.asarray(have), rtol=1e-4)
     same = optim.contrib.MuonDimensionNumbers(0, 0)
-    with pytest.raises(ArgumentError, match="stands twice"):
+    with pytest.raises(ArgumentError, match="occurs twice"):
         optim.contrib.scale_by_muon(weight_dimension_numbers=same).update(
             flat, matrix.init(flat)
         )
 
 
 def test_unknown_preconditioning_and_coefficients_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="preconditioning is one of frobenius, "):
+    with pytest.raises(ArgumentError, match="must be one of frobenius, "):
         optim.contrib.scale_by_muon(preconditioning="none")
     with pytest.raises(ArgumentError, match="one of standard, dion, got 'other'"):
         optim.contrib.muon(0.1, "other")
-    with pytest.raises(ArgumentError, match="ns_coeffs are 3 numbers, or ns_steps=5"):
+    with pytest.raises(ArgumentError, match="3 numbers, or 3 for each of ns_steps=5"):
         optim.contrib.scale_by_muon(ns_coeffs=(1.0, 2.0))
