@@ -28,6 +28,6 @@ def loss(params: Any, batch: Any) -> Any:
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_arguments(options: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         parameter_server(loss, optim.sgd(0.1), **options)

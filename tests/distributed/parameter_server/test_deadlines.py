@@ -6,7 +6,7 @@ from fxflow.distributed.parameter_server.deadlines import Deadline
 from fxflow.errors import DistributedError
 
 
-def test_deadlines() -> None:
+def test_a_passed_deadline_raises_an_error_with_the_late_processes() -> None:
     deadline = Deadline(0.01, "an answer to pull", "server 1")
     assert 0 < deadline.left <= 0.01
     time.sleep(0.02)

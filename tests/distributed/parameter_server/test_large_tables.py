@@ -1,6 +1,6 @@
-"""Tables larger than a worker's memory: into files part by part, and back.
+"""Tables larger than a worker's memory are saved and restored part by part.
 
-Whichever process dies meanwhile: a run begins with the rows of another, each once.
+A run restores each row of another run once, whichever process dies meanwhile.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def server_of(run: Run, folder: Path, index: int = 0) -> Any:
 
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Makes blocks and parts small; gets the bytes of the messages that have rows."""
+    """Makes blocks and parts small; records the bytes of messages that have rows."""
     monkeypatch.setattr(snapshots, "_BYTES", SENT // 2)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", SENT // 2)
     monkeypatch.setattr(row_blocks, "PART_BYTES", SENT)
@@ -90,7 +90,7 @@ def rows_of(server: Any) -> Any:
 
 
 def trained(run: Run, folder: Path) -> Any:
-    """A worker of a run that has trained."""
+    """Returns a worker of a run that has trained."""
     server = server_of(run, folder)
     state = server.init(PARAMS)
     for ids in (IDS, IDS[::7], IDS[::2]):
@@ -100,7 +100,7 @@ def trained(run: Run, folder: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Any]]:
-    """A checkpoint of two servers, and the rows that are in it."""
+    """Yields a checkpoint of two servers, and its rows."""
     folder = tmp_path_factory.mktemp("kept")
     with running(folder / "run", 2) as run:
         server = trained(run, folder)
@@ -127,17 +127,17 @@ def test_no_message_has_many_rows(
         server.init(PARAMS, given)
         assert np.array_equal(rows_of(server), kept[1])
         again = server.snapshot(tmp_path / "rows")
-        assert list((tmp_path / "rows").iterdir()) == []  # they have no names
+        assert list((tmp_path / "rows").iterdir()) == []  # the files have no names
         server.close()
     found = [table["rows"]["words"][0][0] for table in again["servers"]]
     assert np.array_equal(np.sort(np.concatenate(found)), IDS)
     assert max(sizes) <= SENT
 
 
-def calls(
+def before_call(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int, what: Any
 ) -> None:
-    """Calls a function once, before the call of another one that has a number."""
+    """Calls `what` once, before call number `at` of a method."""
     call, count = getattr(owner, name), 0
 
     def called(self: Any, *args: Any) -> Any:
@@ -152,7 +152,7 @@ def calls(
 
 
 def killed(run: Run, again: bool) -> Callable[[], None]:
-    """Kills the server that serves shard 0, and perhaps starts it again."""
+    """Returns a function that kills, or restarts (`again`), the server of shard 0."""
 
     def kill() -> None:
         number = run.now().primary(0)
@@ -167,7 +167,7 @@ WAYS = [pytest.param(2, 2, False, id="copies"), pytest.param(2, 1, True, id="log
 
 
 @pytest.mark.parametrize(("servers", "copies", "logs"), WAYS)
-def test_a_server_dies_while_rows_come(
+def test_a_server_dies_while_a_worker_reads_rows(
     tmp_path: Path,
     sizes: list[int],
     monkeypatch: pytest.MonkeyPatch,
@@ -178,7 +178,7 @@ def test_a_server_dies_while_rows_come(
     with running(tmp_path / "run", servers, copies=copies, logs=logs) as run:
         server = trained(run, tmp_path)
         before = rows_of(server)
-        calls(monkeypatch, WorkerClient, "ask_shards", 5, killed(run, logs))
+        before_call(monkeypatch, WorkerClient, "ask_shards", 5, killed(run, logs))
         taken = server.snapshot(tmp_path / "rows")
         assert np.array_equal(rows_of(server), before)
         server.close()
@@ -189,7 +189,7 @@ def test_a_server_dies_while_rows_come(
 
 
 @pytest.mark.parametrize(("servers", "copies", "logs"), WAYS)
-def test_a_server_dies_while_rows_go_back(
+def test_a_server_dies_while_a_worker_sends_rows(
     tmp_path: Path,
     sizes: list[int],
     kept: tuple[Path, Any],
@@ -200,13 +200,13 @@ def test_a_server_dies_while_rows_go_back(
 ) -> None:
     with running(tmp_path, servers, copies=copies, logs=logs) as run:
         server = server_of(run, tmp_path)
-        calls(monkeypatch, RowParts, "__getitem__", 9, killed(run, logs))
+        before_call(monkeypatch, RowParts, "__getitem__", 9, killed(run, logs))
         server.init(PARAMS, restored(kept))
         assert np.array_equal(rows_of(server), kept[1])
         server.close()
 
 
-def test_a_worker_dies_and_another_goes_on(
+def test_a_worker_dies_and_another_continues(
     tmp_path: Path,
     sizes: list[int],
     kept: tuple[Path, Any],
@@ -225,7 +225,7 @@ def test_a_worker_dies_and_another_goes_on(
         indices.append(index)
         if len(indices) == 5:
             second.start()
-            assert waits.wait(20)  # the answer names the other worker that brings them
+            assert waits.wait(20)  # the answer says that another worker sends the rows
             raise RuntimeError("died")
         return make(parts, index)
 
@@ -238,11 +238,11 @@ def test_a_worker_dies_and_another_goes_on(
             one.init(PARAMS, restored(kept))
         second.join(30)
         assert np.array_equal(rows_of(two), kept[1])
-        # From the part at which the first one died; a late answer is asked for again.
+        # It starts at the part where the first died; late answers cause repetitions.
         first, others = indices[:5], indices[5:]
         assert min(others) == first[-1]
         assert {*first, *others} == set(range(max(others) + 1))
-        # The run has begun: who comes with something else trains on with it.
+        # The run has begun: a worker without the snapshot trains with its rows.
         three = server_of(run, tmp_path, 2)
         three.init(PARAMS)
         assert np.array_equal(rows_of(three), kept[1])
@@ -250,7 +250,7 @@ def test_a_worker_dies_and_another_goes_on(
             server.close()
 
 
-def test_a_worker_with_another_snapshot_is_refused(
+def test_a_worker_with_another_snapshot_is_rejected(
     tmp_path: Path,
     sizes: list[int],
     kept: tuple[Path, Any],
@@ -261,7 +261,7 @@ def test_a_worker_with_another_snapshot_is_refused(
 
     with running(tmp_path, 1) as run:
         with monkeypatch.context() as patch:
-            calls(patch, RowParts, "__getitem__", 3, die)
+            before_call(patch, RowParts, "__getitem__", 3, die)
             with pytest.raises(RuntimeError, match="died"):
                 server_of(run, tmp_path).init(PARAMS, restored(kept))
         for given in ({**restored(kept), "name": "another"}, None):
@@ -296,23 +296,23 @@ server = parameter_server(
     optim.sgd(0.1), consistency=asynchronous(),
     cluster=Cluster(tuple(servers.split(",")), shards=int(shards)), tables=[table])
 checkpoints = Checkpointer(folder + "/kept")
-fxflow.devices()  # starts XLA, whose threads and memory are not counted
+fxflow.devices()  # starts XLA, whose threads and memory do not count
 
 def limit(more):
     status = open("/proc/self/status").read()
     (data,) = (int(l.split()[1]) for l in status.splitlines() if "VmData" in l)
     resource.setrlimit(resource.RLIMIT_DATA, (data * 1024 + more,) * 2)
 
-def tell(owner, name, where):
+def report(owner, name, line):
     call = getattr(owner, name)
-    def told(self, *args):
+    def reporting(self, *args):
         if name != "ask_shards" or "ReadRows" in str(args[0]):
-            print(where, flush=True)
+            print(line, flush=True)
         return call(self, *args)
-    setattr(owner, name, told)
+    setattr(owner, name, reporting)
 
 def expected(ids):
-    # Each row was pushed to once; adam's first step is of the size of its rate.
+    # Each row had one push; adam's first step has the size of its rate.
     return 1 - 0.1 * (ids % 3 - 1)[:, None] * np.ones(WIDTH)
 
 if what == "out":
@@ -324,12 +324,12 @@ if what == "out":
     server.params(state)
     print("trained", flush=True)
     sys.stdin.readline()
-    tell(client.WorkerClient, "ask_shards", "part")
+    report(client.WorkerClient, "ask_shards", "part")
     limit(96 << 20)
     checkpoints.save(0, server.snapshot(folder + "/tmp"))
     checkpoints.close()
 else:
-    tell(RowParts, "__getitem__", "part")
+    report(RowParts, "__getitem__", "part")
     limit(96 << 20)
     server.init(np.zeros((), np.float32), checkpoints.restore(mmap=True))
     rng = np.random.default_rng(0)
@@ -342,7 +342,7 @@ server.close()
 
 
 class Processes:
-    """Servers and a worker, whose memory has bounds."""
+    """Servers and a worker with limited memory."""
 
     def __init__(self, folder: Path, servers: int, copies: int, shards: int) -> None:
         self.folder, self.copies, self.shards = folder, copies, shards
@@ -355,13 +355,13 @@ class Processes:
         arguments = ["--number", str(number), "--servers", ",".join(self.addresses)]
         arguments += ["--folder", str(self.folder / f"ps-{number}")]
         arguments += ["--copies", str(self.copies), "--shards", str(self.shards)]
-        # Who is slow is not to be sent a whole shard once more: that has no bound.
+        # A slow server must not receive a whole shard again, which takes more memory.
         arguments += ["--silent-after", "3"]
         module = "fxflow.distributed.parameter_server"
         return subprocess.Popen([sys.executable, "-m", module, *arguments], text=True)
 
     def limit(self, more: int) -> None:
-        """Bounds what servers may take beyond what they have now."""
+        """Limits the memory that servers may take in addition to the current one."""
         for server in self.servers.values():
             status = Path(f"/proc/{server.pid}/status").read_text()
             data = int(re.search(r"VmData:\s+(\d+) kB", status)[1]) * 1024  # type: ignore[index]
@@ -393,11 +393,11 @@ class Processes:
 
 def until(worker: subprocess.Popen[str], line: str, times: int = 1) -> None:
     assert worker.stdout is not None
-    for said in worker.stdout:
-        times -= said.strip() == line
+    for output in worker.stdout:
+        times -= output.strip() == line
         if not times:
             return
-    raise AssertionError(f"{line!r} did not come, status {worker.wait()}")
+    raise AssertionError(f"{line!r} did not arrive, status {worker.wait()}")
 
 
 @pytest.mark.slow
@@ -408,7 +408,7 @@ def until(worker: subprocess.Popen[str], line: str, times: int = 1) -> None:
 def test_processes_with_little_memory(
     tmp_path: Path, servers: int, copies: int, shards: int, dies: str
 ) -> None:
-    """A table of 600 MB: a worker may take 100 MB for it, a server twice that."""
+    """The table has 600 MB; a worker may take 100 MB for it, a server twice that."""
     with contextlib.closing(
         Processes(tmp_path / "a", servers, copies, shards)
     ) as processes:
