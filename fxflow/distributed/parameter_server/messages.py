@@ -91,7 +91,7 @@ class PushRows(NamedTuple):
 
 
 @fields_of("model_ok")
-class ModelTaken(NamedTuple):
+class ModelAck(NamedTuple):
     """Answers `Offer` and `PushRows`.
 
     Attributes:
@@ -317,7 +317,7 @@ class Alive(NamedTuple):
 
 
 @fields_of("view")
-class ViewIs(NamedTuple):
+class Announce(NamedTuple):
     """Announces a view."""
 
     view: ViewFields
@@ -341,7 +341,7 @@ class Entry(NamedTuple):
 
 
 @fields_of("entry_ok")
-class EntryTaken(NamedTuple):
+class EntryAck(NamedTuple):
     """Answers `Entry` and `State`; also the head of a log on disk.
 
     Attributes:
@@ -394,7 +394,7 @@ class Promised(NamedTuple):
 
 
 @fields_of("vote")
-class PutToVote(NamedTuple):
+class Accept(NamedTuple):
     """Asks a voter to accept a view."""
 
     turn: int
@@ -404,7 +404,7 @@ class PutToVote(NamedTuple):
 
 @fields_of("vote_ok")
 class Accepted(NamedTuple):
-    """Answers `PutToVote`."""
+    """Answers `Accept`."""
 
     turn: int
     proposer: int
@@ -441,13 +441,13 @@ class Cut(NamedTuple):
 
     Attributes:
       cut: number of the cut.
-      looks: whether the snapshot has only the parameters.
+      params_only: whether the snapshot has only the parameters.
       upto: numbers of workers and of their last pushes.
     """
 
     shard: int
     cut: int
-    looks: bool = False
+    params_only: bool = False
     upto: list[list[int]] | None = None
     request: int = 0
 
@@ -503,7 +503,7 @@ class Stats(NamedTuple):
 
 
 @fields_of("stats_ok")
-class StatsAre(NamedTuple):
+class StatsReply(NamedTuple):
     """Answers `Stats`."""
 
     request: int

@@ -193,14 +193,14 @@ def successor(view: View, silent: Collection[int]) -> View | None:
 
 
 def ballot_of(
-    said: messages.Prepare | messages.Promised | messages.PutToVote | messages.Accepted,
+    said: messages.Prepare | messages.Promised | messages.Accept | messages.Accepted,
 ) -> Ballot:
     """Returns the ballot of a message."""
     return Ballot(said.turn, said.proposer)
 
 
 def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
-    """Returns a voter's answer to `Prepare` or `PutToVote`; None if it may not answer.
+    """Returns a voter's answer to `Prepare` or `Accept`; None if it may not answer.
 
     Args:
       voter: the voter of a server or a worker.
@@ -210,7 +210,7 @@ def answer_of(voter: Voter, number: int, message: Message) -> Message | None:
     Raises:
       ValueError: the message has no view.
     """
-    said: messages.Prepare | messages.PutToVote = message.fields
+    said: messages.Prepare | messages.Accept = message.fields
     ballot = ballot_of(said)
     if isinstance(said, messages.Prepare):
         promise = voter.promise(message.epoch, ballot)

@@ -396,7 +396,7 @@ class ViewAgreement:
         promise = Promise(proposal.ballot, accepted_of(promised))
         vote = proposal.note_promise(promised.voter, promise)
         if vote is not None:
-            ask = self._message(messages.PutToVote(*vote.ballot, vote.view.to_json()))
+            ask = self._message(messages.Accept(*vote.ballot, vote.view.to_json()))
             for voter in proposal.voters:
                 self._send(voter, ask)
 
@@ -408,7 +408,7 @@ class ViewAgreement:
         return proposal.note_accepted(accepted.voter, proposal.ballot)
 
     def answer(self, message: Message) -> Message | None:
-        """Answers `Prepare` or `PutToVote` as a voter."""
+        """Answers `Prepare` or `Accept` as a voter."""
         answer = answer_of(self._voter, self._incarnation, message)
         if answer is not None and isinstance(message.fields, messages.Prepare):
             self._turn = max(self._turn, message.fields.turn)

@@ -281,7 +281,7 @@ class Archive:
                 self._path(generation, kind).unlink()
 
     def _begin_log(self, log: logs.EntryLog, position: Position) -> None:
-        head = Message.of(messages.EntryTaken(-1, -1, list(position), gap=False))
+        head = Message.of(messages.EntryAck(-1, -1, list(position), gap=False))
         log.append(head, limits=self._limits)
 
     def _write(

@@ -574,7 +574,7 @@ class ShardServer:
     def _on_model(self, peer: bytes, message: Message, offer: messages.Offer) -> None:
         if self._served(offer.shard).turn(message) is Turn.NEXT:
             self._apply_entry(offer.shard, message)
-        self._reply(peer, message, self._model_taken(message, offer))
+        self._reply(peer, message, self._model_ack(message, offer))
 
     def _on_push_rows(
         self, peer: bytes, message: Message, rows: messages.PushRows
@@ -587,11 +587,11 @@ class ShardServer:
             return
         if turn is Turn.NEXT:
             self._apply_entry(rows.shard, message)
-        self._reply(peer, message, self._model_taken(message, rows))
+        self._reply(peer, message, self._model_ack(message, rows))
 
-    def _model_taken(
+    def _model_ack(
         self, message: Message, fields: messages.Offer | messages.PushRows
-    ) -> messages.ModelTaken:
+    ) -> messages.ModelAck:
         """Returns the answer to an offer, and chooses the sender of a snapshot's rows.
 
         Raises:
@@ -603,7 +603,7 @@ class ShardServer:
             shard.require_snapshot(message)
             self._senders[fields.shard] = message.worker
         begun = shard.lacking is None
-        return messages.ModelTaken(fields.shard, fields.request, parts, waits, begun)
+        return messages.ModelAck(fields.shard, fields.request, parts, waits, begun)
 
     def _rows_progress(self, number: int, worker: int) -> tuple[int, bool]:
         """Returns the parts of a snapshot received, and whether another worker sends.
@@ -707,7 +707,7 @@ class ShardServer:
         shard = self._served(number)
         if cut.upto is None:
             now = time.monotonic()
-            self._cuts.begin(number, cut.cut, now, peer, cut.looks)
+            self._cuts.begin(number, cut.cut, now, peer, cut.params_only)
             last = [[worker, last] for worker, last in shard.ledger.items()]
             made = messages.CutMade(number, cut.request, last)
             self._reply(peer, message, made)
@@ -724,7 +724,7 @@ class ShardServer:
             return
         cut: messages.Cut = request[1].fields
         made = messages.CutMade(number, cut.request, version=shard.group.version)
-        if cut.looks:
+        if cut.params_only:
             arrays = {str(i): value for i, value in enumerate(shard.encoded())}
         else:
             keys, arrays = shard.values()
@@ -758,7 +758,7 @@ class ShardServer:
         self._reply(peer, message, messages.Ack())
 
     def _on_stats(self, peer: bytes, message: Message, query: messages.Stats) -> None:
-        self._reply(peer, message, messages.StatsAre(query.request, self.stats()))
+        self._reply(peer, message, messages.StatsReply(query.request, self.stats()))
 
     def _on_trace(self, peer: bytes, message: Message, query: messages.Trace) -> None:
         traces, arrays = self.tracing.collect(peer, query)

@@ -99,13 +99,13 @@ class Replicas:
         )
         self._handlers: dict[type, Callable[[Message, Any], None]] = {
             messages.Alive: self._on_alive,
-            messages.ViewIs: self._on_view,
+            messages.Announce: self._on_view,
             messages.Prepare: self._vote,
-            messages.PutToVote: self._vote,
+            messages.Accept: self._vote,
             messages.Promised: self._agreement.on_promise,
             messages.Accepted: self._on_accepted,
             messages.Entry: self._on_entry,
-            messages.EntryTaken: self._on_entry_taken,
+            messages.EntryAck: self._on_entry_ack,
             messages.State: self._on_state,
         }
         #: The last reported reason why no view can follow.
@@ -278,7 +278,7 @@ class Replicas:
     def defer_if_early(self, peer: bytes, message: Message) -> bool:
         """Keeps a message of a later view for `take_early`; returns whether it did."""
         early = not self._fixed and message.epoch > self.view.epoch
-        if not early or isinstance(message.fields, messages.ViewIs):
+        if not early or isinstance(message.fields, messages.Announce):
             return False
         if isinstance(message.fields, messages.Heartbeat):
             # The server that sent the worker its view may have died before sending
@@ -349,7 +349,7 @@ class Replicas:
         self._newest[server] = began, now
         return False
 
-    def _on_view(self, message: Message, fields: messages.ViewIs) -> None:
+    def _on_view(self, message: Message, fields: messages.Announce) -> None:
         view = View.from_json(fields.view)
         if self.view.run in (0, view.run):
             self._enter(view)
@@ -361,7 +361,7 @@ class Replicas:
             )
 
     def _vote(
-        self, message: Message, request: messages.Prepare | messages.PutToVote
+        self, message: Message, request: messages.Prepare | messages.Accept
     ) -> None:
         answer = self._agreement.answer(message)
         if answer is not None:
@@ -399,7 +399,7 @@ class Replicas:
             self._store.load(number, message)
         self._send_position(number, gap=False)
 
-    def _on_entry_taken(self, message: Message, taken: messages.EntryTaken) -> None:
+    def _on_entry_ack(self, message: Message, taken: messages.EntryAck) -> None:
         """Notes a copy's position, and sends the answers that are now committed."""
         number, server = taken.shard, taken.server
         copies = self._copies.get(number)
@@ -535,7 +535,7 @@ class Replicas:
 
     def view_message(self) -> Message:
         """Returns a message with the view; a peer that knows the view ignores it."""
-        fields = messages.ViewIs(self.view.to_json())
+        fields = messages.Announce(self.view.to_json())
         return Message.of(fields, epoch=self.view.epoch)
 
     # -- sending -----------------------------------------------------------------------
@@ -574,7 +574,7 @@ class Replicas:
 
     def _send_position(self, number: int, *, gap: bool) -> None:
         at = list(self._store.shards[number].position)
-        taken = messages.EntryTaken(number, self._number, at, gap)
+        taken = messages.EntryAck(number, self._number, at, gap)
         message = Message.of(taken, epoch=self.view.epoch)
         self._send(self.view.primary(number), message)
 

@@ -71,7 +71,7 @@ class Cuts:
         self._rows: dict[tuple[int, str], _Rows] = {}
 
     def begin(
-        self, number: int, cut: int, now: float, peer: bytes, looks: bool = False
+        self, number: int, cut: int, now: float, peer: bytes, params_only: bool = False
     ) -> None:
         """Begins to hold a shard's pushes, in place of an earlier cut.
 
@@ -80,11 +80,11 @@ class Cuts:
           cut: the cut's number.
           now: the current time.
           peer: the requester's address.
-          looks: whether the cut is of the parameters only.
+          params_only: whether the cut is of the parameters only.
         """
         before = self._cuts.get(number)
         held = before.held if before is not None else []
-        seconds = _HELD_TO_EVALUATE if looks else _HELD
+        seconds = _HELD_TO_EVALUATE if params_only else _HELD
         self._cuts[number] = _Cut(cut, now + seconds, peer, held=held)
 
     def define(

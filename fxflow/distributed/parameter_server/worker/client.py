@@ -146,7 +146,7 @@ class WorkerClient:
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._handlers: dict[type, Callable[[_Shard, Message, Any], None]] = {
             messages.Welcome: self._on_welcome,
-            messages.ModelTaken: self._on_model_taken,
+            messages.ModelAck: self._on_model_ack,
             messages.Joined: self._on_joined,
             messages.Refuse: self._on_refuse,
             messages.Ack: self._on_ack,
@@ -536,7 +536,7 @@ class WorkerClient:
             if question is not None:
                 question.box.put(message)
             return
-        if isinstance(said, messages.ViewIs):
+        if isinstance(said, messages.Announce):
             view = View.from_json(said.view)
             if view.run and self.view.run not in (0, view.run):
                 raise DistributedError(
@@ -546,7 +546,7 @@ class WorkerClient:
             self._enter_view(view)
             self._send_view(server, view.epoch)
             return
-        if isinstance(said, messages.Prepare | messages.PutToVote):
+        if isinstance(said, messages.Prepare | messages.Accept):
             answer = answer_of(self._voter, self.number, message)
             if answer is not None:
                 self._send(server, answer)
@@ -571,7 +571,7 @@ class WorkerClient:
         The server that decided on the view may have died before announcing it.
         """
         if epoch < self.view.epoch and self._joins:
-            said = messages.ViewIs(self.view.to_json())
+            said = messages.Announce(self.view.to_json())
             self._send(server, Message.of(said, self.number))
 
     def _enter_view(self, view: View) -> None:
@@ -624,17 +624,17 @@ class WorkerClient:
         else:
             self._enter(shard, "model")
 
-    def _on_model_taken(
-        self, shard: _Shard, message: Message, taken: messages.ModelTaken
+    def _on_model_ack(
+        self, shard: _Shard, message: Message, ack: messages.ModelAck
     ) -> None:
-        if shard.phase not in ("model", "rows") or taken.request != shard.round:
+        if shard.phase not in ("model", "rows") or ack.request != shard.round:
             return
-        if taken.begun:
+        if ack.begun:
             self._enter(shard, "join")
-        elif taken.waits:
-            self._wait_for_rows(shard, taken.parts)
+        elif ack.waits:
+            self._wait_for_rows(shard, ack.parts)
         else:
-            self._note_parts(shard, taken.parts)
+            self._note_parts(shard, ack.parts)
             self._enter(shard, "rows")
 
     def _wait_for_rows(self, shard: _Shard, parts: int) -> None:

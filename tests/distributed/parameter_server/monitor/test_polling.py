@@ -56,7 +56,7 @@ def test_a_stopped_server_gets_one_request_until_it_answers(
             thread.join()
             hub.wait(1)
             ((peer, message),) = listener.receive()
-            stats = messages.StatsAre(message.fields.request, {})
+            stats = messages.StatsReply(message.fields.request, {})
             listener.send(peer, Message.of(stats))
             time.sleep(0.05)
             # The late answer is to the old request; only now a new one is sent.

@@ -286,7 +286,7 @@ def test_late_votes_decide_nothing_after_a_bootstrap_began() -> None:
 def test_malformed_views_and_votes_are_refused() -> None:
     for view in ({}, {"epoch": "x"}):
         with pytest.raises(ValueError, match=r"not a view|invalid literal"):
-            vote = Message.of(messages.PutToVote(1, 0, view), epoch=1)
+            vote = Message.of(messages.Accept(1, 0, view), epoch=1)
             answer_of(Voter(1), 1, vote)
     with pytest.raises(ValueError, match="not a vote"):
         accepted_of(messages.Promised(1, 0, 1, {"turn": 1}))

@@ -171,7 +171,7 @@ def test_asynchronous_workers_do_not_wait_for_each_other() -> None:
         dataclasses.replace(push(1), arrays={"0": np.ones(2, np.float64)}),
         Message.of(messages.Join(0, "other"), 1, 0, 1),
         Message.of(messages.Offer(0, {"programs": 3}, []), 1, 0, 1),
-        Message.of(messages.PutToVote(1, 0, {}), 1),
+        Message.of(messages.Accept(1, 0, {}), 1),
         Message.of(messages.Ack(), 1),
         Message("control", 1),
     ],

@@ -107,7 +107,7 @@ def test_the_bytes_of_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_evaluator_holds_pushes_for_a_shorter_time() -> None:
     cuts = Cuts()
-    cuts.begin(0, 1, 100.0, b"c", looks=True)
+    cuts.begin(0, 1, 100.0, b"c", params_only=True)
     cuts.begin(1, 1, 100.0, b"d")
     assert cuts.requesters() == [(0, b"c"), (1, b"d")]
     assert cuts.expired(102.5) == [0]
