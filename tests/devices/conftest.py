@@ -1,4 +1,4 @@
-"""Helpers for tests of the seam: types, small programs, fresh processes."""
+"""Helpers for tests of `devices`: types, small programs, fresh processes."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def place() -> Placement:
 
 @pytest.fixture
 def put(place: Placement) -> Callable[..., buffers.Buffer]:
-    """Puts a NumPy array into memory of its own."""
+    """Puts a copy of a NumPy array."""
 
     def put(value: object, dtype: object = None) -> buffers.Buffer:
         array = np.asarray(value, dtype)
@@ -47,7 +47,7 @@ def no_cache() -> Iterator[None]:
 
 @pytest.fixture
 def run_python(tmp_path: Path) -> Callable[..., str]:
-    """Runs code in a fresh process, with a cache of its own; returns what it prints."""
+    """Runs code in a fresh process with its own cache; returns its output."""
 
     def run(code: str, **environment: str) -> str:
         env = {k: v for k, v in os.environ.items() if not k.startswith("FXFLOW_")}

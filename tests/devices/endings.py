@@ -1,9 +1,9 @@
-"""A process that ends, or forks, while the runtime is at work.
+"""A process that ends, or forks, while the runtime is working.
 
     python -m tests.devices.endings KIND SEED [STATUS]
 
-It prints "end" last of all; whatever else it prints, and any exit status but the one
-that was asked for, is a fault of the end.
+Its last output is "end"; any other output, and any exit status but STATUS, is a fault
+of the shutdown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fxflow.devices import process
 
 
 def large(seed: float, size: int = 40) -> Callable[[Any], Any]:
-    """A function that takes XLA about a second to compile."""
+    """Returns a function that XLA compiles in about a second."""
 
     def function(x: Any) -> Any:
         for i in range(size):
@@ -38,7 +38,7 @@ def large(seed: float, size: int = 40) -> Callable[[Any], Any]:
 
 
 def slow(x: Any) -> Any:
-    """A loop that runs for about a second."""
+    """Returns a loop that runs for about a second."""
     return lax.fori_loop(0, 20000, lambda i, x: fnp.tanh(x @ x), x)
 
 
@@ -56,7 +56,7 @@ def in_background(function: Callable[..., Any], *arguments: Any) -> None:
     started.wait()
 
 
-# -- kinds of work that is pending -----------------------------------------------------
+# -- kinds of pending work -------------------------------------------------------------
 
 
 def compiling(chance: random.Random) -> None:
@@ -121,7 +121,7 @@ def looping(chance: random.Random) -> None:
 
 
 def endless(chance: random.Random) -> None:
-    """More than the end of the process waits for."""
+    """Work that takes longer than the end of the process waits."""
     process.EXIT_SECONDS = 0.2
     in_background(fx.jit(large(chance.random(), 1000)), X)
     time.sleep(chance.uniform(0, 1.0))

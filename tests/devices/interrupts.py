@@ -1,9 +1,9 @@
-"""Rounds of work that an interrupt ends at a moment drawn by a seed.
+"""Rounds of work that are interrupted at a random moment.
 
     python -m tests.devices.interrupts ROUNDS SEED
 
-After each round the process must work: the interpreter, the options, the collector and
-the locks are as they were, and programs that are known and new give what they gave.
+After each round the process must work: the interpreter, the options, the garbage
+collector and the locks are unchanged, and known and new programs give the same results.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def compiling(seed: float) -> Any:
 
 
 def loading(seed: float) -> Any:
-    """A new function of a text that the cache on disk knows."""
+    """Returns a new function whose program is in the disk cache."""
     return fx.jit(lambda x: large(0.5, 4)(x))(X)
 
 
@@ -85,7 +85,7 @@ _known = fx.jit(known)
 
 
 def works(expected: float) -> None:
-    """Checks that nothing of an interrupted call is left."""
+    """Checks that an interrupted call left nothing behind."""
     assert state.trace is EVAL, state.trace
     assert (state.axes, state.tracked, state.spmd, state.scope) == (
         (),

@@ -11,7 +11,7 @@ DONATE = """module @donate {
 
 
 def identity(shape: str) -> str:
-    """A program that returns a copy of `tensor<...>` passed in."""
+    """Returns a program that copies its argument, a `tensor<...>`."""
     return f"""module @identity {{ func.func @main(%a: {shape}) -> {shape} {{
       %b = stablehlo.optimization_barrier %a : {shape}
       return %b : {shape} }} }}"""

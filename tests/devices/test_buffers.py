@@ -1,4 +1,4 @@
-"""Buffers: in, out, life, and what donation does to memory others can see."""
+"""Buffers: transfers, deletion, and donation of visible memory."""
 
 import gc
 import threading
@@ -48,7 +48,7 @@ def test_placements_are_interned(place: Placement) -> None:
     assert place.table == buffers.default_placement().table
 
 
-def test_placement_of_something_else() -> None:
+def test_only_devices_have_placements() -> None:
     with pytest.raises(TypeError, match="expected a Device, got str"):
         buffers.placement("cpu")
 
@@ -65,7 +65,9 @@ def test_placements_are_not_pickled(place: Placement) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("into", [buffers.put, buffers.put_copy])
-def test_round_trip(place: Placement, dtype: object, into: Put) -> None:
+def test_values_survive_a_round_trip(
+    place: Placement, dtype: object, into: Put
+) -> None:
     if dtype in (ml_dtypes.int2, ml_dtypes.float4_e2m1fn):
         host = np.array([[0, 1, 0], [1, 1, 0]]).astype(dtype)
     else:
@@ -77,7 +79,7 @@ def test_round_trip(place: Placement, dtype: object, into: Put) -> None:
 
 
 @pytest.mark.parametrize("into", [buffers.put, buffers.put_copy])
-def test_any_strides(place: Placement, into: Put) -> None:
+def test_put_takes_any_strides(place: Placement, into: Put) -> None:
     base = np.arange(24, dtype="f4").reshape(2, 3, 4)
     for host in (
         base.T,
@@ -134,7 +136,7 @@ def test_to_host_is_a_view_that_outlives_the_buffer(put: Put) -> None:
     del filler
 
 
-def test_copies_have_memory_of_their_own(place: Placement, put: Put) -> None:
+def test_copies_have_separate_memory(place: Placement, put: Put) -> None:
     buffer = put(np.arange(4, dtype="f4"))
     kind = BufferType((4,), np.dtype("f4"))
     for other in (buffers.copy(kind, buffer), buffers.copy_to(kind, buffer, place)):
@@ -150,7 +152,7 @@ def test_sizes_and_readiness(put: Put) -> None:
     assert buffers.on_device_nbytes(buffer) == 48
 
 
-def test_several_cpu_devices(run_python: Callable[..., str]) -> None:
+def test_buffers_on_several_cpu_devices(run_python: Callable[..., str]) -> None:
     code = """
 import numpy as np
 from fxflow.devices import buffers, clients, memory
@@ -173,7 +175,7 @@ print("fine")
 # -- deletion --------------------------------------------------------------------------
 
 
-def test_deleted_buffers_say_so(put: Put, place: Placement) -> None:
+def test_using_a_deleted_buffer_raises(put: Put, place: Placement) -> None:
     buffer = put(np.zeros(4, "f4"))
     buffers.delete(buffer)
     buffers.delete(buffer)
@@ -189,8 +191,8 @@ def test_deleted_buffers_say_so(put: Put, place: Placement) -> None:
             use()
 
 
-def test_deleting_an_exported_buffer_leaves_its_consumer_alone(put: Put) -> None:
-    # The runtime itself would abort the process.
+def test_deleting_an_exported_buffer_does_not_affect_its_consumer(put: Put) -> None:
+    # Without the check in `delete`, the runtime aborts the process.
     buffer = put(np.full(1000, 3, "f4"))
 
     view = _export(buffer)
@@ -202,7 +204,7 @@ def test_deleting_an_exported_buffer_leaves_its_consumer_alone(put: Put) -> None
     assert not buffers._exported
 
 
-# -- donation: what the runtime does to memory that others see -------------------------
+# -- donation of memory that is visible elsewhere --------------------------------------
 
 
 def _view(buffer: buffers.Buffer) -> np.ndarray:
@@ -224,7 +226,9 @@ def _export(buffer: buffers.Buffer) -> np.ndarray:
     "attribute", ["tf.aliasing_output = 0 : i32", "jax.buffer_donor = true"]
 )
 @pytest.mark.parametrize("seen_by", ["nothing", "numpy", "view", "dlpack", "past view"])
-def test_donation(place: Placement, put: Put, attribute: str, seen_by: str) -> None:
+def test_donation_preserves_visible_memory(
+    place: Placement, put: Put, attribute: str, seen_by: str
+) -> None:
     program = compile_text(
         programs.DONATE.replace("ATTRIBUTE", attribute),
         place,
@@ -273,10 +277,10 @@ def test_default_placement_follows_the_default_device(place: Placement) -> None:
     assert seen == [place]
 
 
-def test_the_runtime_finds_no_jax(
+def test_the_runtime_does_not_import_jax(
     tmp_path: Path, run_python: Callable[..., str]
 ) -> None:
-    """It would import it, or look for it, for each part of an array."""
+    """By itself it imports jax, or looks for it, for each part of an array."""
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text("core = None\n")
     code = f"""

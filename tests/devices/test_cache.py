@@ -1,4 +1,4 @@
-"""The disk cache: found again, never wrong, bounded, harmless when it cannot work."""
+"""The disk cache: hits, damaged entries, its bound, and failures of the disk."""
 
 import os
 import time
@@ -33,7 +33,7 @@ def run_add(program: Executable, place: Placement) -> list[float]:
     return list(result)
 
 
-def test_a_program_is_found_again_and_right(place: Placement, cache_dir: Path) -> None:
+def test_a_cached_program_is_found_and_right(place: Placement, cache_dir: Path) -> None:
     first = compile_text(programs.ADD, place)
     second = compile_text(programs.ADD, place)
     assert (first.from_cache, second.from_cache) == (False, True)
@@ -47,7 +47,7 @@ def test_a_program_is_found_again_and_right(place: Placement, cache_dir: Path) -
     assert info.directory == str(cache_dir)
 
 
-def test_other_processes_find_it(run_python: Callable[..., str]) -> None:
+def test_other_processes_find_a_cached_program(run_python: Callable[..., str]) -> None:
     code = f"""
 from fxflow.devices import buffers
 from fxflow.devices.buffers import BufferType
@@ -62,7 +62,7 @@ print(program.from_cache, buffers.to_host(program.execute([argument], [handler])
 """
     assert run_python(code) == "False 10.0\n"
     assert run_python(code) == "True 10.0\n"
-    # Machine code made under other flags is another program.
+    # Machine code compiled with other flags is another program.
     assert run_python(code, XLA_FLAGS="--xla_cpu_enable_fast_math=true")[:5] == "False"
 
 
@@ -93,7 +93,7 @@ def test_damaged_entries_are_replaced(
     assert compile_text(programs.ADD, place).from_cache
 
 
-def test_what_the_runtime_cannot_load_is_replaced(
+def test_entries_that_the_runtime_cannot_load_are_replaced(
     place: Placement, cache_dir: Path
 ) -> None:
     compile_text(programs.ADD, place)
@@ -114,7 +114,9 @@ def test_an_entry_under_another_name_is_not_loaded(cache_dir: Path) -> None:
     assert entries(cache_dir) == []
 
 
-def test_keys_differ(place: Placement, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_depend_on_program_options_and_environment(
+    place: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def key(module: str = "m", options: bytes = b"o", extra: str = "") -> bytes:
         return cache.key(module, options, place.device, extra)
 
@@ -135,14 +137,14 @@ def test_options_are_part_of_the_key(place: Placement, cache_dir: Path) -> None:
     assert compile_text(programs.ADD, place, options=options).from_cache
 
 
-def test_switched_off(place: Placement, cache_dir: Path) -> None:
+def test_a_disabled_cache_stores_nothing(place: Placement, cache_dir: Path) -> None:
     with config.override(cache=False):
         compile_text(programs.ADD, place)
         assert not cache.info().enabled
     assert entries(cache_dir) == []
 
 
-def test_least_recently_used_go_first(cache_dir: Path) -> None:
+def test_least_recently_used_entries_are_evicted_first(cache_dir: Path) -> None:
     names = [bytes([i]) * 32 for i in range(10)]
     for age, name in enumerate(names):
         cache.store(name, bytes(1000))
@@ -164,7 +166,7 @@ def test_an_entry_larger_than_the_bound_is_not_kept(cache_dir: Path) -> None:
     assert entries(cache_dir) == []
 
 
-def test_leftovers_of_dead_writers_go(cache_dir: Path) -> None:
+def test_temporary_files_of_dead_writers_are_removed(cache_dir: Path) -> None:
     cache.store(KEY, b"payload")
     old, new = (
         cache_dir / "write-1-0-0123abcd.tmp",
@@ -208,7 +210,7 @@ def test_entries_that_are_not_files_are_ignored(
     assert elsewhere.read_bytes() == b""
 
 
-def test_a_directory_that_others_can_write_to(
+def test_a_directory_writable_to_others_is_not_used(
     place: Placement, cache_dir: Path
 ) -> None:
     cache.store(KEY, b"payload")
@@ -227,7 +229,7 @@ def test_a_directory_that_others_can_write_to(
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
-def test_an_entry_that_others_can_write_to(cache_dir: Path, mode: int) -> None:
+def test_an_entry_writable_to_others_is_not_loaded(cache_dir: Path, mode: int) -> None:
     cache.store(KEY, b"payload")
     (entry,) = entries(cache_dir)
     entry.chmod(mode)
@@ -236,7 +238,7 @@ def test_an_entry_that_others_can_write_to(cache_dir: Path, mode: int) -> None:
     assert cache.load(KEY) == b"payload"
 
 
-def test_what_belongs_to_another_user(
+def test_a_directory_of_another_user_is_not_used(
     cache_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.store(KEY, b"payload")
@@ -301,7 +303,9 @@ def test_a_full_disk_leaves_nothing_behind(
     assert list(cache_dir.iterdir()) == []
 
 
-def test_the_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_directory_follows_configuration_and_platform(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with config.override(cache_dir="~/mine"):
         assert cache.directory() == Path.home() / "mine"
     monkeypatch.setattr("sys.platform", "linux")
@@ -314,7 +318,7 @@ def test_the_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert "Caches" in str(cache.directory())
 
 
-def test_a_hit_is_quick(place: Placement, cache_dir: Path) -> None:
+def test_a_hit_is_fast(place: Placement, cache_dir: Path) -> None:
     compile_text(programs.ADD, place)
     times = []
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Programs that call Python: arrays both ways, effects, exceptions, checks."""
+"""Programs that call Python: arguments and results, effects, exceptions, checks."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def execute(
 A = np.arange(6.0).reshape(2, 3)
 
 
-def test_arrays_both_ways(place: Placement, put: Put) -> None:
+def test_callbacks_get_and_return_arrays(place: Placement, put: Put) -> None:
     def scale(x: np.ndarray, n: np.ndarray) -> tuple[Any, Any]:
         assert (x.shape, x.dtype, n.shape, n.dtype) == ((3, 2), "f4", (), "i4")
         assert not x.flags.writeable
@@ -158,7 +158,7 @@ def test_effects_happen_once_each_and_in_order(place: Placement, put: Put) -> No
     assert said == ["first 1.0", "second 2.0"] * 2
 
 
-def test_exceptions_arrive_as_themselves(place: Placement, put: Put) -> None:
+def test_exceptions_reach_the_caller_unchanged(place: Placement, put: Put) -> None:
     class Mine(Exception):
         pass
 
@@ -259,7 +259,7 @@ def test_exceptions_are_kept_for_many_callers_and_frames_for_few() -> None:
     assert len(callbacks._retrieved) <= callbacks._WITH_FRAMES
 
 
-def test_what_no_caller_asks_for_is_dropped_in_time(
+def test_exceptions_that_no_caller_retrieves_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(callbacks, "_KEPT", 20)
@@ -311,7 +311,7 @@ def test_callbacks_from_several_threads(place: Placement, put: Put) -> None:
     assert not wrong
 
 
-def test_the_text() -> None:
+def test_the_text_of_a_custom_call() -> None:
     text = custom_call(
         2,
         ["%t", "%a"],

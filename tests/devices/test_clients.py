@@ -1,4 +1,4 @@
-"""Clients: nothing at import, made when asked for, chosen by the configuration."""
+"""Clients: made when first needed, chosen by the configuration."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Lets a test choose platforms; the client in use stays as it is."""
+    """Lets a test choose platforms, without changing the client in use."""
     monkeypatch.setattr(clients, "_order", None)
     monkeypatch.setattr(clients, "_failures", {})
     monkeypatch.setattr(clients, "_clients", {"cpu": clients.client("cpu")})
@@ -51,7 +51,7 @@ def test_devices_and_their_counts_agree() -> None:
     assert clients.cpu_device() is clients.devices("cpu")[0]
 
 
-def test_another_default_platform_comes_too_late() -> None:
+def test_changing_a_default_platform_in_use_is_refused() -> None:
     clients.platforms()
     with pytest.raises(BackendError, match="cpu is in use as the default platform"):
         config.update("platforms", "tpu")
@@ -59,7 +59,7 @@ def test_another_default_platform_comes_too_late() -> None:
         assert clients.default_backend() == "cpu"
 
 
-def test_no_such_process() -> None:
+def test_a_process_index_out_of_range_is_refused() -> None:
     with pytest.raises(ValueError, match="process_index 3 does not exist: there are 1"):
         clients.local_devices(3)
 
@@ -99,11 +99,11 @@ def test_threads_share_one_client() -> None:
     assert len({id(c) for c in found}) == 1
 
 
-# -- which platform --------------------------------------------------------------------
+# -- the platform ----------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_a_platform_that_was_asked_for_must_work() -> None:
+def test_a_requested_platform_that_fails_is_an_error() -> None:
     with (
         config.override(platforms="nonsense,cpu"),
         pytest.raises(BackendError, match="'nonsense' was asked for by config") as e,
@@ -118,7 +118,7 @@ def test_a_platform_that_was_asked_for_must_work() -> None:
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_an_accelerator_that_fails_is_passed_over(
+def test_an_accelerator_that_fails_is_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(platform: str) -> object:
@@ -171,7 +171,7 @@ def test_a_client_without_devices_is_a_failure(
 # -- the default device ----------------------------------------------------------------
 
 
-def test_default_device_nests_and_is_of_one_thread(run_python: Run) -> None:
+def test_default_device_nests_and_is_per_thread(run_python: Run) -> None:
     code = """
 import threading
 from fxflow.devices import clients, default_device, set_default_device
@@ -219,7 +219,7 @@ def test_invalid_default_devices_are_refused() -> None:
 # -- starting over ---------------------------------------------------------------------
 
 
-def test_clear_backends(run_python: Run) -> None:
+def test_clear_backends_makes_new_clients(run_python: Run) -> None:
     code = """
 import numpy as np
 from fxflow._config import config
@@ -245,7 +245,7 @@ print("fine")
     assert run_python(code) == "fine\n"
 
 
-def test_collectives_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collectives_get_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/x")
     with config.override(collective_timeout=7.4):
         clients.bound_collectives()
@@ -254,7 +254,7 @@ def test_collectives_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["XLA_FLAGS"] == wanted
 
 
-def test_what_plugins_are_made_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_get_the_configured_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, object]] = []
 
     def make(platform: str, **arguments: object) -> object:
@@ -272,7 +272,7 @@ def test_what_plugins_are_made_with(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given == [{"node_id": 1, "num_nodes": 2}]
 
 
-def test_started(run_python: Run) -> None:
+def test_started_lists_clients_without_starting_any(run_python: Run) -> None:
     code = """
 from fxflow.devices import clients
 assert clients.started() == ()
@@ -282,7 +282,7 @@ print(clients.started())
     assert run_python(code) == "('cpu',)\n"
 
 
-def test_the_number_of_cpu_devices_is_read_once() -> None:
+def test_changing_the_number_of_cpu_devices_in_use_is_refused() -> None:
     before, count = config.num_cpu_devices, len(clients.devices("cpu"))
     with pytest.raises(RuntimeError, match=f"has started with {count} devices and"):
         config.num_cpu_devices = count + 1

@@ -1,4 +1,4 @@
-"""The distributed runtime: what it does in a process is tried in processes."""
+"""The distributed runtime: its effects on a process, tested in new processes."""
 
 import socket
 import sys
@@ -12,7 +12,7 @@ from fxflow.errors import DistributedError
 
 Run = Callable[..., str]
 
-# The process stands for both ends: a service, and clients of it through relays.
+# The process is both ends: a service, and its clients, through relays.
 BOTH = """
 import socket, sys, threading, time
 from fxflow.devices import clients, cluster
@@ -41,7 +41,7 @@ def run_both(run_python: Run, code: str) -> str:
     return run_python(BOTH + code + "\nsys.stdout.flush()\nimport os; os._exit(0)\n")
 
 
-def test_service_and_clients(run_python: Run) -> None:
+def test_clients_register_with_the_service(run_python: Run) -> None:
     code = """
 threads = [threading.Thread(target=make, args=(n,)) for n in range(2)]
 for t in threads: t.start()
@@ -59,8 +59,8 @@ print("fine")
     assert run_both(run_python, code) == "fine\n"
 
 
-def test_the_service_dies(run_python: Run) -> None:
-    """The clients live on: without the relay the process would end here."""
+def test_clients_survive_the_service(run_python: Run) -> None:
+    """Without the relay, the runtime would end the process."""
     code = """
 threads = [threading.Thread(target=make, args=(n,)) for n in range(2)]
 for t in threads: t.start()
@@ -77,8 +77,8 @@ print("alive")
     assert run_both(run_python, code) == "alive\n"
 
 
-def test_a_stand_in_lets_the_others_go(run_python: Run) -> None:
-    """Process 1 never comes; process 0 is refused instead of waiting minutes."""
+def test_a_stand_in_releases_the_other_processes(run_python: Run) -> None:
+    """Process 1 never joins; process 0 fails at once instead of after minutes."""
     code = """
 stand_in = cluster.StandIn(service, 1)
 only = client(0)
@@ -97,7 +97,7 @@ collectives.release([collectives.port]); collectives.close()
     assert run_both(run_python, code) == "refused\n"
 
 
-def test_a_stand_in_that_waits_cannot_leave(run_python: Run) -> None:
+def test_a_stand_in_that_waits_cannot_disconnect(run_python: Run) -> None:
     code = """
 stand_in = cluster.StandIn(service, 1)
 assert not stand_in.close(0.3)
@@ -106,7 +106,7 @@ print("stuck")
     assert run_both(run_python, code) == "stuck\n"
 
 
-def test_gloos_thread_takes_no_processor_from_others(run_python: Run) -> None:
+def test_gloos_thread_does_not_preempt_others(run_python: Run) -> None:
     if sys.platform != "linux":
         pytest.skip("reads /proc/self/task")
     code = """
@@ -123,14 +123,14 @@ before = policies()
 collectives = cluster.Collectives(only, hostname="127.0.0.1")
 after = policies()
 assert {after[t] for t in after.keys() & before.keys()} == {os.SCHED_OTHER}, after
-# The runtime may have started threads of its own besides, before or after gloo's.
+# The runtime may start other threads, too, before or after gloo's.
 assert os.SCHED_BATCH in [after[t] for t in after.keys() - before.keys()], after
 print("waits")
 """
     assert run_both(run_python, code) == "waits\n"
 
 
-def test_severed_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sever_closes_gloos_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("reads /proc/self/fd")
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -147,13 +147,13 @@ def test_severed_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
         called.close()
 
 
-def test_unknown_collectives() -> None:
+def test_unknown_collectives_are_refused() -> None:
     client = object.__new__(cluster.Client)
     with pytest.raises(ValueError, match="'gloo' or 'mpi', got 'smoke'"):
         cluster.Collectives(client, "smoke")
 
 
-def test_explaining() -> None:
+def test_explain_names_the_lost_process() -> None:
     cause = RuntimeError("Connection closed by peer")
     assert cluster.explain(cause) is cause
     try:

@@ -31,12 +31,12 @@ def test_compile_and_execute(place: Placement, put: Put) -> None:
     assert raw.aval is F16
 
 
-def test_bytecode_is_a_program_too(place: Placement) -> None:
+def test_bytecode_compiles(place: Placement) -> None:
     program = compiling.compile(programs.ADD.encode(), [place.device])
     assert program.devices == (place.device,)
 
 
-def test_analyses(place: Placement) -> None:
+def test_cost_and_memory_analyses(place: Placement) -> None:
     program = compiling.compile(programs.ADD, place)
     assert "add" in program.hlo_text()
     assert program.cost_analysis()["flops"] == 16
@@ -47,11 +47,11 @@ def test_analyses(place: Placement) -> None:
     memory = compiling.compile(donating, place).memory_analysis()
     assert memory["alias_size_in_bytes"] == 64
     assert len(program.serialize()) > 100
-    # Where a device's own memory is the host's, all bytes are the device's.
+    # If a device's default memory is host memory, all bytes count as the device's.
     assert memory["host_argument_size_in_bytes"] == 0
 
 
-def test_memories_of_results(place: Placement) -> None:
+def test_results_have_memory_kinds(place: Placement) -> None:
     assert compiling.compile(programs.ADD, place).result_memory_kinds() == [None]
     there = programs.ADD.replace(
         "-> tensor<16xf32> {",
@@ -100,7 +100,7 @@ def test_options_reach_the_compiler(place: Placement) -> None:
     assert compiling.compile(programs.ADD, place, options=options).launch
 
 
-def test_number_of_devices(place: Placement) -> None:
+def test_a_wrong_number_of_devices_is_refused(place: Placement) -> None:
     with pytest.raises(ValueError, match="2 replicas x 1 partitions need 2 devices"):
         compiling.compile(programs.ADD, place, num_replicas=2)
 

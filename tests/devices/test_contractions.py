@@ -1,4 +1,4 @@
-"""The kernel's text: which tile fits which processor, and what LLVM makes of it."""
+"""The kernel's text: the tiles of processors, and LLVM's machine code."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_offsets_are_those_of_the_header():
     functions = re.findall(r"FIELD\(XLA_FFI_(\w+)\)", api)
     text = contractions.ir(contractions.Tile(6, 8, 2))
     used = re.findall(r"getelementptr i8, ptr %api, i64 (\d+)", text)
-    # Behind size, extensions, version (24 bytes) and XLA's own functions.
+    # After size, extensions, version (24 bytes) and XLA's own functions.
     places = {48 + 8 * i: name for i, name in enumerate(functions)}
     places[32] = "version"
     assert [places[int(offset)] for offset in used] == [
@@ -61,7 +61,7 @@ def test_offsets_are_those_of_the_header():
     assert "XLA_FFI_API_MAJOR 0" in header
 
 
-def test_the_configuration_of_the_kernel():
+def test_the_config_lists_the_contractions_fields():
     tile = contractions.Tile(8, 16, 2)
     contraction = contractions.Contraction(
         (contractions.LoopAxis(100, 64),),

@@ -1,4 +1,4 @@
-"""DLPack with NumPy here, with PyTorch and JAX where they are installed."""
+"""DLPack with NumPy, and with PyTorch and JAX if they are installed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ Put = Callable[..., buffers.Buffer]
 
 
 class Exporter:
-    """What `Array` will be: an object with the two methods."""
+    """An object with DLPack's two methods, like `Array`."""
 
     def __init__(self, buffer: buffers.Buffer) -> None:
         self.buffer = buffer
@@ -28,7 +28,7 @@ class Exporter:
 
 
 class OldExporter(Exporter):
-    """A producer that NumPy cannot read, so that the runtime must."""
+    """A producer that NumPy cannot read, so that the runtime reads it."""
 
     def __dlpack__(self, stream: Any = None, **options: Any) -> Any:
         if options:
@@ -79,12 +79,12 @@ def test_export_of_a_copy(put: Put) -> None:
         ({"stream": 3}, "stream must be None"),
     ],
 )
-def test_exports_that_cannot_be(put: Put, options: dict, message: str) -> None:
+def test_impossible_exports_are_refused(put: Put, options: dict, message: str) -> None:
     with pytest.raises(BufferError, match=message):
         dlpack.to_dlpack(put(np.zeros(3), "f4"), **options)
 
 
-def test_dtype_without_a_dlpack_form(put: Put) -> None:
+def test_dtypes_without_a_dlpack_form_are_refused(put: Put) -> None:
     with pytest.raises(BufferError, match="no DLPack equivalent"):
         dlpack.to_dlpack(put(np.zeros(3), ml_dtypes.int4))
 
@@ -141,7 +141,7 @@ def test_dtypes_that_numpy_does_not_exchange(put: Put, dtype: Any) -> None:
 
 
 def test_the_runtime_itself_takes_transposed_memory() -> None:
-    # Why `_take_device` looks at the strides.
+    # The reason why `_take_device` checks the strides.
     array = aligned(np.arange(6, dtype="f4").reshape(2, 3)).T
 
     class Old:
@@ -173,14 +173,14 @@ def test_arrays_of_every_shape_are_taken(shape: tuple[int, ...], put: Put) -> No
         np.testing.assert_array_equal(buffers.to_host(buffer), host)
 
 
-def test_read_only_memory() -> None:
+def test_read_only_memory_is_imported() -> None:
     host = aligned(np.arange(4.0))
     host.flags.writeable = False
     buffer = dlpack.from_dlpack(host)
     assert buffers.unsafe_pointer(buffer) == host.ctypes.data
 
 
-def test_not_an_array() -> None:
+def test_from_dlpack_refuses_other_objects() -> None:
     with pytest.raises(TypeError, match="__dlpack__ and __dlpack_device__, got list"):
         dlpack.from_dlpack([1, 2])
 
@@ -188,7 +188,9 @@ def test_not_an_array() -> None:
 @pytest.mark.parametrize(
     ("device", "message"), [((2, 0), "cuda"), ((7, 0), "unknown DLPack device type 7")]
 )
-def test_sources_elsewhere(device: tuple[int, int], message: str) -> None:
+def test_unknown_source_devices_are_refused(
+    device: tuple[int, int], message: str
+) -> None:
     class Elsewhere:
         def __dlpack__(self, **options: Any) -> Any:
             raise AssertionError

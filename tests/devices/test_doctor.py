@@ -1,4 +1,4 @@
-"""`doctor` says why: one test for each reason a user meets."""
+"""`doctor` explains why a device is not used: a test for each reason."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ CUDA = Plugin(
 
 @pytest.fixture(autouse=True)
 def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No plug-in, no device; tests add what they need."""
+    """Hides plug-ins and devices; tests add what they need."""
     monkeypatch.setattr(clients, "_order", None)
     monkeypatch.setattr(clients, "_failures", {})
     monkeypatch.setattr(clients, "_clients", {"cpu": clients.client("cpu")})
@@ -33,7 +33,7 @@ def line(start: str) -> str:
     return found
 
 
-def test_it_prints_what_it_returns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_prints_its_report(capsys: pytest.CaptureFixture[str]) -> None:
     report = fxflow.devices.doctor()
     assert capsys.readouterr().out == report + "\n"
     for part in (

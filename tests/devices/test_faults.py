@@ -1,4 +1,4 @@
-"""Each known fault of XLA shows itself without its cure, and not with it."""
+"""Each known fault of XLA occurs without its workaround, and not with it."""
 
 import functools
 import importlib.metadata
@@ -196,7 +196,7 @@ PROGRAMS = {
                 )
                 for t in ("f4", "f2", fnp.bfloat16)
             ]
-            # The function is written again for the call with NaN.
+            # LLVM specializes the function for the call with NaN.
             inner = jit(fnp.exp)
             def twice(x, s):
                 return inner(x), inner(fnp.where(s > 0, x, fnp.nan))
@@ -210,7 +210,7 @@ PROGRAMS = {
                 %4 = stablehlo.select %2, %a, %3 : tensor<i1>, tensor<64xf32>
                 %0 = stablehlo.exponential %4 : tensor<64xf32>
                 """
-            # What a register or memory holds instead may be NaN by chance.
+            # The arbitrary value in its place may be NaN by chance.
             outs = [xla(text, (64,), "f4", x, below) for _ in range(20)]
         right = all(np.isnan(np.asarray(v, "f4")).all() for v in outs)
     ''',
@@ -263,7 +263,7 @@ CRASHES = "sums of many axes"
 
 @functools.cache
 def right_without_cure() -> dict[str, bool]:
-    """Returns which programs have the right values, uncured, in a process."""
+    """Returns which programs have the right values without workarounds."""
     code = prelude(DEFAULT, False)
     for name in sorted(PROGRAMS, key=lambda name: name == CRASHES):
         program = textwrap.dedent(PROGRAMS[name])
@@ -279,7 +279,7 @@ def right_without_cure() -> dict[str, bool]:
         out = done.stdout
         assert done.returncode <= 0, done.stderr
     except subprocess.TimeoutExpired as error:
-        # Some processors crash, others never end.
+        # Some processors crash, others never finish.
         out = (error.stdout or b"").decode()
     found = {CRASHES: False}
     for line in out.splitlines():
@@ -306,7 +306,7 @@ def test_values_are_right(name: str):
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="seen on x86-64 alone")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_fault_is_there_as_long_as_the_table_says(name: str):
+def test_the_fault_is_present_in_the_versions_of_the_table(name: str):
     if name == "exponentials of NaN" and faults.version() >= (0, 11):
         pytest.skip("the values are what a register holds, which may be NaN")
     assert right_without_cure()[name] == (faults.present(name, "cpu") is None)
@@ -331,7 +331,7 @@ def test_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def old(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict]:
-    """With which options the compiler is called, of a jaxlib that has the faults."""
+    """Returns a compiler's options for a jaxlib that has the faults."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setattr(faults, "jaxlib_version", "0.10.2")
     build = compiling.build_options
@@ -350,13 +350,15 @@ def old(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict]:
     return options
 
 
-def test_every_program_takes_them(old: Callable[..., dict], place: Placement) -> None:
+def test_every_program_gets_the_options(
+    old: Callable[..., dict], place: Placement
+) -> None:
     assert old(place) == faults.options("cpu") != {}
     other = {"xla_cpu_enable_fast_math": False}
     assert old(place, other) == {**faults.options("cpu"), **other}
 
 
-def test_users_choose_otherwise(
+def test_xla_flags_of_users_take_precedence(
     old: Callable[..., dict], place: Placement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = {faults.FUSIONS: "LIBRARY_FUSION_TYPE_REDUCE"}
@@ -365,7 +367,7 @@ def test_users_choose_otherwise(
     assert old(place) == {}
 
 
-def test_the_disk_cache_tells_cured_programs_apart(
+def test_options_against_faults_are_part_of_cache_keys(
     old: Callable[..., dict], place: Placement, cache_dir: Path
 ) -> None:
     uncured = {faults.FUSIONS: ""}

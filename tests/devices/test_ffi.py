@@ -1,4 +1,4 @@
-"""What is registered with the runtime; kernels are in `tests/test_ffi.py`."""
+"""Registration with the runtime; `tests/test_ffi.py` tests kernels."""
 
 import ctypes
 from pathlib import Path

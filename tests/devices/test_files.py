@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all."""
+"""Atomic writes: a file is replaced entirely or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_replaced(tmp_path: Path, durable: bool) -> None:
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_what_fails_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     files.write(path, b"old", mode=0o600)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

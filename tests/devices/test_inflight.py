@@ -1,4 +1,4 @@
-"""Calling a collective again and again without waiting."""
+"""Repeated calls of a program with collectives, without waiting."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ print("done", last[0][0])
 """
 
 
-def test_hundreds_in_flight() -> None:
-    """With the runtime alone this stops, and aborts the process after 40 s."""
+def test_hundreds_of_collectives_finish() -> None:
+    """With the runtime alone this deadlocks, and the process aborts after 40 s."""
     done = subprocess.run(
         [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=60
     )
@@ -27,7 +27,7 @@ def test_hundreds_in_flight() -> None:
     assert done.stdout.startswith("done")
 
 
-def test_what_is_a_collective() -> None:
+def test_collectives_are_recognized() -> None:
     assert inflight.has_collectives("%a = f32[2] all-reduce(f32[2] %b), channel_id=1")
     assert inflight.has_collectives("%a = (f32[2]) collective-permute-start(%b)")
     assert not inflight.has_collectives("%all-reduce.3 = f32[2] add(%a, %b)")

@@ -11,7 +11,7 @@ from fxflow.devices.callbacks import raise_original
 from fxflow.devices.memory import memory_stats
 
 
-def test_live_bytes(put: Callable[..., buffers.Buffer]) -> None:
+def test_memory_stats_count_live_buffers(put: Callable[..., buffers.Buffer]) -> None:
     device = buffers.default_placement().device
     gc.collect()
     before = memory_stats(device)
@@ -27,7 +27,7 @@ def test_live_bytes(put: Callable[..., buffers.Buffer]) -> None:
     assert memory_stats(device)["bytes_in_use"] == before["bytes_in_use"]
 
 
-def test_what_the_runtime_reports_is_passed_on() -> None:
+def test_the_runtimes_statistics_are_returned() -> None:
     class Reporting:
         def memory_stats(self) -> dict[str, int]:
             return {"bytes_in_use": 5, "num_allocs": 1, "bytes_limit": 10}
@@ -36,7 +36,7 @@ def test_what_the_runtime_reports_is_passed_on() -> None:
     assert reported == {"bytes_in_use": 5, "num_allocs": 1, "bytes_limit": 10}
 
 
-def test_what_cannot_be_allocated_is_said_in_words() -> None:
+def test_running_out_of_memory_says_what_to_do() -> None:
     failure = RuntimeError(
         "RESOURCE_EXHAUSTED: Out of memory allocating 4398046 bytes."
     )

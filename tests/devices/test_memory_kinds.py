@@ -1,4 +1,4 @@
-"""Kinds of memory: what devices have, and what spaces mean on them."""
+"""Kinds of memory of devices, and the kinds of spaces."""
 
 import pytest
 
@@ -19,7 +19,7 @@ class Memory:
 
 
 class Device:
-    """A device with such memories; the first is its own."""
+    """A device with the given kinds of memory; the first is its default."""
 
     def __init__(self, *kinds):
         self.kinds = kinds
@@ -53,9 +53,9 @@ def test_the_cpu():
     [
         (("device", "pinned_host"), "device", "pinned_host"),
         (("device", "unpinned_host"), "device", "unpinned_host"),
-        # Its own memory is the host's: then it is where the array is already.
+        # Its default memory is host memory, where the array already is.
         (("unpinned_host",), "unpinned_host", None),
-        # A described GPU does not say what it has.
+        # A GPU of a topology does not list its memories.
         ((), "device", "pinned_host"),
     ],
 )

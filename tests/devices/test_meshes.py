@@ -42,7 +42,7 @@ def test_equal_meshes_hash_alike() -> None:
     assert a != Mesh(a.devices[::-1], ("x", "y"))
 
 
-def test_the_free_axis_takes_the_remaining_devices() -> None:
+def test_an_axis_of_minus_one_takes_the_remaining_devices() -> None:
     assert make_mesh((-1, 2), ("x", "y")).axis_sizes == (4, 2)
     assert Mesh(
         ["cpu:1", "/job:worker/task:0/device:cpu:3"], "x"
@@ -171,7 +171,7 @@ def test_axis_types() -> None:
         make_mesh((2,), ("a",), axis_types=(AxisType.Manual,))
 
 
-def test_specs_of_sums_that_are_put_off() -> None:
+def test_specs_name_unreduced_and_reduced_axes() -> None:
     spec = P("a", None, unreduced={"c", "b"}, reduced={"d"})
     assert repr(spec) == "PartitionSpec('a', None, unreduced={'b', 'c'}, reduced={'d'})"
     assert spec == P("a", unreduced={"b", "c"}, reduced={"d"}) != P("a")
@@ -191,7 +191,7 @@ def test_specs_of_sums_that_are_put_off() -> None:
         NamedSharding(explicit, P(unreduced={"c"}))
 
 
-def test_specs_have_no_subclasses() -> None:
+def test_specs_cannot_be_subclassed() -> None:
     with pytest.raises(TypeError, match="cannot be subclassed"):
 
         class Spec(P):

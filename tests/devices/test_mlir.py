@@ -12,6 +12,6 @@ def test_parse() -> None:
     assert "sdy.mesh" in str(sharded)
 
 
-def test_what_is_not_a_module() -> None:
+def test_parsing_malformed_text_raises() -> None:
     with pytest.raises(ValueError, match="nonsense"):
         mlir.parse(programs.ADD.replace("stablehlo.add", "stablehlo.nonsense"))

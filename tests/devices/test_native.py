@@ -1,4 +1,4 @@
-"""The kernel of contractions: compiled, registered, called, kept on disk."""
+"""The kernel of contractions: compilation, registration, calls, the disk cache."""
 
 import concurrent.futures
 import re
@@ -35,7 +35,7 @@ def rows_of(contraction):
 
 
 def multiply(a, b):
-    """A product of matrices, the right one in panels."""
+    """A matrix product, with the right operand in panels."""
     (rows, sums), count = a.shape, b.shape[1]
     panels = -(-count // COLUMNS)
     wide = np.zeros((sums, panels * COLUMNS), np.float32)
@@ -75,7 +75,7 @@ def test_rows_and_sums_along_several_axes():
     rng = np.random.default_rng(0)
     a = rng.normal(size=(3, 5, 9, 4, 8)).astype(np.float32)
     b = rng.normal(size=(2, 9, 4, COLUMNS)).astype(np.float32)
-    # The second half of b's first axis: parts along a's and b's second and third.
+    # The second half of b's first axis; parts along the second and third axes.
     contraction = Contraction(
         rows=(LoopAxis(3, 5 * 9 * 32), LoopAxis(5, 9 * 32), LoopAxis(8, 1)),
         sums=(LoopAxis(3, 32, 4 * COLUMNS), LoopAxis(4, 8, COLUMNS)),
@@ -101,7 +101,7 @@ def test_a_matrix_where_it_lies_and_half_a_panel():
     np.testing.assert_allclose(call(a, b, contraction)[0], a @ b, rtol=1e-4, atol=1e-4)
 
 
-def test_what_is_not_finite_stays_in_its_row_and_column():
+def test_nonfinite_elements_affect_only_their_row_and_column():
     a, b = np.ones((9, 40), np.float32), np.ones((40, 50), np.float32)
     a[8, 3], b[7, 49] = np.nan, np.inf
     out = multiply(a, b)
@@ -110,7 +110,7 @@ def test_what_is_not_finite_stays_in_its_row_and_column():
     assert (out[:8, :49] == 40).all()
 
 
-def test_many_at_once():
+def test_concurrent_contractions_are_right():
     rng = np.random.default_rng(0)
     matrices = [rng.normal(size=(16, 16 * i)).astype(np.float32) for i in range(1, 9)]
     b = [rng.normal(size=(a.shape[1], 1024)).astype(np.float32) for a in matrices]

@@ -1,4 +1,4 @@
-"""Plug-ins: found without importing them, refused with a reason."""
+"""Plug-ins: found without an import, rejected with a reason."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -16,14 +16,14 @@ from fxflow.errors import BackendError
 def wheels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str, str, str], Path]]:
-    """Installs something that looks like a plug-in's wheel."""
-    # A namespace package remembers the folders it was last looked for in.
+    """Installs a fake wheel of a plug-in."""
+    # A namespace package caches the folders of its last search.
     monkeypatch.delitem(sys.modules, "jax_plugins", raising=False)
     monkeypatch.setattr(plugins, "_loaded", {})
     anywhere = plugins._folder
 
     def only_here(package: str) -> Path | None:
-        """Hides plug-ins that are really installed."""
+        """Hides installed plug-ins."""
         folder = anywhere(package)
         return folder if folder and folder.is_relative_to(tmp_path) else None
 
@@ -79,7 +79,7 @@ def test_a_wheel_of_another_version_is_refused(
             call("cuda")
 
 
-def test_of_two_wheels_the_fitting_one(
+def test_the_wheel_that_fits_jaxlib_is_preferred(
     wheels: Callable[[str, str, str], Path],
 ) -> None:
     wheels("jax_plugins.xla_cuda13", "xla_cuda_plugin.so", "0.4.1")
@@ -87,7 +87,7 @@ def test_of_two_wheels_the_fitting_one(
     assert plugins.find()["cuda"].source == "jax-cuda12-pjrt"
 
 
-def test_preference(
+def test_platforms_are_in_order_of_preference(
     wheels: Callable[[str, str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheels("libtpu", "libtpu.so", "0.0.1")
@@ -106,7 +106,7 @@ def test_the_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         plugins.find()
 
 
-def test_not_installed() -> None:
+def test_a_missing_plugin_is_an_error_with_instructions() -> None:
     with pytest.raises(BackendError, match="no plug-in for 'nothing' is installed"):
         plugins.load("nothing")
     with pytest.raises(BackendError, match="PJRT_NAMES_AND_LIBRARY_PATHS=name:path"):
@@ -127,7 +127,7 @@ def test_missing_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "CUDA_VISIBLE_DEVICES='' hides all GPUs" in plugins.missing_device("cuda")
 
 
-def test_versions_of_others_do_not_matter() -> None:
+def test_only_cuda_wheels_must_have_jaxlibs_version() -> None:
     tpu = Plugin("tpu", Path("x"), "libtpu", "9.9.9")
     assert plugins.version_problem(tpu) == ""
     nightly = Plugin("cuda", Path("x"), "jax-cuda13-pjrt", jaxlib_version + ".dev1")

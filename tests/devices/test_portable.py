@@ -1,4 +1,4 @@
-"""Portable artifacts, and functions taken out of modules."""
+"""Portable artifacts, and changes of modules."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def module():
     return portable.read(portable.write(TEXT))
 
 
-def test_a_module_comes_back(module):
+def test_a_portable_artifact_reads_back(module):
     assert portable.signature(module)[:2] == (
         ["tensor<2xf32>", "tensor<f32>"],
         ["tensor<2xf32>"],
@@ -38,7 +38,7 @@ def test_a_module_comes_back(module):
     assert "sdy.mesh @mesh" in portable.mesh_texts(module)[0]
 
 
-def test_functions_get_other_names(module):
+def test_rename_changes_function_names(module):
     # `main` takes the old name of the other function.
     names = {"main": "g", "g": "g_1"}
     assert portable.rename(module, names.__getitem__, lambda name: "grid") == "g"
@@ -48,7 +48,7 @@ def test_functions_get_other_names(module):
     assert other.startswith("func.func private @g_1(")
 
 
-def test_layouts_can_be_left_out(module):
+def test_strip_layouts_removes_shardings(module):
     portable.strip_layouts(module)
     assert "sdy" not in portable.text(module) and not portable.has_layouts(module)
 
@@ -95,5 +95,5 @@ def test_an_invalid_artifact_is_refused(capfd):
         portable.write("module { nonsense }")
     with pytest.raises(ValueError, match="no function main"):
         portable.signature(portable.parse("module {}"))
-    # The reader's own complaints are in the error, not on the terminal.
+    # The reader's diagnostics are in the error, not on standard error.
     assert capfd.readouterr().err == ""

@@ -19,7 +19,7 @@ from .endings import KINDS
 
 
 def run_module(name: str, *arguments: object, seconds: float = 120) -> tuple[int, str]:
-    """Returns the exit status of a program of these tests, and all that it wrote."""
+    """Returns the exit status of a program of these tests, and its output."""
     env = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
     done = subprocess.run(
         [sys.executable, "-m", f"tests.devices.{name}", *map(str, arguments)],
@@ -56,7 +56,7 @@ def test_shielded_calls_return_and_raise() -> None:
     assert callers[1] == other.ident  # and none of the others
 
 
-def test_shielded_calls_go_on_after_an_interrupt() -> None:
+def test_shielded_calls_continue_after_an_interrupt() -> None:
     begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
 
     def call() -> None:
@@ -89,11 +89,11 @@ def test_many_rounds_of_interrupts(seed: int) -> None:
     assert status == 0 and "interrupted" in text, text
 
 
-# -- the end ---------------------------------------------------------------------------
+# -- shutdown --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", sample([*KINDS], 4, of="endings"))
-def test_ends_quietly(kind: str) -> None:
+def test_a_process_with_pending_work_ends_quietly(kind: str) -> None:
     assert run_module("endings", kind, 1, 3) == (3, "end\n")
 
 
@@ -118,7 +118,7 @@ assert sys.getswitchinterval() > 1e3
 """
 
 
-def test_threads_are_waited_for_where_there_are_some(
+def test_the_end_waits_for_threads_only_if_there_are_others(
     run_python: Callable[..., str],
 ) -> None:
     run_python(ALONE)
@@ -174,13 +174,13 @@ for name, use in uses.items():
         number = os.fork()
     if not number:
         sys.exit(child(use))
-    # Python 3.12 and later warn of a fork beside threads too, by a DeprecationWarning.
+    # Python 3.12 and later also issue a DeprecationWarning for a fork with threads.
     (warning,) = [w for w in caught if w.category is not DeprecationWarning]
     assert warning.category is RuntimeWarning and "os.fork" in str(warning.message)
     status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
     assert status == 10, (name, status)
 
-# What is computed can be read.
+# Results that are ready can be read.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     number = os.fork()
@@ -193,7 +193,9 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_after_a_fork(run_python: Callable[..., str]) -> None:
+def test_a_forked_process_raises_instead_of_waiting(
+    run_python: Callable[..., str],
+) -> None:
     run_python(FORK)
 
 
@@ -207,7 +209,7 @@ if not number:
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) == 0
 assert (fnp.ones(2) + 1).sum() == 4
-# None of these runs Python in the process that is forked.
+# None of these runs Python in the forked process.
 true = [sys.executable, "-S", "-c", ""]
 subprocess.run(true, check=True)
 subprocess.run(true, check=True, preexec_fn=os.getpid)
@@ -217,5 +219,7 @@ assert os.system("true") == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_other_processes_do_not_matter(run_python: Callable[..., str]) -> None:
+def test_forks_that_execute_programs_do_not_warn(
+    run_python: Callable[..., str],
+) -> None:
     run_python(NO_ALARM)

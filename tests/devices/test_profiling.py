@@ -1,4 +1,4 @@
-"""The seam to the runtime's profiler."""
+"""The interface to the runtime's profiler."""
 
 import fxflow
 from fxflow import numpy as fnp

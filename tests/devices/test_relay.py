@@ -13,7 +13,7 @@ from fxflow.devices.relay import Relay, splice
 
 @pytest.fixture
 def echo() -> Iterator[tuple[socket.socket, list[socket.socket]]]:
-    """A server that sends back what it gets, and its connections."""
+    """An echo server, and its connections."""
     listener = socket.create_server(("127.0.0.1", 0))
     connections: list[socket.socket] = []
 
@@ -69,7 +69,7 @@ def test_bytes_are_carried_both_ways(
         socket.create_connection((host, int(port)), 1)
 
 
-def test_the_client_does_not_notice(
+def test_the_client_does_not_notice_a_lost_peer(
     echo: tuple[socket.socket, list[socket.socket]],
 ) -> None:
     listener, connections = echo

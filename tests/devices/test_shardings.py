@@ -1,4 +1,4 @@
-"""Shardings: parts, the runtime's description, and back."""
+"""Shardings: parts, and conversions to and from the runtime's shardings."""
 
 import math
 import pickle
@@ -24,7 +24,7 @@ SHAPES = [(8,), (2, 4), (4, 2), (2, 2, 2), (2, 1, 4), (1,), (3,), (2, 3)]
 
 @st.composite
 def named(draw: st.DrawFn) -> tuple[NamedSharding, tuple[int, ...]]:
-    """A sharding over some mesh, and the shape of an array that it divides evenly."""
+    """A sharding on some mesh, and the shape of an array that it divides evenly."""
     sizes = draw(st.sampled_from(SHAPES))
     names = [f"a{i}" for i in range(len(sizes))]
     devices = draw(st.permutations(fxflow.devices()[: math.prod(sizes)]))
@@ -43,7 +43,7 @@ def named(draw: st.DrawFn) -> tuple[NamedSharding, tuple[int, ...]]:
 
 
 @given(named())
-def test_there_and_back(case: tuple[NamedSharding, tuple[int, ...]]) -> None:
+def test_describe_inverts_hlo(case: tuple[NamedSharding, tuple[int, ...]]) -> None:
     sharding, shape = case
     ndim = len(shape)
     hlo = sharding.hlo(ndim)
@@ -122,10 +122,10 @@ def test_kinds_of_memory() -> None:
     array = fxflow.device_put(host, there)
     assert array.sharding == there and np.array_equal(array, host)
     assert "memory_kind='pinned_host'" in repr(there)
-    # Operations compute in the devices' own memory.
+    # Operations compute in the devices' default memory.
     own = NamedSharding(mesh, P("x"))
     assert (array + 1).sharding == own
-    # Its name, or no name: the same.
+    # The kind's name and None are the same.
     assert own.memory_kind == "device" and "memory_kind" not in repr(own)
     assert NamedSharding(mesh, P("x"), memory_kind="device") == own != there
     assert there.with_memory_kind("device") == there.with_memory_kind(None) == own
@@ -175,7 +175,7 @@ def test_shardings_that_do_not_fit_are_refused(make, words) -> None:
         make(make_mesh((2, 4), ("x", "y")))
 
 
-def test_one_of_equal_shardings() -> None:
+def test_equal_shardings_have_one_canonical_form() -> None:
     mesh = make_mesh((2, 4), ("x", "y"))
     long, short = NamedSharding(mesh, P("x", None)), NamedSharding(mesh, P("x"))
     assert long == short and hash(long) == hash(short)

@@ -1,4 +1,4 @@
-"""Compiling for devices that are not here; needs the plug-ins' wheels."""
+"""Compiling ahead of time; needs the plug-ins' wheels."""
 
 from pathlib import Path
 

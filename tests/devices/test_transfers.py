@@ -1,4 +1,4 @@
-"""The guard over copies; what it watches is tested in `transforms/test_debugging`."""
+"""The transfer guard; `transforms/test_debugging` tests the copies that it guards."""
 
 import pytest
 

@@ -58,7 +58,7 @@ def test_tuple_of_structures_and_all_leaves() -> None:
     assert not trees.all_leaves([None])
 
 
-def test_registry_is_our_own() -> None:
+def test_the_registry_is_not_shared() -> None:
     from jaxlib._jax import pytree
 
     class Node:
