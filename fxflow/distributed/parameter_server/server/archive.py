@@ -296,7 +296,7 @@ class Archive:
             self._finish(generation, state, rows, runs)
         except _Cancelled:
             pass
-        except (OSError, DistributedError) as error:
+        except Exception as error:  # else the changed rows would be lost
             self._report_failure(error)
 
     def _report_failure(self, error: Exception) -> None:
@@ -309,7 +309,7 @@ class Archive:
         self._since, self._written = 0, 2 * max(self._written, self._bytes)
         print(
             f"fxflow: a snapshot of {self._stem} was not written, its log continues: "
-            f"{error}",
+            f"{str(error) or repr(error)}",
             file=sys.stderr,
             flush=True,
         )

@@ -317,3 +317,29 @@ def test_a_snapshot_that_cannot_be_written_is_skipped(
     again = opened(tmp_path)
     check(again, 100)
     again.close()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left"), MemoryError()], ids=repr
+)
+def test_a_snapshot_after_a_failed_one_has_all_changed_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    store = begun(tmp_path, size=1 << 30)
+    archive = store._archives[0]
+
+    def fail(self: Archive, *_: Any) -> None:
+        raise error
+
+    for fails, end in ((False, 31), (True, 41), (False, 42)):
+        for number in range(store.shards[0].ledger.last(1) + 1, end):
+            push(store, number)
+        with monkeypatch.context() as patch:
+            if fails:
+                patch.setattr(Archive, "_finish", fail)
+            store._write_snapshot(0, archive)
+            settle(store)
+    store.close()
+    again = opened(tmp_path)
+    check(again, 41)
+    again.close()
