@@ -1,10 +1,10 @@
-"""Parts of a training program, each useful alone around any pure step function.
+"""Parts of a training program that work with any pure step function, alone or together.
 
-- `data`: pipelines over arrays, files and iterables, with positions that are saved;
-- `checkpoint`: states in files, of one process or many, here or in object stores;
-- `loop`: what is around a step: checkpoints, logs, hooks, signals;
-- `logs`: to the terminal, JSON lines, TensorBoard;
-- `metrics`: sums over batches and devices; `averages` of parameters;
+- `data`: pipelines over arrays, files and iterables, whose positions can be saved;
+- `checkpoint`: saves and restores states, in local files or object stores;
+- `loop`: runs steps, with checkpoints, logs, hooks and signals;
+- `logs`: logs to the terminal, JSON lines and TensorBoard;
+- `metrics`: sums over batches and devices; `averages`: averages of parameters;
 - `precision`: mixed precision; `accumulate_gradients`: batches that are too large;
 - `summary`: a table of parameters.
 """

@@ -1,4 +1,4 @@
-"""What a run does about steps that give infinities or nan: find, name, leave out."""
+"""Detects training steps that return infinities or nan, and handles them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from fxflow.train._paths import path_name
 from fxflow.train.precision import all_finite, select_tree
 from fxflow.transforms.jit import jit
 
-#: How often in a row a run goes back to its last checkpoint.
+#: The most times in a row that a run restores its last checkpoint.
 _MOST_ROLLBACKS = 3
 
 
 class Run(Protocol):
-    """What is looked at: a `loop.Progress`."""
+    """The run to check: a `loop.Progress`."""
 
     step: int
     state: Any
     outputs: Any
 
 
-class _Late(NamedTuple):
-    """A step that is not looked at yet.
+class _Pending(NamedTuple):
+    """A step that has not been checked.
 
     Attributes:
-      fine: whether it is not at fault, bool[].
-      now: how many elements of each leaf of its state are not finite, int32[n].
-      before: of the state that it was given.
-      outputs: what it gave besides.
+      fine: whether the step is fine, bool[].
+      now: the number of nonfinite elements in each leaf of its new state, int32[n].
+      before: the same for its old state.
+      outputs: its outputs.
       step: its number.
-      position: of the data behind its batch.
+      position: the position of the data after its batch.
     """
 
     fine: Any
@@ -48,16 +48,16 @@ class _Late(NamedTuple):
 
 
 class Watch:
-    """Looks at what steps give, one step late: a look waits for the step.
+    """Checks the results of steps, one step late, because a check waits for the step.
 
-    A step is at fault if an output is not finite, or if a leaf of its state has more
-    elements that are not finite than it had before the step. A state may begin with
-    some, such as a best loss of inf.
+    A step has failed if an output is not finite, or if a leaf of its state has more
+    nonfinite elements than before the step. A state may start with nonfinite elements,
+    such as a best loss of inf.
 
     Args:
       policy: `on_nonfinite` of `run`.
       run: the run.
-      roll_back: goes back to the last checkpoint; returns False if there is none.
+      roll_back: restores the last checkpoint; returns False if there is none.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Watch:
     ) -> None:
         self._policy, self._run, self._roll_back = policy, run, roll_back
 
-        # Functions of their own: runs of many models are not one traced many times.
+        # New functions for each run: otherwise many runs would count as retracing.
         def judge(outputs: Any, state: Any, before: Any) -> Any:
             return _judged(outputs, state, before)
 
@@ -73,22 +73,22 @@ class Watch:
             return select_tree(which, new, old)
 
         self._judge, self._select = jit(judge), jit(select)
-        # The state's structure: which leaves are checked, and their names.
+        # The state's structure, and the indices and names of the leaves to check.
         self._structure: Any = None
         self._places: list[int] = []
         self._names: list[str] = []
-        # The state whose counts are known.
+        # The last state that was checked, and its counts.
         self._seen: Any = None
         self._counts: Any = None
-        self._late: _Late | None = None
+        self._pending: _Pending | None = None
         self._rollbacks = 0
 
     def begin(self, state: Any) -> None:
-        """Looks at the state that a step is about to be given.
+        """Counts the nonfinite elements of the next step's state, if they are unknown.
 
         Args:
-          state: what the step before gave, or what took its place: the first state, a
-            hook's, a checkpoint's.
+          state: the state, possibly not from the last step, but the initial state, a
+            hook's or a checkpoint's.
         """
         if self._policy is None or (self._counts is not None and state is self._seen):
             return
@@ -96,11 +96,11 @@ class Watch:
         self._seen = state
 
     def look(self, before: Any, position: Any) -> None:
-        """Takes what a step gave; settles the one before it.
+        """Records the results of a step, and checks those of the step before.
 
         Args:
-          before: the state that the step was given.
-          position: of the data behind its batch.
+          before: the step's old state.
+          position: the position of the data after its batch.
         """
         if self._policy is None:
             return
@@ -112,37 +112,37 @@ class Watch:
             self._seen, self._counts = run.state, kept
             return
         if self.settle():
-            return  # this step was given the state of one at fault
-        self._late = _Late(fine, now, counts, run.outputs, run.step, position)
+            return  # this step started from the state of a failed step
+        self._pending = _Pending(fine, now, counts, run.outputs, run.step, position)
         self._seen, self._counts = run.state, now
 
     def settle(self) -> bool:
-        """Looks at the step that is not looked at yet.
+        """Checks the pending step.
 
         Returns:
-          Whether the run went back to a checkpoint.
+          Whether the run has restored a checkpoint.
 
         Raises:
-          NonFiniteError: the step is at fault, and the run is to stop or cannot go on.
+          NonFiniteError: the step has failed, and the run stops or cannot continue.
         """
-        late, self._late = self._late, None
-        if late is None:
+        pending, self._pending = self._pending, None
+        if pending is None:
             return False
-        if bool(late.fine):
+        if bool(pending.fine):
             self._rollbacks = 0
             return False
         text = (
-            f"run: step {late.step} gave {self._fault(late)}; its batch is the one "
-            f"before position {late.position}"
+            f"run: step {pending.step} returned {self._fault(pending)}; its batch is "
+            f"the one before position {pending.position}"
         )
         if self._policy == "rollback":
             self._rollbacks += 1
             if self._rollbacks <= _MOST_ROLLBACKS and self._roll_back():
                 return True
             text += (
-                "; going back to the last checkpoint did not help"
+                "; restoring the last checkpoint did not help"
                 if self._rollbacks > _MOST_ROLLBACKS
-                else "; there is no checkpoint to go back to"
+                else "; there is no checkpoint to restore"
             )
         raise NonFiniteError(text)
 
@@ -161,29 +161,29 @@ class Watch:
         self, outputs: Sequence[Any], state: Sequence[Any], before: Any
     ) -> tuple[Any, Any, Any]:
         if before is not None and len(before) != len(state):
-            before = None  # the step gave a state of another structure
+            before = None  # the step returned a state of another structure
         try:
             found: tuple[Any, Any, Any] = self._judge(outputs, state, before)
             return found
         except (ArgumentError, PlacementError):
             pass
-        # The leaves lie on devices that no program has together.
+        # No single program can use the devices of all leaves.
         fine = all(bool(_judged([x], [], None)[0]) for x in outputs)
         counted = [_judged([], [x], None)[1] for x in state]
         now = np.concatenate([np.zeros(0, np.int32), *map(np.asarray, counted)])
         fine &= before is None or bool(np.all(now <= np.asarray(before)))
         return np.array(fine), now, now if fine or before is None else before
 
-    def _fault(self, late: _Late) -> str:
-        """Names the first leaf that is at fault."""
-        for path, leaf in tree.leaves_with_path(late.outputs):
+    def _fault(self, pending: _Pending) -> str:
+        """Describes the first leaf that is not finite."""
+        for path, leaf in tree.leaves_with_path(pending.outputs):
             if _is_inexact(leaf):
                 host = np.asarray(leaf)
                 wrong = host[~np.isfinite(host)]
                 if wrong.size:
                     return f"{path_name(path, 'output')} = {wrong.flat[0]}"
-        now = np.asarray(late.now)
-        before = np.zeros_like(now) if late.before is None else np.asarray(late.before)
+        now, before = np.asarray(pending.now), pending.before
+        before = np.zeros_like(now) if before is None else np.asarray(before)
         if len(before) == len(now) == len(self._names):
             for name, count, known in zip(self._names, now, before, strict=True):
                 if count > known:
@@ -194,13 +194,13 @@ class Watch:
                         else f"{count} elements that are"
                     )
                     return f"a state {where} {many} not finite"
-        return "what is not finite"
+        return "a value that is not finite"
 
 
 def _judged(
     outputs: Sequence[Any], state: Sequence[Any], before: Any
 ) -> tuple[Any, Any, Any]:
-    """Returns whether a step is not at fault, its counts, and those to go on with."""
+    """Returns whether a step is fine, its counts, and the counts to continue with."""
     counts = [fnp.sum(~fnp.isfinite(leaf), dtype="int32") for leaf in state]
     now = fnp.stack(counts) if counts else fnp.zeros(0, "int32")
     fine = all_finite(outputs)
@@ -215,7 +215,7 @@ def _is_inexact(leaf: Any) -> bool:
 
 
 def _wide(leaf: Any) -> Array:
-    """Returns a leaf as an array; host data of 64 bits, which are finite, stay so."""
+    """Returns a leaf as an array; 64-bit host data keep their dtype and stay finite."""
     if isinstance(leaf, Array):
         return leaf
     return as_array(leaf, getattr(leaf, "dtype", dtypes.float64))

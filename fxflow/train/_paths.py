@@ -1,4 +1,4 @@
-"""What a leaf of a pytree is called in files, logs and messages: `layers/0/w`."""
+"""Names of pytree leaves in files, logs and messages, such as `layers/0/w`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def path_name(path: tuple[Any, ...], alone: str = "") -> str:
     """Returns a path as text.
 
     Args:
-      path: of keys, as `tree.leaves_with_path` gives it.
-      alone: what a tree that is one leaf is called.
+      path: the keys, as `tree.leaves_with_path` returns them.
+      alone: the name of the leaf of a tree that consists of a single leaf.
     """
     return tree.keystr(path, simple=True, separator="/") or alone

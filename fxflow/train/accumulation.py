@@ -1,4 +1,4 @@
-"""Gradients of a batch that is too large, part by part."""
+"""`accumulate_gradients`: the gradients of a large batch, computed in parts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from fxflow.transforms.grad import value_and_grad
 def accumulate_gradients(
     loss: Callable[..., Any], microbatches: int, *, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Makes a function that gives loss and gradients of a batch in several parts.
+    """Returns a function that computes loss and gradients of a batch in several parts.
 
-    The parts are taken one after another by `lax.scan`, so that memory is needed for
-    one only. For a loss that is a mean over the batch, the result is that of
-    `value_and_grad` up to rounding. What has 16 bits is added up in float32, and comes
-    back in its dtype. (`optim.MultiSteps` adds up over several steps.)
+    `lax.scan` processes one part after another, so that only one part needs memory at a
+    time. For a loss that is a mean over the batch, the result is that of
+    `value_and_grad` up to rounding. 16-bit values are summed in float32 and returned in
+    their own dtype. (`optim.MultiSteps` accumulates over several steps.)
 
     Args:
-      loss: `loss(params, batch)` gives a scalar, or with `has_aux` that and a pytree of
-        arrays. A batch is a pytree of arrays `[n, …]`.
-      microbatches: the number of parts; it divides `n`.
-      has_aux: whether the loss gives something besides.
+      loss: `loss(params, batch)` returns a scalar, or with `has_aux` a scalar and a
+        pytree of arrays. A batch is a pytree of arrays `[n, …]`.
+      microbatches: the number of parts; it must divide `n`.
+      has_aux: whether `loss` returns `(loss, aux)`.
 
     Returns:
-      A function of `(params, batch)` that gives `(mean loss, mean gradients)`; with
-      `has_aux` `((mean loss, means of what it gives besides), mean gradients)`.
+      A function of `(params, batch)` that returns `(mean loss, mean gradients)`, or
+      with `has_aux` `((mean loss, mean aux), mean gradients)`.
 
     Raises:
       ShapeError: when called, `n` is not a multiple of `microbatches`.
@@ -49,18 +49,18 @@ def accumulate_gradients(
     count = natural("accumulate_gradients", "microbatches", microbatches)
     part = value_and_grad(loss, has_aux=has_aux)
 
-    def cut(leaf: Any) -> Any:
+    def split(leaf: Any) -> Any:
         aval = typeof(leaf)
         if not aval.ndim or aval.shape[0] % count:
             raise ShapeError(
-                f"accumulate_gradients: a leaf {aval} of the batch cannot be cut into "
+                f"accumulate_gradients: cannot split a leaf {aval} of the batch into "
                 f"{count} equal parts along axis 0"
             )
         return fnp.reshape(leaf, (count, aval.shape[0] // count, *aval.shape[1:]))
 
     @boundary
     def accumulated(params: Any, batch: Any) -> Any:
-        parts = tree.map(cut, batch)
+        parts = tree.map(split, batch)
         first = part(params, tree.map(lambda leaf: leaf[0], parts))
         if count == 1:
             return first

@@ -1,14 +1,14 @@
-"""Averages of parameters over the steps: often better than the last ones.
+"""Averages of parameters over steps, which often perform better than the last ones.
 
-Each is a pair of pure functions, and `value` reads the average::
+An average has pure functions `init` and `update`, and `value`, which reads it::
 
     average = averages.exponential(0.999)
     state = average.init(params)
     state = average.update(state, params)  # after each step
     evaluated = average.value(state)
 
-Averages of parameters of 16 bits are kept in float32, since the steps of an average are
-smaller than their last digit; `value(state, params)` has the parameters' dtypes.
+Averages of 16-bit parameters are kept in float32, because an average changes by less
+than 16 bits resolve; `value(state, params)` returns the parameters' dtypes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Params = Any
 
 
 class AverageState(NamedTuple):
-    """State of an average: a pytree.
+    """The state of an average: a pytree.
 
     Attributes:
-      sums: what `value` is made of, like the parameters; float32 at least.
-      count: int32[], how many parameters were averaged.
+      sums: the running average, in the parameters' structure; at least float32.
+      count: int32[], the number of updates.
     """
 
     sums: Params
@@ -39,13 +39,13 @@ class AverageState(NamedTuple):
 
 
 class Average(NamedTuple):
-    """How parameters are averaged.
+    """A way to average parameters.
 
     Attributes:
-      init: gives the state for parameters.
-      update: gives the next state, of a state and parameters.
-      value: gives the average, of a state; float32 at least, or with the dtypes of a
-        second argument, the parameters.
+      init: `init(params)` returns the initial state.
+      update: `update(state, params)` returns the next state.
+      value: `value(state)` returns the average, at least float32; `value(state,
+        params)` returns it in the parameters' dtypes.
     """
 
     init: Callable[[Params], AverageState]
@@ -58,18 +58,18 @@ def _is_float(leaf: Any) -> bool:
 
 
 def _zeros(params: Params) -> AverageState:
-    # Leaves that are not floats (counters) are not averaged: the last one is kept.
+    # Leaves that are not floats (counters) are not averaged: the last value is kept.
     sums = tree.map(lambda x: fnp.zeros_like(widened(x)) if _is_float(x) else x, params)
     return AverageState(sums, fnp.int32(0))
 
 
 def _number(value: Any, leaf: Any) -> Any:
-    """Returns a number in the real dtype that a leaf is averaged in."""
+    """Returns a number in the real dtype in which a leaf is averaged."""
     return value.astype(fnp.finfo(typeof(widened(leaf)).dtype).dtype)
 
 
 def _like(average: Any, old: Any) -> Any:
-    # An average that was saved in 16 bits stays so.
+    # An average that was restored in 16 bits keeps its dtype.
     return average.astype(typeof(old).dtype)
 
 
@@ -78,17 +78,17 @@ def _in_dtypes_of(params: Params | None, found: Params) -> Params:
 
 
 def exponential(decay: float, *, debias: bool = True, warmup: bool = False) -> Average:
-    r"""Returns an average in which older parameters count less and less.
+    r"""Returns an exponential moving average.
 
     .. math:: a_t = d\, a_{t-1} + (1 - d)\, p_t
 
     Args:
       decay: d in [0, 1).
-      debias: whether to divide by :math:`1 - d^t`, so that the first value is the first
-        parameters; the average starts from zeros.
-      warmup: whether to use :math:`\min(d, (1 + t) / (10 + t))`, by which the first
-        parameters are forgotten sooner; then it starts from the first parameters, and
-        `debias` has nothing to do.
+      debias: whether to divide by :math:`1 - d^t`, which corrects for the start from
+        zeros: the first value is the first parameters.
+      warmup: whether to use the decay :math:`\min(d, (1 + t) / (10 + t))`, which
+        forgets the first parameters sooner. The average then starts from the first
+        parameters, and `debias` has no effect.
 
     Returns:
       An `Average`.
@@ -126,7 +126,7 @@ def exponential(decay: float, *, debias: bool = True, warmup: bool = False) -> A
     def value(state: AverageState, params: Params | None = None) -> Params:
         if warmup or not debias:
             return _in_dtypes_of(params, state.sums)
-        # Without any parameters there is nothing to divide: zeros.
+        # Before the first update the value is zeros.
         weight = 1 - fnp.float32(decay) ** fnp.maximum(state.count, 1)
 
         def leaf(total: Any) -> Any:

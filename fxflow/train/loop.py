@@ -1,13 +1,13 @@
 """The loop around a pure step: checkpoints, logs, hooks, signals, exact resumption.
 
-`run` does what this does, with what comes around it::
+`run` adds these to the loop::
 
     for batch in batches:
         state, outputs = step(state, batch)
 
-It knows nothing of models. All that a run is made of is in `state` (parameters,
-optimizer, random keys) and in the position of the data; both are in a checkpoint, so a
-run that is killed anywhere and started again ends with the same bits.
+It does not depend on the model. A run consists of `state` (parameters, optimizer,
+random keys) and the position of the data. A checkpoint contains both, so a run that is
+killed at any time and restarted gives bitwise the same result.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Outcome(NamedTuple, Generic[S]):
     """How a run ended.
 
     Attributes:
-      state: after the last step.
-      step: how many steps it has made, those of earlier runs included.
-      reason: `"finished"`; `"interrupted"` by a signal; or what a hook gave to `stop`.
+      state: the state after the last step.
+      step: the number of steps, including those of earlier runs.
+      reason: `"finished"`, `"interrupted"` (by a signal), or a hook's from `stop`.
     """
 
     state: S
@@ -71,15 +71,15 @@ class Outcome(NamedTuple, Generic[S]):
 
 @dataclasses.dataclass
 class Progress(Generic[S]):
-    """Where a run is, for its hooks.
+    """The progress of a run, for its hooks.
 
     Attributes:
-      step: how many steps are done.
-      epoch: how many passes over the data are done.
-      state: after the last step. A hook may put another in its place.
-      outputs: what the last step gave besides.
-      batch: what it was given.
-      is_chief: whether this is process 0, which writes what is written once.
+      step: the number of finished steps.
+      epoch: the number of finished passes over the data.
+      state: the state after the last step. A hook may replace it.
+      outputs: the outputs of the last step.
+      batch: the batch of the last step.
+      is_chief: whether this is process 0, which does what must be done once.
     """
 
     step: int
@@ -95,8 +95,8 @@ class Progress(Generic[S]):
         """Saves a checkpoint now, whether or not one is due.
 
         Args:
-          metrics: numbers by name, beside the outputs: what the checkpointer chooses
-            the best by.
+          metrics: numbers by name, in addition to the outputs; the checkpointer may
+            choose the best checkpoint by them.
 
         Raises:
           ArgumentError: the run has no checkpointer.
@@ -108,31 +108,32 @@ class Progress(Generic[S]):
     def stop(self, reason: str) -> None:
         """Ends the run after the hooks of this step.
 
+        If there are several processes, all must stop at the same step.
+
         Args:
-          reason: is given back by `run`. In several processes all must stop at one
-            step.
+          reason: the reason, which `run` returns.
         """
         self._reason = reason or "stopped"
 
 
 class Hook(Protocol):
-    """What `run` calls after each step and each epoch.
+    """A function that `run` calls after each step.
 
-    One that remembers anything for its decisions has `get_state()`, a pytree of
-    numbers, and `set_state(state)`, so that a resumed run decides likewise. Its state
-    is found again by its `name`, if it has that attribute, or that of its class. So
-    the other hooks of a run that is resumed may be others.
+    A hook whose decisions depend on earlier steps has `get_state()`, which returns a
+    pytree of numbers, and `set_state(state)`, so that a resumed run decides alike.
+    Checkpoints store its state under its attribute `name`, or else its class's name. So
+    a resumed run may have additional hooks, or lack some.
     """
 
     def __call__(self, progress: Progress[Any], /) -> Any:
-        """Looks at the run after a step."""
+        """Handles the end of a step."""
 
 
 # -- hooks -----------------------------------------------------------------------------
 
 
 class Every:
-    """A hook that calls a function now and then; see `every`."""
+    """A hook that calls a function periodically; see `every`."""
 
     def __init__(
         self,
@@ -146,19 +147,19 @@ class Every:
         self._last = time.monotonic()
 
     def __call__(self, progress: Progress[Any]) -> None:
-        """Calls the function if this step is one of them."""
+        """Calls the function if it is due after this step."""
         if self._steps and progress.step % self._steps == 0:
             self._function(progress)
         elif self._seconds:
             due = time.monotonic() - self._last >= self._seconds
-            if process_count() > 1:  # they call it at one step: process 0's clock
+            if process_count() > 1:  # process 0's clock decides for all
                 due = bool(broadcast_one_to_all(np.array(due)))
             if due:
                 self._last = time.monotonic()
                 self._function(progress)
 
     def after_epoch(self, progress: Progress[Any]) -> None:
-        """Calls the function if this epoch is one of them."""
+        """Calls the function if it is due after this epoch."""
         if self.epochs and progress.epoch % self.epochs == 0:
             self._function(progress)
 
@@ -166,18 +167,18 @@ class Every:
 def every(
     *, steps: int = 0, seconds: float = 0.0, epochs: int = 0
 ) -> Callable[[Callable[[Progress[Any]], Any]], Every]:
-    """Makes a hook of a function that is called now and then; a decorator.
+    """Returns a decorator that makes a function a hook that is called periodically.
 
     Args:
-      steps: after every `steps` steps; or
-      seconds: after a step, when this many have passed; or
+      steps: call it after every `steps` steps; or
+      seconds: after a step, if this many seconds have passed; or
       epochs: after every `epochs` epochs.
 
     Returns:
-      A decorator of functions of a `Progress`.
+      A decorator for functions of a `Progress`.
 
     Raises:
-      ArgumentError: not exactly one of them is positive.
+      ArgumentError: not exactly one argument is positive.
 
     Example:
       >>> @train.loop.every(steps=2)
@@ -203,7 +204,7 @@ def every(
 
 
 class EarlyStopping:
-    """Ends a run when a number has not become better for a while.
+    """Ends a run when a number has stopped improving.
 
     A hook to call with each new value::
 
@@ -216,10 +217,10 @@ class EarlyStopping:
         loop.run(step, state, batches, hooks=[evaluate, stopping])
 
     Args:
-      patience: after how many values in a row that are not better it stops.
-      mode: whether larger or smaller is better.
-      least: by how much a value must be better to count.
-      name: by which a resumed run finds its state among those of several such hooks.
+      patience: the number of values in a row without an improvement that ends the run.
+      mode: `"max"` if larger values are better, `"min"` if smaller ones are.
+      least: the smallest change that counts as an improvement.
+      name: identifies its state in checkpoints if there are several such hooks.
 
     Raises:
       ArgumentError: an argument is out of range.
@@ -242,14 +243,14 @@ class EarlyStopping:
             raise ArgumentError(f"EarlyStopping: mode must be max or min, got {mode!r}")
         self.name, self._patience, self._least = name, patience, least
         self._sign = 1.0 if mode == "max" else -1.0
-        #: The best value so far, larger is better; and how many came since.
+        #: The best value so far, times the sign; and the number of values since.
         self._best, self._since = -math.inf, 0
 
     def look(self, progress: Progress[Any], value: float) -> None:
-        """Takes a new value; nan is never better.
+        """Considers a new value; nan is never an improvement.
 
         Args:
-          progress: of the run to stop.
+          progress: the progress of the run to stop.
           value: a number.
         """
         signed = self._sign * float(value)
@@ -261,27 +262,27 @@ class EarlyStopping:
         self._since += 1
         if self._since >= self._patience:
             progress.stop(
-                f"not better than {self._sign * self._best:g} for {self._since} looks"
+                f"not better than {self._sign * self._best:g} for {self._since} values"
             )
 
     def __call__(self, progress: Progress[Any]) -> None:
-        """Does nothing: it is a hook for the sake of its state."""
+        """Does nothing: it is a hook only so that `run` saves its state."""
 
     def get_state(self) -> dict[str, float | int]:
-        """Returns the best value and how many came since."""
+        """Returns the best value and the number of values since."""
         return {"best": self._best, "since": self._since}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state.
+        """Continues from a state.
 
         Args:
-          state: what `get_state` gave.
+          state: a result of `get_state`.
         """
         self._best, self._since = float(state["best"]), int(state["since"])
 
 
 @runtime_checkable
-class _Remembering(Protocol):
+class _Stateful(Protocol):
     """A hook that has a state."""
 
     def get_state(self) -> Any: ...
@@ -290,33 +291,33 @@ class _Remembering(Protocol):
 
 
 def _name_of(hook: Any) -> str:
-    """Returns the name by which a hook's state is found again."""
+    """Returns the name under which a checkpoint stores a hook's state."""
     name = getattr(hook, "name", "") or getattr(hook, "__qualname__", "")
     return str(name or type(hook).__qualname__)
 
 
-def _give_back(states: Sequence[tuple[str, Any]], hooks: Sequence[Any]) -> None:
-    """Gives hooks the states that those of their names had; warns of what is left.
+def _restore_hooks(states: Sequence[tuple[str, Any]], hooks: Sequence[Any]) -> None:
+    """Restores the states of hooks by name; warns about states without a hook.
 
     Args:
-      states: name and state of each hook of the checkpoint that had one. Names are
-        empty in checkpoints of older versions.
-      hooks: of this run.
+      states: the names and states in the checkpoint. Names are empty in checkpoints of
+        older versions.
+      hooks: the hooks of this run.
     """
     saved: dict[str, list[Any]] = {}
     for name, state in states:
         saved.setdefault(name, []).append(state)
-    remembering = [hook for hook in hooks if isinstance(hook, _Remembering)]
+    stateful = [hook for hook in hooks if isinstance(hook, _Stateful)]
     for name, found in saved.items():
-        now = [hook for hook in remembering if name in ("", _name_of(hook))]
+        now = [hook for hook in stateful if name in ("", _name_of(hook))]
         if len(now) == len(found):
             for hook, state in zip(now, found, strict=True):
                 hook.set_state(state)
             continue
         which = f"hook {name!r}" if name else "hooks with a state"
-        hint = " (give each of them a name of its own)" if now else ""
+        hint = " (give each of them a different name)" if now else ""
         warn(
-            f"run: {which} is {len(found)} times in the checkpoint and {len(now)} "
+            f"run: {which} occurs {len(found)} times in the checkpoint and {len(now)} "
             f"times in this run{hint}: its state is ignored",
         )
 
@@ -338,41 +339,41 @@ def run(
     checkpointer: Checkpointer | None = None,
     on_nonfinite: Literal["stop", "skip", "rollback"] | None = None,
 ) -> Outcome[S]:
-    """Trains: calls a step with batch after batch.
+    """Runs a training loop: calls a step with one batch after another.
 
-    A run with a `checkpointer` in whose folder there is a checkpoint goes on from it.
-    SIGTERM and the first Ctrl-C let the step end, save, and return; a second Ctrl-C
-    is a `KeyboardInterrupt` at once. In several processes all call this with their own
-    part of the data, and end at the same step.
+    If the `checkpointer` has a checkpoint, the run continues from it. After SIGTERM or
+    the first Ctrl-C, the run finishes the step, saves, and returns; a second Ctrl-C
+    raises `KeyboardInterrupt` at once. If there are several processes, all call this
+    with their own part of the data, and end at the same step.
 
     Args:
-      step: gives `(state, outputs)` for a state and a batch; jitted. Outputs are a
-        pytree such as `{"loss": loss}`, or None.
-      state: the first state; its structure and types are those of a checkpoint.
-      batches: a `data.Dataset`, whose position is saved; or an iterable, as
-        `data.iterable` takes it.
-      num_steps: how many steps to have made in all; None means until the data end.
-      epochs: how many passes over the data; None means one, or, with `num_steps`, as
-        many as it takes.
+      step: returns `(state, outputs)` for a state and a batch; usually jitted. Outputs
+        are a pytree such as `{"loss": loss}`, or None.
+      state: the initial state; a checkpoint must have its structure and types.
+      batches: a `data.Dataset`, whose position is saved; or an iterable, as for
+        `data.iterable`.
+      num_steps: the total number of steps; None means until the data end.
+      epochs: the number of passes over the data; None means one, or, with `num_steps`,
+        as many as necessary.
       hooks: called with a `Progress` after each step, in order; see `every`.
-      log: called by process 0 with a step's number and its outputs that are scalars,
-        by path; `logs.Logger` does not wait for them.
-      log_every: of how many steps one is logged.
-      checkpointer: where and how often the state is saved.
-      on_nonfinite: what to do when a step gives outputs that are infinite or nan, or a
-        state with more elements that are than it had before. `"stop"`: raise; the error
+      log: called by process 0 with the step's number and its scalar outputs by path;
+        `logs.Logger` does not wait for them.
+      log_every: the number of steps between two calls of `log`.
+      checkpointer: saves the state, and decides how often.
+      on_nonfinite: what to do when a step returns outputs that are infinite or nan, or
+        a state with more nonfinite elements than before. `"stop"`: raise an error that
         names the first leaf and the batch's position. `"skip"`: keep the state from
-        before the step, which must not donate it. `"rollback"`: go back to the last
-        checkpoint and on with the next batch, at most three times in a row. None:
-        nothing. Steps are looked at one step late, so that none is waited for.
+        before the step, which must not donate it. `"rollback"`: restore the last
+        checkpoint and continue with the next batch, at most three times in a row. None:
+        nothing. Steps are checked one step late, so that the run does not wait.
 
     Returns:
-      The last state, the number of steps, and why it ended.
+      The last state, the number of steps, and the reason for the end.
 
     Raises:
-      NonFiniteError: as `on_nonfinite` says.
-      CheckpointError: the checkpoint is not of such a state.
-      ArgumentError: the step gives no pair, or an argument is out of range.
+      NonFiniteError: a step returned a nonfinite value; see `on_nonfinite`.
+      CheckpointError: the checkpoint has another structure or other types.
+      ArgumentError: `step` does not return a pair, or an argument is out of range.
 
     Example:
       >>> def step(mean, batch):
@@ -401,33 +402,33 @@ def run(
 
 
 class _Interrupted(threading.Event):
-    """Whether SIGTERM or Ctrl-C asked the run to end."""
+    """An event that SIGTERM or Ctrl-C sets, to end the run."""
 
     def __init__(self) -> None:
         super().__init__()
         self._several = process_count() > 1
 
     @contextlib.contextmanager
-    def heard(self) -> Iterator[None]:
-        """Hears signals in the main thread, where alone Python gives them."""
+    def handling(self) -> Iterator[None]:
+        """Handles signals, if this is the main thread, which Python requires."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        # In several processes SIGTERM is heard by those who agree on the last step.
+        # With several processes, `multihost` handles SIGTERM and agrees on a step.
         signals = [signal.SIGINT] if self._several else [signal.SIGINT, signal.SIGTERM]
         before = {one: signal.getsignal(one) for one in signals}
 
-        def hear(number: int, frame: Any) -> None:
+        def handle(number: int, frame: Any) -> None:
             self.set()
             handler = before[signal.Signals(number)]
             if number == signal.SIGINT and handler is signal.SIG_IGN:
-                handler = signal.default_int_handler  # heard once, so heard twice
+                handler = signal.default_int_handler  # a second one must interrupt
             signal.signal(number, handler)
             if self._several:
                 os.kill(os.getpid(), signal.SIGTERM)
 
         for one in signals:
-            signal.signal(one, hear)
+            signal.signal(one, handle)
         try:
             yield
         finally:
@@ -435,14 +436,14 @@ class _Interrupted(threading.Event):
                 signal.signal(one, before[one])
 
     def at(self, step: int) -> bool:
-        """Returns whether to end before this step."""
+        """Returns whether the run ends before this step."""
         if self._several:
             return reached_preemption_sync_point(step)
         return self.is_set()
 
 
 class _Loop(Generic[S, B]):
-    """A run: its arguments, and where it is."""
+    """A run: its arguments and its position in the data."""
 
     def __init__(
         self,
@@ -463,7 +464,7 @@ class _Loop(Generic[S, B]):
         self._position: Any = None
 
     def run(self, state: S, on_nonfinite: str | None) -> Outcome[S]:
-        """Runs until the end, from the newest checkpoint if there is one."""
+        """Runs to the end, from the newest checkpoint if there is one."""
         progress = Progress(0, 0, state, is_chief=process_index() == 0)
         checkpointer = self._checkpointer
         if checkpointer is not None and checkpointer.latest() is not None:
@@ -478,7 +479,7 @@ class _Loop(Generic[S, B]):
             progress._save = save
         interrupted = _Interrupted()
         try:
-            with interrupted.heard():
+            with interrupted.handling():
                 reason = self._epochs_of(progress, watch, interrupted)
                 watch.settle()
             if checkpointer is not None and reason == "interrupted":
@@ -491,7 +492,7 @@ class _Loop(Generic[S, B]):
     def _epochs_of(
         self, progress: Progress[S], watch: Watch, interrupted: _Interrupted
     ) -> str:
-        """Runs epoch after epoch; returns why the run ends."""
+        """Runs the epochs; returns the reason for the end of the run."""
         ends = [hook for hook in self._hooks if isinstance(hook, Every) and hook.epochs]
         while progress.epoch < self._epochs and progress.step < self._num_steps:
             is_new, begun = self._position is None, progress.step
@@ -502,7 +503,7 @@ class _Loop(Generic[S, B]):
             if reason:
                 return reason
             if is_new and progress.step == begun:
-                break  # the data are empty: they would be so for ever
+                break  # the data are empty, and would be in all epochs
             if at_end:
                 progress.epoch += 1
                 self._position = None
@@ -522,7 +523,7 @@ class _Loop(Generic[S, B]):
         """Runs the steps of an epoch.
 
         Returns:
-          Why the run ends, if it does, and whether the epoch has ended.
+          The reason for the end of the run, if it ends; whether the epoch has ended.
         """
         step, hooks, log = self._step, self._hooks, self._log
         checkpointer = self._checkpointer
@@ -534,12 +535,12 @@ class _Loop(Generic[S, B]):
                 return "", True
             before = progress.state
             watch.begin(before)
-            made = step(before, batch)
-            if type(made) is not tuple or len(made) != 2:
+            pair = step(before, batch)
+            if type(pair) is not tuple or len(pair) != 2:
                 raise ArgumentError(
-                    f"run: step must give (state, outputs), got {type(made).__name__}"
+                    f"run: step must return (state, outputs), got {type(pair).__name__}"
                 )
-            progress.state, progress.outputs = made
+            progress.state, progress.outputs = pair
             progress.step += 1
             progress.batch = batch
             self._position = batches.state
@@ -560,20 +561,20 @@ class _Loop(Generic[S, B]):
     def _save(
         self, progress: Progress[S], more: Mapping[str, Any] | None = None
     ) -> None:
-        """Saves the state, and beside it all else that the run is made of."""
+        """Saves the state, the position of the data and the hooks' states."""
         assert self._checkpointer is not None
         position = self._position
         if position is None:
             position = self._dataset.source.start(progress.epoch)
-        remembered = [
+        hook_states = [
             [_name_of(hook), hook.get_state()]
             for hook in self._hooks
-            if isinstance(hook, _Remembering)
+            if isinstance(hook, _Stateful)
         ]
-        said = {
+        metadata = {
             "epoch": progress.epoch,
             "positions": _of_all(json.dumps(position)),
-            "hook_states": remembered,
+            "hook_states": hook_states,
         }
         metrics = {
             name: value
@@ -582,40 +583,44 @@ class _Loop(Generic[S, B]):
         }
         metrics |= dict(more or {})
         self._checkpointer.save(
-            progress.step, progress.state, metrics=metrics, metadata=said, force=True
+            progress.step,
+            progress.state,
+            metrics=metrics,
+            metadata=metadata,
+            force=True,
         )
 
     def _resume(self, checkpointer: Checkpointer, progress: Progress[S]) -> None:
-        """Goes on from the newest checkpoint, with the position of the data."""
+        """Restores the newest checkpoint, with the position of the data."""
         progress.state = checkpointer.restore(progress.state)
         progress.step = checkpointer.restored_step or 0
-        said = checkpointer.metadata(progress.step)
-        positions = said["positions"]
+        metadata = checkpointer.metadata(progress.step)
+        positions = metadata["positions"]
         if len(positions) != process_count() and len(set(positions)) > 1:
             raise CheckpointError(
                 f"run: the checkpoint has positions of {len(positions)} processes, "
-                f"which differ; {process_count()} cannot go on from them"
+                f"which differ; {process_count()} cannot continue from them"
             )
         own = process_index() if len(positions) == process_count() else 0
-        self._position, progress.epoch = json.loads(positions[own]), said["epoch"]
-        states = said.get("hook_states")
-        if states is None:  # of an older version, which did not name them
-            states = [["", state] for state in said["hooks"] if state is not None]
-        _give_back(states, self._hooks)
+        self._position, progress.epoch = json.loads(positions[own]), metadata["epoch"]
+        states = metadata.get("hook_states")
+        if states is None:  # an older version, without names
+            states = [["", state] for state in metadata["hooks"] if state is not None]
+        _restore_hooks(states, self._hooks)
 
     def _roll_back(self, progress: Progress[S]) -> bool:
-        """Goes back to the last checkpoint's state; returns False if there is none."""
+        """Restores the last checkpoint's state; returns False if there is none."""
         assert self._checkpointer is not None
         self._checkpointer.wait()
         if self._checkpointer.latest() is None:
             return False
-        # The data go on: the same batch would do the same again.
+        # Continue with the next batch: the same batch would fail again.
         progress.state = self._checkpointer.restore(progress.state)
         return True
 
 
 def _of_all(text: str) -> list[str]:
-    """Returns the texts that all processes give."""
+    """Returns the texts of all processes."""
     data = np.frombuffer(text.encode(), np.uint8)
     lengths = process_allgather(np.array(len(data)))
     row = np.zeros(int(np.max(lengths)), np.uint8)
@@ -631,13 +636,14 @@ _END: Any = object()
 
 
 def scalars(outputs: Any) -> dict[str, Any]:
-    """Returns the outputs that are numbers, by path.
+    """Returns the scalar outputs by path.
 
     Args:
       outputs: a pytree.
 
     Returns:
-      0-d arrays and Python numbers by path, `losses/main`; a lone one is `output`.
+      0-d arrays and Python numbers by path, such as `losses/main`; if `outputs` is a
+      scalar itself, its path is `output`.
 
     Example:
       >>> train.loop.scalars({"loss": fnp.float32(0.5), "image": fnp.zeros((2, 2))})

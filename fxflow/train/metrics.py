@@ -1,8 +1,8 @@
-"""Metrics: what is counted over batches, devices and processes, and read at the end.
+"""Metrics that accumulate over batches, devices and processes.
 
-A metric is a pytree of sums. A function makes it of one batch, inside a jitted step;
-`merge` adds those of two batches; `lax.psum(metric, axis)` those of all devices; and
-`compute` gives the number. So the result does not depend on how the data were divided.
+A metric is a pytree of sums. A function makes it from one batch, inside a jitted step.
+`merge` adds the metrics of two batches, `lax.psum(metric, axis)` those of all devices,
+and `compute` returns the result, which does not depend on how the data were divided.
 
 Sums are float32 (float64 if the data are): counts are exact up to 2²⁴ = 16.8 million,
 and rounded beyond.
@@ -26,20 +26,20 @@ from fxflow.optim.numerics import widened
 
 
 class Metric(abc.ABC):
-    """What the metrics have in common: pytrees of sums."""
+    """The base class of metrics, which are pytrees of sums."""
 
     @abc.abstractmethod
     def compute(self) -> Array:
-        """Returns the number, or the numbers, that the sums are for."""
+        """Returns the metric's value, a scalar or an array, from its sums."""
 
     def merge(self, other: Self) -> Self:
         """Returns the metric of both batches together.
 
         Args:
-          other: of the same kind, with the same numbers of classes or bins.
+          other: a metric of the same class, with the same number of classes or bins.
 
         Raises:
-          ArgumentError: it is another kind of metric.
+          ArgumentError: `other` is of another class.
         """
         if type(other) is not type(self):
             raise ArgumentError(
@@ -58,8 +58,8 @@ class Mean(Metric):
     """A weighted mean.
 
     Attributes:
-      total: sum of weight times value, a scalar.
-      weight: sum of the weights, a scalar.
+      total: the sum of weight times value, a scalar.
+      weight: the sum of the weights, a scalar.
     """
 
     total: Array
@@ -81,8 +81,8 @@ class Perplexity(Mean):
     """The exponential of a mean negative log-likelihood.
 
     Attributes:
-      total: sum of weight times negative log-likelihood, in nats; a scalar.
-      weight: sum of the weights, a scalar.
+      total: the sum of weight times negative log-likelihood, in nats; a scalar.
+      weight: the sum of the weights, a scalar.
     """
 
     def compute(self) -> Array:
@@ -96,8 +96,8 @@ class RootMean(Mean):
     """The square root of a mean.
 
     Attributes:
-      total: sum of weight times value, a scalar.
-      weight: sum of the weights, a scalar.
+      total: the sum of weight times value, a scalar.
+      weight: the sum of the weights, a scalar.
     """
 
     def compute(self) -> Array:
@@ -106,13 +106,13 @@ class RootMean(Mean):
 
 
 def _accumulator(*arrays: Any) -> Any:
-    """Returns the dtype to sum in: float32, or float64 if there is some."""
+    """Returns the dtype for sums: float64 if an array is float64, else float32."""
     wide = any(typeof(array).dtype == dtypes.float64 for array in arrays)
     return dtypes.float64 if wide else dtypes.float32
 
 
 def _weighted(name: str, values: Any, weights: Any) -> tuple[Any, Any]:
-    """Returns values and weights, broadcast, in the dtype to sum in."""
+    """Returns values and weights, broadcast, in the dtype for sums."""
     dtype = _accumulator(values) if weights is None else _accumulator(values, weights)
     values = fnp.asarray(values).astype(dtype)
     weights = fnp.asarray(1 if weights is None else weights)
@@ -123,7 +123,7 @@ def _weighted(name: str, values: Any, weights: Any) -> tuple[Any, Any]:
             f"{name}: weights {typeof(weights)} do not broadcast to the values, "
             f"{typeof(values)}"
         ) from None
-    # What has no weight does not count, even if it is nan.
+    # Values of weight 0 do not count, even if they are nan.
     return fnp.where(weights == 0, 0, values), weights
 
 
@@ -132,7 +132,7 @@ def mean(values: ArrayLike, *, weights: ArrayLike | None = None) -> Mean:
 
     Args:
       values: numbers or booleans, of any shape.
-      weights: of each, broadcast; bools are a mask. None means 1.
+      weights: the weight of each value, broadcast; booleans are a mask. None means 1.
 
     Returns:
       A `Mean`.
@@ -156,7 +156,7 @@ def root_mean_square(
 
     Args:
       errors: floats of any shape.
-      weights: as of `mean`.
+      weights: as for `mean`.
 
     Returns:
       A `RootMean`.
@@ -175,9 +175,9 @@ def perplexity(
     """Returns the perplexity of a language model.
 
     Args:
-      negative_log_likelihoods: of each token, in nats, such as what
-        `optim.losses.softmax_cross_entropy_with_integer_labels` gives.
-      weights: of each token: 0 where there is padding.
+      negative_log_likelihoods: one for each token, in nats, as
+        `optim.losses.softmax_cross_entropy_with_integer_labels` returns them.
+      weights: one for each token, 0 for padding.
 
     Returns:
       A `Perplexity`.
@@ -196,8 +196,8 @@ def _classes(name: str, logits: Any, labels: Any) -> tuple[Any, Any]:
     logits, labels = fnp.asarray(logits), fnp.asarray(labels)
     if logits.ndim == 0 or logits.shape[:-1] != labels.shape:
         raise ShapeError(
-            f"{name}: logits must have the shape of the labels and one axis of classes "
-            f"more, got {typeof(logits)} and {typeof(labels)}"
+            f"{name}: logits must have the shape of the labels and one more axis, of "
+            f"classes, got {typeof(logits)} and {typeof(labels)}"
         )
     _require_integers(name, labels)
     return logits, labels
@@ -215,8 +215,8 @@ def accuracy(
 
     Args:
       logits: float[..., classes], or probabilities.
-      labels: int[...]. One out of range is never right.
-      weights: as of `mean`.
+      labels: int[...]. A label that is out of range is never right.
+      weights: as for `mean`.
 
     Returns:
       A `Mean`.
@@ -242,9 +242,9 @@ def top_k_accuracy(
 
     Args:
       logits: float[..., classes], or probabilities.
-      labels: int[...]. One out of range is never right.
-      k: how many, at least 1; among equal logits the first ones count.
-      weights: as of `mean`.
+      labels: int[...]. A label that is out of range is never right.
+      k: the number of logits, at least 1; among equal logits, the first count.
+      weights: as for `mean`.
 
     Returns:
       A `Mean`.
@@ -276,7 +276,7 @@ def top_k_accuracy(
 @register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Confusion(Metric):
-    """How often each class was taken for each.
+    """A confusion matrix: how often each label was predicted as each class.
 
     Attributes:
       matrix: [labels, predictions], sums of weights.
@@ -291,7 +291,7 @@ class Confusion(Metric):
         """Returns the metric of no data.
 
         Args:
-          num_classes: how many.
+          num_classes: the number of classes.
         """
         return cls(fnp.zeros((num_classes, num_classes)), fnp.zeros(()))
 
@@ -300,27 +300,27 @@ class Confusion(Metric):
         return self.matrix
 
     def accuracy(self) -> Array:
-        """Returns the share on the diagonal; what is outside counts as wrong."""
+        """Returns the share on the diagonal; `outside` counts as wrong."""
         return fnp.trace(self.matrix) / (fnp.sum(self.matrix) + self.outside)
 
     def precision(self) -> Array:
-        """Returns of each class the share of its predictions that are right.
+        """Returns the share of right predictions among those of each class.
 
-        nan for a class that was never predicted.
+        It is nan for a class that was never predicted.
         """
         return fnp.diagonal(self.matrix) / fnp.sum(self.matrix, axis=0)
 
     def recall(self) -> Array:
-        """Returns of each class the share of its examples that were found.
+        """Returns the share of right predictions among the examples of each class.
 
-        nan for a class without examples.
+        It is nan for a class without examples.
         """
         return fnp.diagonal(self.matrix) / fnp.sum(self.matrix, axis=1)
 
     def f1(self) -> Array:
-        """Returns of each class the harmonic mean of precision and recall.
+        """Returns the harmonic mean of precision and recall of each class.
 
-        nan for a class that neither occurs nor is predicted.
+        It is nan for a class that neither occurs nor is predicted.
         """
         both = fnp.sum(self.matrix, axis=0) + fnp.sum(self.matrix, axis=1)
         return 2 * fnp.diagonal(self.matrix) / both
@@ -333,13 +333,13 @@ def confusion(
     *,
     weights: ArrayLike | None = None,
 ) -> Confusion:
-    """Returns how often each class was taken for each.
+    """Returns the confusion matrix: how often each label was predicted as each class.
 
     Args:
       predictions: int[...].
       labels: int[...], of the same shape.
-      num_classes: how many; others are counted as `outside`.
-      weights: as of `mean`.
+      num_classes: the number of classes; other numbers are counted as `outside`.
+      weights: as for `mean`.
 
     Returns:
       A `Confusion`.
@@ -362,7 +362,7 @@ def confusion(
         )
     if rows.shape != columns.shape:
         raise ShapeError(
-            f"confusion: predictions and labels must have one shape, got "
+            f"confusion: predictions and labels must have the same shape, got "
             f"{typeof(columns)} and {typeof(rows)}"
         )
     count = integer("confusion", "num_classes", num_classes)
@@ -377,15 +377,15 @@ def confusion(
 @register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Scores(Metric):
-    """How the scores of positive and of negative examples are distributed.
+    """The distributions of the scores of positive and of negative examples.
 
-    Curves and areas come from counts in bins, so that they can be added over batches
-    and devices. Within a bin scores count as equal: an area is wrong by at most half
-    the share of pairs that fall into one bin.
+    Curves and areas are computed from counts in bins, which can be added over batches
+    and devices. Within a bin, scores count as equal: the error of an area is at most
+    half the share of pairs that fall into one bin.
 
     Attributes:
-      positive: float[bins], weights of positive examples by score.
-      negative: float[bins], likewise.
+      positive: float[bins], the weight of positive examples by score.
+      negative: float[bins], the weight of negative examples by score.
       outside: the weight of examples whose score is not in [0, 1].
     """
 
@@ -398,7 +398,7 @@ class Scores(Metric):
         """Returns the metric of no data.
 
         Args:
-          bins: how many.
+          bins: the number of bins.
         """
         return cls(fnp.zeros(bins), fnp.zeros(bins), fnp.zeros(()))
 
@@ -417,7 +417,7 @@ class Scores(Metric):
     def roc_curve(self) -> tuple[Array, Array]:
         """Returns false and true positive rates, float[bins + 1] each.
 
-        For falling thresholds, from (0, 0) to (1, 1).
+        Thresholds fall, so the rates rise from (0, 0) to (1, 1).
         """
         positives, negatives = self._above()
         return negatives / negatives[-1], positives / positives[-1]
@@ -425,7 +425,7 @@ class Scores(Metric):
     def precision_recall_curve(self) -> tuple[Array, Array]:
         """Returns precision and recall, float[bins + 1] each, for falling thresholds.
 
-        Precision is 1 where nothing is above the threshold.
+        Precision is 1 if no score is above the threshold.
         """
         positives, negatives = self._above()
         found = positives + negatives
@@ -446,16 +446,16 @@ def scores(
     bins: int = 1000,
     weights: ArrayLike | None = None,
 ) -> Scores:
-    """Returns the distributions of scores, of which ROC and PR curves are made.
+    """Returns the distributions of scores, for ROC and precision-recall curves.
 
     Args:
       probabilities: float[...] in [0, 1], such as `nn.sigmoid(logits)`.
-      labels: bool[...] or int[...]: not 0 is positive.
-      bins: equal parts of [0, 1].
-      weights: as of `mean`.
+      labels: bool[...] or int[...]; a label other than 0 is positive.
+      bins: the number of equal parts of [0, 1].
+      weights: as for `mean`.
 
     Returns:
-      A `Scores`; `compute` gives the area under the ROC curve.
+      A `Scores`; `compute` returns the area under the ROC curve.
 
     Raises:
       ShapeError: the shapes differ.
@@ -468,8 +468,8 @@ def scores(
     p, positive = fnp.asarray(probabilities), fnp.asarray(labels) != 0
     if p.shape != positive.shape:
         raise ShapeError(
-            f"scores: probabilities and labels must have one shape, got {p.shape} and "
-            f"{positive.shape}"
+            f"scores: probabilities and labels must have the same shape, got {p.shape} "
+            f"and {positive.shape}"
         )
     count = natural("scores", "bins", bins)
     inside = (p >= 0) & (p <= 1)

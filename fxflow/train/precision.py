@@ -1,8 +1,8 @@
-"""Mixed precision: which dtypes a program has where, and losses scaled against zeros.
+"""Mixed precision: dtypes of parameters, computation and results, and loss scaling.
 
-Parameters stay float32; the model computes in bfloat16 or float16, which is faster
-where the hardware knows it. float16 has few small numbers, so gradients are computed of
-a loss that is scaled up, and a step whose gradients overflow is left out.
+Parameters stay float32; the model computes in bfloat16 or float16, which is faster on
+hardware that supports it. Small gradients underflow in float16, so the loss is scaled
+up before gradients are computed, and a step whose gradients overflow is skipped.
 
 Reference: Micikevicius et al., *Mixed Precision Training*, 2018.
 """
@@ -41,12 +41,12 @@ def _cast(values: T, dtype: Any) -> T:
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """The dtypes of parameters, of computing and of results.
+    """The dtypes of parameters, computation and results.
 
     Attributes:
-      param_dtype: of parameters and optimizer states.
-      compute_dtype: of what the model computes with.
-      output_dtype: of what it returns.
+      param_dtype: the dtype of parameters and optimizer states.
+      compute_dtype: the dtype in which the model computes.
+      output_dtype: the dtype of its results.
 
     Example:
       >>> policy = train.precision.policy("params=f32,compute=bf16,output=f32")
@@ -60,42 +60,42 @@ class Policy:
     output_dtype: Any = dtypes.float32
 
     def cast_to_param(self, values: T) -> T:
-        """Returns a pytree with its floating-point leaves as parameters have them.
+        """Returns a pytree with its floating-point leaves in the parameters' dtype.
 
         Args:
-          values: pytree; other leaves stay.
+          values: pytree; other leaves do not change.
         """
         return _cast(values, self.param_dtype)
 
     def cast_to_compute(self, values: T) -> T:
-        """Returns a pytree with its floating-point leaves as they are computed with.
+        """Returns a pytree with its floating-point leaves in the computation's dtype.
 
         Args:
-          values: pytree; other leaves stay.
+          values: pytree; other leaves do not change.
         """
         return _cast(values, self.compute_dtype)
 
     def cast_to_output(self, values: T) -> T:
-        """Returns a pytree with its floating-point leaves as results have them.
+        """Returns a pytree with its floating-point leaves in the results' dtype.
 
         Args:
-          values: pytree; other leaves stay.
+          values: pytree; other leaves do not change.
         """
         return _cast(values, self.output_dtype)
 
 
 def policy(text: str) -> Policy:
-    """Reads a policy.
+    """Parses a policy.
 
     Args:
       text: a dtype for all three, or `"params=float32,compute=bfloat16,output=f32"`;
-        what is left out is float32. `"half"` is float16, `"full"` float32.
+        the default of each is float32. `"half"` is float16, `"full"` float32.
 
     Returns:
       The policy.
 
     Raises:
-      ArgumentError: a name is not one of the three, or not a floating-point dtype.
+      ArgumentError: a name is not one of the three, or a dtype is not floating point.
 
     Example:
       >>> train.precision.policy("bf16") == train.precision.policy(
@@ -105,7 +105,7 @@ def policy(text: str) -> Policy:
     names = {"params": "param_dtype", "compute": "compute_dtype"}
     names |= {"output": "output_dtype"}
     if not isinstance(text, str):
-        raise ArgumentError(f"policy: expected a text, got {text!r}")
+        raise ArgumentError(f"policy: expected a string, got {text!r}")
     if "=" not in text:
         return Policy(*[_dtype(text)] * 3)
     found: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def _dtype(text: str) -> Any:
 
 
 def all_finite(values: Any) -> Array:
-    """Returns whether no leaf holds an infinity or nan.
+    """Returns whether all elements of all leaves are finite.
 
     Args:
       values: pytree of arrays.
@@ -150,15 +150,15 @@ def all_finite(values: Any) -> Array:
 
 
 def select_tree(which: ArrayLike, new: T, old: T) -> T:
-    """Returns one of two pytrees, by a boolean scalar.
+    """Returns one of two pytrees, selected by a boolean scalar.
 
     Args:
-      which: bool[]: whether it is `new`.
+      which: bool[]; True selects `new`.
       new: pytree of arrays.
       old: pytree of the same structure.
 
     Returns:
-      A pytree; on devices both are there.
+      The selected pytree; both are computed.
 
     Example:
       >>> float(train.precision.select_tree(fnp.array(False), 1.0, 2.0))
@@ -169,9 +169,9 @@ def select_tree(which: ArrayLike, new: T, old: T) -> T:
 
 
 class LossScale(NamedTuple):
-    """A factor of the loss that falls when gradients overflow, and rises again.
+    """A factor for the loss that falls when gradients overflow, and rises again.
 
-    A pytree; part of the training state. In a step::
+    It is a pytree, part of the training state. In a step::
 
         loss, gradients = fxflow.value_and_grad(scaled_loss)(params, scale, ...)
         gradients = scale.unscale(gradients)
@@ -182,10 +182,10 @@ class LossScale(NamedTuple):
 
     Attributes:
       scale: float32[], the factor.
-      good_steps: int32[], how many steps were finite since it changed.
-      period: int32[], after how many finite steps it rises.
-      factor: float32[], by what it rises and falls.
-      smallest: float32[], below which it does not fall.
+      good_steps: int32[], the number of finite steps since `scale` changed.
+      period: int32[], the number of finite steps after which `scale` rises.
+      factor: float32[], the factor by which `scale` rises and falls.
+      smallest: float32[], the lower bound of `scale`.
 
     Example:
       >>> scale = train.precision.loss_scale(2.0**15, period=2)
@@ -204,7 +204,7 @@ class LossScale(NamedTuple):
     smallest: Array
 
     def apply(self, loss: T) -> T:
-        """Returns a loss, or a pytree of them, times the factor, in its dtype.
+        """Returns a loss, or a pytree of losses, times the factor, in its dtype.
 
         Args:
           loss: pytree of floats; float32 is better than float16, whose largest number
@@ -237,13 +237,13 @@ class LossScale(NamedTuple):
         """Returns the factor for the next step.
 
         Args:
-          finite: bool[], whether the gradients of this step were.
+          finite: bool[], whether the gradients of this step were finite.
         """
         counted = self.good_steps + 1
         good_step = fnp.asarray(finite)
         rises = good_step & (counted >= self.period)
         grown = self.scale * self.factor
-        # A factor that overflowed would never come back.
+        # A factor that overflowed would never become finite again.
         grown = fnp.where(fnp.isfinite(grown), grown, self.scale)
         fallen = fnp.maximum(self.scale / self.factor, self.smallest)
         scale = fnp.where(good_step, fnp.where(rises, grown, self.scale), fallen)
@@ -261,10 +261,11 @@ def loss_scale(
     """Returns a dynamic loss scale.
 
     Args:
-      initial: the factor at first. With `factor=1` it stays.
-      period: after how many steps with finite gradients it rises.
-      factor: by what it rises, and falls after a step with others; at least 1.
-      smallest: below which it does not fall.
+      initial: the initial scale. With `factor=1` it is constant.
+      period: the number of steps with finite gradients after which it rises.
+      factor: the factor by which it rises, and by which it falls after a step with
+        other gradients; at least 1.
+      smallest: its lower bound.
 
     Returns:
       A `LossScale`.

@@ -1,4 +1,4 @@
-"""What a model is made of: its arrays, their shapes, and the memory they take."""
+"""`summary`: a table of a model's arrays, their types and their memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fxflow.train._paths import path_name
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One array, or a part of the tree.
+    """One array, or a subtree.
 
     Attributes:
-      path: of keys, joined by `/`.
-      type: such as `f32[784,128]`; of a part how many arrays it has.
-      count: how many elements.
-      bytes: how many bytes they take.
+      path: the keys, joined by `/`.
+      type: an array's type, such as `f32[784,128]`; a subtree's number of arrays.
+      count: the number of elements.
+      bytes: the number of bytes.
     """
 
     path: str
@@ -31,11 +31,11 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """A table of arrays; it prints itself.
+    """A table of arrays, which `print` shows.
 
     Attributes:
-      rows: in the order of the tree.
-      total: of all of them.
+      rows: the rows, in the order of the tree.
+      total: the sum of all rows.
     """
 
     rows: tuple[Row, ...]
@@ -72,10 +72,10 @@ def summary(params: Any, *, depth: int | None = None) -> Summary:
     """Returns a table of the arrays of a pytree.
 
     Args:
-      params: pytree of arrays or of `ShapeDtypeStruct`, such as `fxflow.eval_shape`
-        gives without computing anything.
-      depth: how many keys of a path to show; what lies deeper is added up. None means
-        each array.
+      params: pytree of arrays or of `ShapeDtypeStruct`, which `fxflow.eval_shape`
+        returns without computing anything.
+      depth: the number of keys to show; arrays at deeper levels are added up. None
+        shows each array.
 
     Returns:
       A `Summary`.
@@ -109,7 +109,7 @@ def summary(params: Any, *, depth: int | None = None) -> Summary:
 
 
 def _joined(path: str, rows: list[Row], counted: bool = False) -> Row:
-    """Returns several rows as one."""
+    """Returns the sum of several rows."""
     if len(rows) == 1 and not counted:
         return rows[0]
     plural = "s" * (len(rows) != 1)

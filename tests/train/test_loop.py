@@ -114,7 +114,7 @@ def test_early_stopping() -> None:
         stopping.look(progress, values[progress.step - 1])
 
     outcome = loop.run(lambda s, b: (s, None), 0, range(6), hooks=[evaluate, stopping])
-    assert (outcome.step, outcome.reason) == (5, "not better than 2 for 3 looks")
+    assert (outcome.step, outcome.reason) == (5, "not better than 2 for 3 values")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_early_stopping() -> None:
     [
         (lambda: loop.run(step, 0, [], num_steps=-1), "num_steps must be at least 0"),
         (lambda: loop.run(step, 0, [], log_every=0), "log_every must be at least 1"),
-        (lambda: loop.run(lambda s, b: s, 0, [1]), r"must give \(state, outputs\)"),
+        (lambda: loop.run(lambda s, b: s, 0, [1]), r"must return \(state, outputs\)"),
         (lambda: loop.run(step, 0, 3), "iterable: expected an iterable"),
         (lambda: loop.every(), "give one of steps="),
         (lambda: loop.every(steps=1, epochs=1), "give one of steps="),
@@ -152,10 +152,10 @@ BATCHES = [np.float32(n) for n in (1, 2, 0, 4)]
 
 def test_stop_names_leaf_and_batch() -> None:
     with pytest.raises(
-        NonFiniteError, match=r"step 3 gave loss/main = inf; .*'read': 3"
+        NonFiniteError, match=r"step 3 returned loss/main = inf; .*'read': 3"
     ):
         loop.run(divided, fnp.zeros(()), BATCHES, on_nonfinite="stop")
-    with pytest.raises(NonFiniteError, match="step 3 gave"):  # the last one
+    with pytest.raises(NonFiniteError, match="step 3 returned"):  # the last one
         loop.run(divided, fnp.zeros(()), BATCHES[:3], on_nonfinite="stop")
     assert loop.run(divided, fnp.zeros(()), BATCHES).step == 4
 
@@ -188,7 +188,7 @@ def test_roll_back(tmp_path: Path) -> None:
     assert float(outcome.state) == 11
     with (
         Checkpointer(tmp_path / "other", every=100) as checkpoints,
-        pytest.raises(NonFiniteError, match="no checkpoint to go back to"),
+        pytest.raises(NonFiniteError, match="no checkpoint to restore"),
     ):
         loop.run(
             step,
@@ -214,10 +214,10 @@ def begun() -> Any:
 @pytest.mark.parametrize("run_step", [slipped, fxflow.jit(slipped, donate_argnums=0)])
 def test_stop_at_a_state_that_is_not_finite(run_step: Any) -> None:
     batches = [np.float32(n) for n in (1, 4, -1, 9)]
-    words = r"step 3 gave a state in which 0/w has 2 elements .*'read': 3"
+    words = r"step 3 returned a state in which 0/w has 2 elements .*'read': 3"
     with pytest.raises(NonFiniteError, match=words):
         loop.run(run_step, begun(), batches, on_nonfinite="stop")
-    with pytest.raises(NonFiniteError, match="step 3 gave a state"):  # the last one
+    with pytest.raises(NonFiniteError, match="step 3 returned a state"):  # the last one
         loop.run(run_step, begun(), batches[:3], on_nonfinite="stop")
     assert loop.run(run_step, begun(), batches[:2], on_nonfinite="stop").step == 2
 
@@ -285,7 +285,9 @@ def test_leaves_on_devices_that_no_program_has_together() -> None:
     batches = [np.float32(n) for n in (1, 2, 0, 4)]
     state = (fxflow.device_put(1.0, first), fxflow.device_put(1.0, second))
     assert loop.run(step, state, batches[:2], on_nonfinite="stop").step == 2
-    with pytest.raises(NonFiniteError, match="step 3 gave a state in which 1 has 1 el"):
+    with pytest.raises(
+        NonFiniteError, match="step 3 returned a state in which 1 has 1 el"
+    ):
         loop.run(step, state, batches, on_nonfinite="stop")
 
 
@@ -349,7 +351,7 @@ def test_hooks_remember(tmp_path: Path) -> None:
             )
 
     assert run(3).reason == "finished"
-    assert run(5)[1:] == (4, "not better than 2 for 2 looks")
+    assert run(5)[1:] == (4, "not better than 2 for 2 values")
 
 
 class Counting:
@@ -387,10 +389,12 @@ def test_other_hooks_when_resumed(tmp_path: Path) -> None:
     # Hooks without a state come and go; the others are found by name.
     assert counted(tmp_path, 3, show, Counting("b"), show, Counting("a")) == [3, 3]
     with pytest.warns(
-        UserWarning, match=r"hook 'b' is 1 times in the checkpoint and 0"
+        UserWarning, match=r"hook 'b' occurs 1 times in the checkpoint and 0"
     ):
         assert counted(tmp_path, 4, Counting("new"), Counting("a")) == [1, 4]
-    with pytest.warns(UserWarning, match=r"hook 'a' is 1 .* and 2 .*a name of its own"):
+    with pytest.warns(
+        UserWarning, match=r"hook 'a' occurs 1 .* and 2 .*a different name"
+    ):
         counts = counted(tmp_path, 5, Counting("a"), Counting("a"), Counting("new"))
     assert counts == [1, 1, 2]
     assert counted(tmp_path, 6, Counting("a"), Counting("a"), Counting("new")) == [

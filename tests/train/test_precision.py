@@ -31,7 +31,7 @@ def test_casts_floats_only() -> None:
         ("weights=float32", "expected params="),
         ("params=int32", "'int32' is not a floating-point dtype"),
         ("params=", "'' is not a floating-point dtype"),
-        (32, "expected a text"),
+        (32, "expected a string"),
     ],
 )
 def test_invalid_policies_are_refused(text: str, words: str) -> None:

@@ -1,13 +1,13 @@
-"""Input pipelines: elements from arrays, files and iterables, to batches on devices.
+"""Input pipelines: from arrays, files and iterables to batches on devices.
 
 For example::
 
     dataset = data.arrays(train).shuffle(seed=0).repeat().batch(128).prefetch()
     batches = dataset.iterate()
     for batch in batches:
-        ...  # batches.state is the position: save it, and iterate(state) goes on there
+        ...  # save the position, batches.state; dataset.iterate(state) resumes there
 
-To be read in this order: `streams` (what a source is), `numbers` (elements by number),
+Read the modules in this order: `streams` (sources), `numbers` (elements by number),
 `batching`, `parallel`, `transfer`, `dataset` (the methods), `sources`.
 """
 

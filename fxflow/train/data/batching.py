@@ -1,4 +1,4 @@
-"""Elements joined into batches: stacked, padded to one length, or sorted by length."""
+"""Joins elements into batches: stacked, padded to one length, or grouped by length."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from fxflow.errors import DataError
 from fxflow.train.data.parallel import Pairs
 from fxflow.train.data.streams import Source, State
 
-#: What is given for the lengths of a batch: how long, or None for the longest element.
+#: The length of a batch's elements; None for that of the longest element.
 Length = int | None
 NDArray = np.ndarray[Any, Any]
 
 
 def _columns(elements: Sequence[Any], name: str) -> tuple[list[list[NDArray]], Any]:
-    """Returns for each leaf its arrays in all elements, and the structure."""
+    """Returns each leaf's arrays in all elements, and the structure."""
     first, treedef = tree.flatten(elements[0])
     rows = [first]
     for number, element in enumerate(elements[1:], 1):
         leaves, structure = tree.flatten(element)
         if structure != treedef:
             raise DataError(
-                f"{name}: element {number} of a batch is not built like element 0: "
+                f"{name}: element {number} of a batch differs from element 0: "
                 f"{difference(treedef, element) or f'{structure}, not {treedef}'}"
             )
         rows.append(leaves)
@@ -42,10 +42,10 @@ def _leaf(elements: Sequence[Any], number: int) -> str:
 
 
 def stacked(elements: Sequence[Any], name: str = "batch") -> Any:
-    """Returns one pytree whose leaves have those of the elements along axis 0.
+    """Returns one pytree with the elements' leaves stacked along axis 0.
 
     Raises:
-      DataError: their structures or shapes differ.
+      DataError: structures or shapes differ.
     """
     columns, treedef = _columns(elements, name)
     leaves = []
@@ -56,9 +56,9 @@ def stacked(elements: Sequence[Any], name: str = "batch") -> Any:
             raise DataError(
                 f"{name}: {_leaf(elements, number)} has shape {shapes[0]} in element 0 "
                 f"of a batch and {shapes[other]} in element {other}; padded_batch and "
-                f"bucket_by_length join elements of several lengths"
+                f"bucket_by_length join elements of different lengths"
             )
-        # Half the time of `np.stack`, which makes a view of each array first.
+        # This takes half the time of `np.stack`, which makes a view of each array.
         joined = np.concatenate(column, axis=None)
         leaves.append(joined.reshape(len(column), *shapes[0]))
     return treedef.unflatten(leaves)
@@ -67,13 +67,13 @@ def stacked(elements: Sequence[Any], name: str = "batch") -> Any:
 def padded(
     elements: Sequence[Any], pad_value: Any, length: Length, multiple: int
 ) -> Any:
-    """Returns a batch whose leaves are filled up at the end of every axis.
+    """Returns a batch whose leaves are padded at the end of every axis.
 
     Args:
-      elements: to be joined.
-      pad_value: what to fill with; a pytree prefix of an element.
-      length: of the first axis; None means that of the longest element.
-      multiple: the length is rounded up to a multiple of it.
+      elements: the elements to join.
+      pad_value: the padding; a pytree prefix of an element.
+      length: the length of the first axis; None means that of the longest element.
+      multiple: round the length up to a multiple of this.
 
     Raises:
       DataError: ranks differ, or an element is longer than `length`.
@@ -86,16 +86,16 @@ def padded(
     for number, (column, fill) in enumerate(zip(columns, fills)):
         if len({array.ndim for array in column}) > 1:
             raise DataError(
-                f"padded_batch: {_leaf(elements, number)} has elements of ranks "
-                f"{sorted({array.ndim for array in column})}"
+                f"padded_batch: {_leaf(elements, number)} has different ranks in a "
+                f"batch: {sorted({array.ndim for array in column})}"
             )
         shape = [max(sizes) for sizes in zip(*(array.shape for array in column))]
         if shape:
             if length is not None and shape[0] > length:
                 raise DataError(
                     f"padded_batch: {_leaf(elements, number)} has an element of "
-                    f"length {shape[0]}, more than length={length}; cut it in map() "
-                    f"or raise the length"
+                    f"length {shape[0]}, more than length={length}; shorten it in "
+                    f"map() or increase the length"
                 )
             wanted = shape[0] if length is None else length
             shape[0] = -(-wanted // multiple) * multiple
@@ -110,14 +110,14 @@ def padded(
 def batched(
     pairs: Pairs[Any, Any], size: int, drop: bool, join: Callable[[list[Any]], Any]
 ) -> Pairs[Any, Any]:
-    """Yields every `size` elements joined; the last ones too, unless `drop`."""
+    """Yields batches of `size` elements; `drop` drops an incomplete last batch."""
     while group := list(itertools.islice(pairs, size)):
         if len(group) == size or not drop:
             yield join([element for element, _ in group]), group[-1][1]
 
 
 class Buckets(NamedTuple):
-    """How `bucket_by_length` sorts elements."""
+    """The arguments of `bucket_by_length`."""
 
     length: Callable[[Any], int]
     boundaries: tuple[int, ...]
@@ -135,11 +135,11 @@ class Buckets(NamedTuple):
 
 
 def bucketed(source: Source, buckets: Buckets) -> Source:
-    """Gives a batch whenever a bucket is full, at the end those that are not.
+    """Yields a batch whenever a bucket is full, and the other buckets at the end.
 
-    Elements wait in buckets, so the position is that of the source before the oldest
-    one that waits, and a number whose bit `i` says whether the `i`-th element after it
-    was given out already. A resumed run reads them again.
+    Elements wait in buckets. So the position is the source's before the oldest waiting
+    element, and a number whose bit `i` says whether the `i`-th element after that
+    position has already been in a batch. A resumed run reads these elements again.
     """
 
     def start(epoch: int) -> State:
@@ -149,7 +149,7 @@ def bucketed(source: Source, buckets: Buckets) -> Source:
         last = state["source"]
         bits = state["given"]
         given = {i for i in range(bits.bit_length()) if bits >> i & 1}
-        before: deque[State] = deque()  # the positions before those since `offset`
+        before: deque[State] = deque()  # positions before elements `offset`, …
         offset = 0
         waiting: list[list[tuple[int, Any]]] = [[] for _ in buckets.sizes]
 

@@ -1,13 +1,13 @@
-"""Datasets: what gives elements, from a position that can be saved.
+"""Datasets: sequences of elements that can be read from a saved position.
 
 A dataset is a description: nothing is read before it is iterated. Its methods return
-further datasets. There are two kinds:
+new datasets. There are two kinds:
 
 - An `IndexedDataset` finds an element by its number. Shuffling, batching, repeating and
-  sharding it only compute with numbers, and a batch is gathered at once.
-- Any other `Dataset` is read from its beginning, or from a saved position.
+  sharding only compute with numbers, and a batch is gathered in one operation.
+- Any other `Dataset` is read in order, from its beginning or from a saved position.
 
-What they compute stands in `numbers`, `streams`, `batching` and `workers`.
+`numbers`, `streams`, `batching` and `parallel` implement the methods.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fxflow.train.data.transfer import transferred
 T = TypeVar("T")
 U = TypeVar("U")
 
-#: Seconds that a source or a function may take before it counts as stuck.
+#: Seconds after which a source or a function counts as stuck.
 TIMEOUT = 300.0
 
 
@@ -46,13 +46,13 @@ def _seconds(name: str, timeout: Any) -> float:
 
 
 def require_callable(name: str, function: Any) -> None:
-    """Raises ArgumentError unless `function` is one; `name` is the caller's."""
+    """Raises ArgumentError unless `function` is callable; `name` is the caller's."""
     if not callable(function):
         raise ArgumentError(f"{name}: expected a function, got {function!r}")
 
 
 def _alike(first: State, state: State) -> bool:
-    """Whether a position has the keys of another; None stands for anything."""
+    """Returns whether a position has the keys of another; None matches anything."""
     if isinstance(first, dict):
         return (
             isinstance(state, dict)
@@ -69,10 +69,10 @@ def _alike(first: State, state: State) -> bool:
 
 
 class DataIterator(Iterator[T]):
-    """The elements of a dataset after a position.
+    """Iterates over the elements of a dataset after a position.
 
-    To drop it, to `close` it, or to leave its `with` block ends the threads and
-    processes that work for it.
+    Its threads and processes end when it is closed, by `close` or a `with` block, or
+    garbage-collected.
     """
 
     def __init__(self, source: Source, state: State) -> None:
@@ -81,7 +81,7 @@ class DataIterator(Iterator[T]):
 
     @property
     def state(self) -> State:
-        """The position after the last element given: a pytree for `iterate(state)`."""
+        """The position after the last element: a pytree for `iterate(state)`."""
         return self._state
 
     def __next__(self) -> T:
@@ -90,7 +90,7 @@ class DataIterator(Iterator[T]):
         return element
 
     def close(self) -> None:
-        """Ends what works for this iterator; it gives nothing more."""
+        """Ends the iteration, and its threads and processes."""
         self._pairs.close()
 
     def __enter__(self) -> Self:
@@ -101,13 +101,13 @@ class DataIterator(Iterator[T]):
 
 
 class Dataset(Generic[T]):
-    """Elements in order, made by the functions and methods of `fxflow.train.data`.
+    """A sequence of elements, made by the functions and methods of `fxflow.train.data`.
 
-    Iterating gives NumPy data, each time from the first element of epoch 0::
+    Iterating yields NumPy data, each time from the first element of epoch 0::
 
         for batch in dataset: ...
 
-    To resume, keep the position beside the parameters::
+    To be able to resume, save the position with the parameters::
 
         batches = dataset.iterate(state)  # state=None: from the beginning
         for batch in batches:
@@ -134,18 +134,18 @@ class Dataset(Generic[T]):
         return self.iterate()
 
     def iterate(self, state: State = None, *, epoch: int = 0) -> DataIterator[T]:
-        """Gives the elements from a position on.
+        """Returns an iterator over the elements after a position.
 
         Args:
           state: `DataIterator.state` of a dataset made in the same way; None means the
             beginning.
-          epoch: which epoch to begin with; what is shuffled has another order in each.
+          epoch: the epoch to begin with; each epoch shuffles in a different order.
 
         Returns:
-          An iterator that knows its position.
+          An iterator with a position.
 
         Raises:
-          DataError: `state` is the position of a dataset made in another way.
+          DataError: `state` is not a position of this dataset.
         """
         first = self.source.start(natural("iterate", "epoch", epoch, 0))
         if state is None:
@@ -160,7 +160,7 @@ class Dataset(Generic[T]):
     # -- element by element ------------------------------------------------------------
 
     def _items(self) -> Source:
-        """Returns what `map` draws: cheap where an element is found by its number."""
+        """Returns the items that `map` reads; cheap if elements have numbers."""
         return streams.numbered(self.source)
 
     def _element(self, item: Any) -> T:
@@ -168,12 +168,12 @@ class Dataset(Generic[T]):
         return element
 
     def _place(self, item: Any) -> tuple[int, ...]:
-        """Where an element is, for the random numbers that belong to it."""
+        """Returns an element's place, from which its random numbers derive."""
         epoch, number, _ = item
         return epoch, number
 
     def _number(self, state: State) -> int:
-        """Returns the number in its epoch of the element whose state is given."""
+        """Returns the number, in its epoch, of the element before a position."""
         number: int = state["number"] - 1
         return number
 
@@ -189,25 +189,24 @@ class Dataset(Generic[T]):
         """Applies a function to each element.
 
         Args:
-          function: called with an element; with a `seed`, with a
-            `numpy.random.Generator` too.
-          seed: of generators that depend on the seed and the element's place alone, so
-            that a resumed run draws the same numbers. At least 0.
-          workers: how many threads compute ahead; 0 means the thread that iterates. The
-            order of elements stays.
-          processes: whether each of them has a process of its own compute, for
-            functions that hold Python's lock. Function and elements are pickled then,
-            and the program's main module must be guarded by
-            `if __name__ == "__main__":`.
-          timeout: seconds that an element may take after it is waited for.
+          function: called with an element and, if there is a `seed`, a
+            `numpy.random.Generator`.
+          seed: the seed of generators that depend only on it and the element's place,
+            so that a resumed run draws the same numbers. At least 0.
+          workers: the number of threads that compute ahead, in the order of elements;
+            0 means that the consumer's thread computes.
+          processes: whether each worker computes in a process of its own, for functions
+            that hold the GIL. Function and elements are pickled, and the program's main
+            module must be guarded by `if __name__ == "__main__":`.
+          timeout: seconds to wait for an element.
 
         Returns:
-          A dataset; of an indexed one, without workers, an indexed one.
+          A dataset, which is indexed if this one is and there are no workers.
 
         Raises:
           DataTimeoutError: on reading, an element took too long.
           DataError: on reading, a process ended.
-          Exception: on reading, whatever `function` raises, with a note that names the
+          Exception: on reading, an error of `function`, with a note that names the
             element.
 
         Example:
@@ -221,7 +220,7 @@ class Dataset(Generic[T]):
         if seed is not None:
             _seed("map", seed)
         if processes and not workers:
-            raise ArgumentError("map: processes=True needs workers=, how many")
+            raise ArgumentError("map: processes=True needs workers=, their number")
 
         def arguments(item: Any) -> tuple[Any, ...]:
             element = self._element(item)
@@ -260,14 +259,14 @@ class Dataset(Generic[T]):
         return Dataset(self._items().then(change))
 
     def flat_map(self, function: Callable[[T], Iterable[U]]) -> Dataset[U]:
-        """Gives everything that a function makes of each element.
+        """Maps each element to an iterable, and concatenates the iterables.
 
         Args:
-          function: called with an element; gives an iterable, the same one if it is
-            called again (a resumed run does).
+          function: called with an element; returns an iterable, which must be the same
+            when a resumed run calls it again.
 
         Returns:
-          A dataset of what is in the iterables.
+          A dataset of the iterables' elements.
 
         Example:
           >>> pairs = lambda word: zip(word, word[1:])
@@ -278,13 +277,13 @@ class Dataset(Generic[T]):
         return Dataset(streams.flattened(self.source, function))
 
     def filter(self, predicate: Callable[[T], Any]) -> Dataset[T]:
-        """Keeps the elements of which a function is true.
+        """Keeps the elements for which a function returns true.
 
         Args:
           predicate: called with an element.
 
         Returns:
-          A dataset that is read in order: its length is not known before.
+          A dataset that is read in order, because its length is unknown.
 
         Example:
           >>> list(train.data.indexed(range(7)).filter(lambda x: x % 3 == 0))
@@ -296,12 +295,12 @@ class Dataset(Generic[T]):
     # -- which elements, in which order ------------------------------------------------
 
     def shuffle(self, seed: int, *, buffer: int | None = None) -> Dataset[T]:
-        """Shuffles the elements, each epoch in another order.
+        """Shuffles the elements, each epoch in a different order.
 
         Args:
-          seed: of the orders. At least 0.
-          buffer: how many consecutive elements are held and shuffled among themselves.
-            None shuffles a whole indexed dataset and holds nothing.
+          seed: the seed of the orders. At least 0.
+          buffer: the number of consecutive elements that are held in memory and
+            shuffled. None shuffles all of an indexed dataset, and holds no elements.
 
         Returns:
           A dataset of the same elements.
@@ -317,8 +316,8 @@ class Dataset(Generic[T]):
         if buffer is None:
             raise ArgumentError(
                 "shuffle: this dataset is read in order and has no length, so it needs "
-                "buffer=, how many elements to hold and shuffle; or shuffle it before "
-                "filter, flat_map, or map with workers"
+                "buffer=, the number of elements to hold and shuffle; or shuffle it "
+                "before filter, flat_map, or map with workers"
             )
         buffer = natural("shuffle", "buffer", buffer)
         return Dataset(streams.shuffled(self.source, seed, buffer))
@@ -327,10 +326,10 @@ class Dataset(Generic[T]):
         """Reads the dataset several times.
 
         Args:
-          count: how many epochs; None means without end.
+          count: the number of epochs; None means forever.
 
         Returns:
-          A dataset whose epoch is that many of this one.
+          A dataset with one epoch for each `count` epochs of this one.
 
         Example:
           >>> list(train.data.indexed("ab").repeat(2))
@@ -344,10 +343,10 @@ class Dataset(Generic[T]):
         """Keeps the first elements of each epoch.
 
         Args:
-          count: how many at most.
+          count: the most elements to keep.
 
         Returns:
-          A dataset of them.
+          A dataset of these elements.
 
         Example:
           >>> list(train.data.indexed(range(9)).take(2))
@@ -357,13 +356,13 @@ class Dataset(Generic[T]):
         return Dataset(streams.cut(self.source, 0, count))
 
     def skip(self, count: int) -> Dataset[T]:
-        """Leaves out the first elements of each epoch.
+        """Skips the first elements of each epoch.
 
         Args:
-          count: how many at most.
+          count: the number of elements to skip.
 
         Returns:
-          A dataset of the others.
+          A dataset of the other elements.
 
         Example:
           >>> list(train.data.indexed(range(5)).skip(3))
@@ -382,11 +381,11 @@ class Dataset(Generic[T]):
         """Keeps every `count`-th element: the part of one process.
 
         Args:
-          index: of the part, from 0; None means `fxflow.process_index()`.
-          count: of parts; None means `fxflow.process_count()`.
-          drop_remainder: whether to leave out the last elements when they do not make
-            one for each part, so that all parts are equally long. Processes that act
-            together would wait for the one that has no more.
+          index: the number of the part, from 0; None means `fxflow.process_index()`.
+          count: the number of parts; None means `fxflow.process_count()`.
+          drop_remainder: whether to drop the last elements if there is not one for each
+            part, so that all parts are equally long. Otherwise processes that run
+            collectives would wait for a process whose part has ended.
 
         Returns:
           A dataset of the part.
@@ -409,15 +408,15 @@ class Dataset(Generic[T]):
         """Joins elements along a new first axis.
 
         Args:
-          size: how many.
-          drop_remainder: whether to leave out the last elements when they are fewer. A
-            batch of another size makes a jitted step compile again.
+          size: the number of elements in a batch.
+          drop_remainder: whether to drop a last batch that is smaller. A jitted step
+            would be compiled again for its size.
 
         Returns:
           A dataset of pytrees of `[size, …]` NumPy arrays.
 
         Raises:
-          DataError: on reading, the elements have several shapes or structures.
+          DataError: on reading, elements have different shapes or structures.
 
         Example:
           >>> [b.tolist() for b in train.data.indexed(range(5)).batch(2)]
@@ -444,16 +443,16 @@ class Dataset(Generic[T]):
         multiple: int = 1,
         drop_remainder: bool = False,
     ) -> Dataset[Any]:
-        """Joins elements of several lengths, filled up at the end.
+        """Joins elements of different lengths, padded at the end.
 
         Args:
-          size: how many.
-          pad_value: what to fill with; a pytree prefix of an element.
-          length: of the first axis of every leaf; None means that of the longest in the
-            batch. Other axes have the length of the longest.
-          multiple: the length is rounded up to a multiple of it, so that a jitted step
-            meets fewer shapes.
-          drop_remainder: as of `batch`.
+          size: the number of elements in a batch.
+          pad_value: the padding; a pytree prefix of an element.
+          length: the length of the first axis of every leaf; None means that of the
+            longest element in the batch, which always determines other axes.
+          multiple: round the length up to a multiple of this, so that a jitted step is
+            compiled for fewer shapes.
+          drop_remainder: as for `batch`.
 
         Returns:
           A dataset of pytrees of `[size, length, …]` NumPy arrays.
@@ -486,25 +485,26 @@ class Dataset(Generic[T]):
         pad_to_boundary: bool = True,
         drop_remainder: bool = False,
     ) -> Dataset[Any]:
-        """Joins elements of similar length, filled up at the end.
+        """Joins elements of similar length, padded at the end.
 
         Args:
-          length: gives the length of an element.
+          length: returns the length of an element.
           boundaries: the largest length of each bucket, increasing; one more bucket
-            takes what is longer.
-          batch_size: of every bucket, or of each: one more than `boundaries`.
-          pad_value: as of `padded_batch`.
-          pad_to_boundary: whether the batches of a bucket have its largest length, so
-            that a jitted step meets one shape for each; else that of the longest
-            element. The last bucket has none and always does the latter.
-          drop_remainder: whether to leave out what waits in buckets at the end.
+            has the longer elements.
+          batch_size: the batch size, the same for all buckets or one for each, which is
+            one more than `boundaries`.
+          pad_value: as for `padded_batch`.
+          pad_to_boundary: whether to pad batches to their bucket's largest length, so
+            that a jitted step is compiled once for each bucket; else to the longest
+            element, as always in the last bucket.
+          drop_remainder: whether to drop the elements left in buckets at the end.
 
         Returns:
-          A dataset of pytrees of `[size, length, …]` NumPy arrays, given as buckets
-          become full.
+          A dataset of pytrees of `[size, length, …]` NumPy arrays, in the order in
+          which buckets become full.
 
         Raises:
-          ArgumentError: the boundaries do not increase, or sizes do not fit them.
+          ArgumentError: the boundaries do not increase, or there are not enough sizes.
 
         Example:
           >>> words = train.data.indexed([np.ones(n) for n in (1, 5, 2, 6)])
@@ -538,20 +538,20 @@ class Dataset(Generic[T]):
         """Reads ahead in a thread.
 
         Args:
-          size: how many elements it holds ready; then it waits.
+          size: the most elements to hold ready.
           timeout: seconds that the consumer waits for an element.
 
         Returns:
-          A dataset of the same elements. Positions do not count what is only held.
+          A dataset of the same elements. Positions do not count held elements.
 
         Raises:
-          DataTimeoutError: on reading, no element came in time; it says where the
-            thread is.
+          DataTimeoutError: on reading, no element arrived in time; the message shows
+            the thread's stack.
         """
         size, timeout = natural("prefetch", "size", size), _seconds("prefetch", timeout)
         return Dataset(
             self.source.then(
-                # It holds `size`, and one was given.
+                # `size` are held, and the consumer has one more.
                 lambda pairs: parallel.prefetched(pairs, size + 1, timeout, "prefetch")
             )
         )
@@ -559,25 +559,25 @@ class Dataset(Generic[T]):
     def to_devices(
         self, where: Any = None, *, size: int = 2, timeout: float = TIMEOUT
     ) -> Dataset[Any]:
-        """Makes arrays of NumPy data ahead of their use, in a thread.
+        """Transfers NumPy data to devices ahead of their use, in a thread.
 
         Args:
-          where: a device or a sharding, or a pytree prefix of them. A sharding over
-            several processes takes the batch of each as its part. A list of devices
-            cuts the first axis into as many parts, `[devices, n / devices, …]`, one on
-            each, as `pmap` takes them. None means the default device.
-          size: how many elements are on devices, the one in use included; 2 are double
+          where: a device or a sharding, or a pytree prefix of them. For a sharding over
+            several processes, each process's batch is its part. A list of devices
+            splits the first axis into one part per device, `[devices, n / devices, …]`,
+            for `pmap`. None means the default device.
+          size: the most elements on devices, including the one in use; 2 is double
             buffering.
           timeout: seconds that the consumer waits for an element.
 
         Returns:
-          A dataset of pytrees of `fxflow.Array`. Positions do not count what was only
-          put ahead.
+          A dataset of pytrees of `fxflow.Array`. Positions do not count elements that
+          were only transferred ahead.
 
         Raises:
-          DataError: on reading, the first axis cannot be cut into equal parts.
-          DataTimeoutError: on reading, no element came in time; it says where the
-            thread is.
+          DataError: on reading, the first axis cannot be split into equal parts.
+          DataTimeoutError: on reading, no element arrived in time; the message shows
+            the thread's stack.
         """
         size = natural("to_devices", "size", size)
         timeout = _seconds("to_devices", timeout)
@@ -587,9 +587,9 @@ class Dataset(Generic[T]):
 
 
 class IndexedDataset(Dataset[T]):
-    """A dataset whose elements are found by their number: `len(d)`, `d[i]`, slices.
+    """A dataset whose elements have numbers: it has `len(d)` and `d[i]`.
 
-    What `Dataset` describes, without reading what it does not give.
+    Its methods are those of `Dataset`, but read only the elements that they return.
     """
 
     def __init__(self, elements: Numbered) -> None:
@@ -598,7 +598,7 @@ class IndexedDataset(Dataset[T]):
 
     def __len__(self) -> int:
         if math.isinf(self._elements.length):
-            raise TypeError("len: a dataset that repeats without end has no length")
+            raise TypeError("len: a dataset that repeats forever has no length")
         return int(self._elements.length)
 
     def __getitem__(self, index: int) -> T:
@@ -651,16 +651,16 @@ class IndexedDataset(Dataset[T]):
         """Shuffles the elements: `Dataset.shuffle`; without `buffer` all of them.
 
         Args:
-          seed: of the orders. At least 0.
-          buffer: how many consecutive elements are held and shuffled; None: all.
+          seed: the seed of the orders. At least 0.
+          buffer: the number of consecutive elements that are shuffled; None for all.
         """
         if buffer is not None:
             return super().shuffle(seed, buffer=buffer)
         _seed("shuffle", seed)
         if math.isinf(self._elements.length):
             raise ArgumentError(
-                "shuffle: this dataset repeats without end; shuffle before repeat(), "
-                "which gives each epoch an order of its own, or give buffer="
+                "shuffle: this dataset repeats forever; shuffle it before repeat(), "
+                "so that each epoch has a different order, or give buffer="
             )
         return IndexedDataset(numbers.shuffled(self._elements, seed))
 
@@ -668,7 +668,7 @@ class IndexedDataset(Dataset[T]):
         """Reads the dataset several times: `Dataset.repeat`.
 
         Args:
-          count: how many epochs; None means without end.
+          count: the number of epochs; None means forever.
         """
         if count is not None:
             count = natural("repeat", "count", count, 0)
@@ -678,17 +678,17 @@ class IndexedDataset(Dataset[T]):
         """Keeps the first elements of each epoch: `Dataset.take`.
 
         Args:
-          count: how many at most.
+          count: the most elements to keep.
         """
         count = natural("take", "count", count, 0)
         length = min(count, self._elements.length)
         return IndexedDataset(numbers.cut(self._elements, 0, 1, length))
 
     def skip(self, count: int) -> IndexedDataset[T]:
-        """Leaves out the first elements of each epoch: `Dataset.skip`.
+        """Skips the first elements of each epoch: `Dataset.skip`.
 
         Args:
-          count: how many at most.
+          count: the number of elements to skip.
         """
         count = natural("skip", "count", count, 0)
         length = max(self._elements.length - count, 0)
@@ -705,7 +705,7 @@ class IndexedDataset(Dataset[T]):
 
 
 def _part(index: int | None, count: int | None) -> tuple[int, int]:
-    """Returns which part of how many; by default those of this process."""
+    """Returns the part's number and the number of parts; by default this process's."""
     count = process_count() if count is None else natural("shard", "count", count)
     index = process_index() if index is None else natural("shard", "index", index, 0)
     if index >= count:

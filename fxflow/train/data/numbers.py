@@ -1,7 +1,7 @@
-"""Elements by number: what an `IndexedDataset` computes.
+"""Elements by number: the implementation of `IndexedDataset`.
 
-Numbers go on from epoch to epoch: of `n` elements, number `e * n + i` is number `i` of
-epoch `e`.
+Numbers continue from epoch to epoch: with `n` elements, number `e * n + i` is element
+`i` of epoch `e`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ NDArray = np.ndarray[Any, Any]
 
 
 class Numbered(NamedTuple):
-    """Elements that are found by their number.
+    """Elements that have numbers.
 
     Attributes:
-      length: of an epoch; infinite if the first never ends.
-      at: gives the element of a number.
-      take: gives the elements of several, stacked; None means by `at`, one by one.
+      length: the length of an epoch; infinite if it never ends.
+      at: returns the element of a number.
+      take: returns the elements of several numbers, stacked; None means to call `at`
+        for each.
     """
 
     length: float
@@ -41,11 +42,11 @@ class Numbered(NamedTuple):
         return stacked([self.at(number) for number in numbers.tolist()])
 
     def through(self, length: float, numbers: Callable[[Any], Any]) -> Numbered:
-        """Returns the elements of other numbers.
+        """Returns these elements, numbered differently.
 
         Args:
-          length: of an epoch then.
-          numbers: of the new ones those of the old, for one and for arrays of them.
+          length: the new length of an epoch.
+          numbers: maps a new number, or an array of them, to old numbers.
         """
 
         def at(number: int) -> Any:
@@ -57,7 +58,7 @@ class Numbered(NamedTuple):
         return Numbered(length, at, lambda wanted: take(numbers(wanted)))
 
     def source(self, at: Callable[[int], Any]) -> Source:
-        """Returns `at` of each number as a source."""
+        """Returns a source of `at` of each number."""
 
         def start(epoch: int) -> Any:
             return {"epoch": epoch, "index": 0}
@@ -73,7 +74,7 @@ class Numbered(NamedTuple):
 
 
 def of_arrays(arrays: Any, length: int) -> Numbered:
-    """Rows of the leaves of a pytree."""
+    """Returns the rows of a pytree's leaves."""
     leaves, treedef = tree.flatten(arrays)
 
     def take(numbers: Any) -> Any:  # one row, or several
@@ -84,10 +85,10 @@ def of_arrays(arrays: Any, length: int) -> Numbered:
 
 
 def shuffled(source: Numbered, seed: int) -> Numbered:
-    """Each epoch in an order of its own."""
+    """Shuffles each epoch in a different order."""
     length = int(source.length)
 
-    @functools.lru_cache(maxsize=2)  # numbers of a batch may lie in two epochs
+    @functools.lru_cache(maxsize=2)  # the numbers of a batch may be in two epochs
     def order(epoch: int) -> NDArray:
         return generator(seed, epoch).permutation(length)
 
@@ -106,7 +107,7 @@ def shuffled(source: Numbered, seed: int) -> Numbered:
 
 
 def cut(source: Numbered, first: int, step: int, length: float) -> Numbered:
-    """The elements `first`, `first + step`, … of each epoch: `length` of them."""
+    """Returns `length` elements of each epoch: `first`, `first + step`, …."""
     whole = 0 if math.isinf(source.length) else int(source.length)
 
     def numbers(wanted: Any) -> Any:
@@ -119,13 +120,13 @@ def cut(source: Numbered, first: int, step: int, length: float) -> Numbered:
 
 
 def repeated(source: Numbered, count: int | None) -> Numbered:
-    """Several epochs as one: the numbers stay."""
+    """Makes several epochs one; the numbers do not change."""
     length = math.inf if count is None else source.length * count
     return source._replace(length=length if source.length else 0)
 
 
 def batched(source: Numbered, size: int, drop: bool) -> Numbered:
-    """Runs of `size` elements, stacked."""
+    """Stacks every `size` consecutive elements."""
     length = source.length
     if math.isinf(length):
         batches = math.inf
@@ -149,7 +150,7 @@ def mapped(
     function: Callable[..., Any],
     label: Callable[[int], str],
 ) -> Numbered:
-    """A function of each element; its errors say which."""
+    """Applies a function; its errors get a note that names the element."""
 
     def at(number: int) -> Any:
         try:

@@ -1,9 +1,9 @@
 """Threads and processes that work ahead of the consumer of a pipeline.
 
-Everything here turns one iterator of `(element, state)` pairs into another, which
-yields the same pairs in the same order. Each is a generator: to close it, or to drop
-it, ends its threads and processes. Threads are daemons and a process ends when its
-pipe does, so that a source that never returns holds neither the loop nor the exit.
+The functions here turn one iterator of `(element, state)` pairs into another with the
+same order. Each is a generator; its threads and processes end when it is closed or
+garbage-collected. Threads are daemons, and a process ends when its pipe is closed, so
+that a source that never returns blocks neither the loop nor the program's exit.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ T = TypeVar("T")
 U = TypeVar("U")
 Pairs = Generator[tuple[T, S], None, None]
 
-#: Seconds that a thread has to end once it is asked to; then it is left behind.
+#: Seconds to wait for a thread to end.
 _GRACE = 1.0
-#: How long a process whose pipe is closed may take to end, with what it still says.
+#: Seconds to wait for a process to end after its pipe was closed, with its output.
 _ENDING = 10.0
-#: Seconds of work that are handed over at once. A hand-over between threads that all
-#: want Python's lock, or to a process, takes 0.1 ms, and several where cores are busy.
+#: Seconds of work that are transferred together. A transfer between threads that all
+#: need the GIL, or to a process, takes 0.1 ms, and several ms on busy cores.
 _SPAN = 1e-2
 
 
 def _where(thread: threading.Thread) -> str:
-    """The innermost lines that `thread` is at, for a message."""
+    """Returns the top of a thread's stack, for a message."""
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:
         return " (its thread has ended)"
@@ -50,21 +50,21 @@ def _where(thread: threading.Thread) -> str:
 
 
 def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pairs[T, S]:
-    """Yields the pairs, drawn by a thread.
+    """Yields the pairs, which a thread reads ahead.
 
     Args:
-      pairs: drawn, and closed, by the thread.
-      size: how many there may be at a time; the one that was given last is one of them.
-      timeout: seconds to wait for one.
-      name: of the caller, in messages.
+      pairs: the pairs; the thread reads and closes them.
+      size: the most pairs that exist at a time, including the last one yielded.
+      timeout: seconds to wait for a pair.
+      name: the caller's name, for messages.
 
     Raises:
-      DataTimeoutError: none came within `timeout` seconds; it says where the thread is.
+      DataTimeoutError: no pair arrived in time; the message shows the thread's stack.
     """
     # The last item is an error or the end.
     ready: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-    # An item for each pair that may be drawn. Queues of C hand over in a third of the
-    # time that a condition takes.
+    # An item for each pair that may be read. `SimpleQueue`, written in C, takes a third
+    # of the time of a condition.
     room: SimpleQueue[None] = SimpleQueue()
     is_closed = False
 
@@ -75,11 +75,11 @@ def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pair
     def fill() -> None:
         error: BaseException = StopIteration()
         try:
-            # Closed here, by the thread that runs it: a generator belongs to one.
+            # Only the thread that runs a generator may close it.
             with contextlib.closing(pairs):
                 while has_room():
                     ready.put((next(pairs), None))
-        except BaseException as raised:  # any error is given to the consumer
+        except BaseException as raised:  # the consumer raises any error
             error = raised
         ready.put((None, error))
 
@@ -93,7 +93,7 @@ def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pair
                 pair, error = ready.get(timeout=timeout)
             except Empty:
                 raise DataTimeoutError(
-                    f"{name}: the source gave no element in {timeout:g} s"
+                    f"{name}: the source yielded no element in {timeout:g} s"
                     f"{_where(thread)}\nA source that may take longer needs a larger "
                     f"timeout="
                 ) from None
@@ -102,7 +102,7 @@ def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pair
             if error is not None:
                 raise error
             yield pair
-            del pair  # else it would live until the next one comes
+            del pair  # free it before the next pair arrives
             room.put(None)
     finally:
         is_closed = True
@@ -111,37 +111,37 @@ def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pair
 
 
 def note(element: str) -> str:
-    """What is added to an error of the user's function: which element it was about."""
+    """Returns the note for an error of the user's function, which names the element."""
     return f"fxflow.train.data: while computing {element}"
 
 
 # -- a function in threads or processes ------------------------------------------------
 #
-# Consecutive items go to a worker as a run, as many as take about `_SPAN`. Their
-# results come back in parts, one each `_SPAN`: quick elements share a hand-over, a slow
-# one has its own.
+# A worker receives consecutive items as a run that takes about `_SPAN`. It returns the
+# results in parts, one for each `_SPAN`: fast elements share a transfer, a slow one has
+# its own.
 
 
 class _Run(Generic[T, S]):
-    """Consecutive items for one worker, and what it made of them."""
+    """Consecutive items for one worker, and their results."""
 
     def __init__(self, pairs: Iterable[tuple[T, S]]) -> None:
         items, states = zip(*pairs)
         self.items: tuple[T, ...] = items
         self.states: tuple[S, ...] = states
-        #: The number of the item that the worker has in hand.
+        #: The number of the item that the worker is computing.
         self.place = ctypes.c_long(0)
-        #: Results of items; at last None, or an error about the item at `place`.
+        #: Results of items; finally None, or an error about the item at `place`.
         self.parts: SimpleQueue[list[Any] | BaseException | None] = SimpleQueue()
 
     def answer(self, timeout: float, label: Callable[[S], str]) -> list[Any] | None:
-        """Waits for the next results; None is the end. `mapped` says what is raised."""
+        """Waits for the next results; None is the end. Raises as `mapped` does."""
         while True:
             try:
                 part = self.parts.get(timeout=timeout)
             except Empty:
                 at = self.place.value
-                # If something came meanwhile, `at` may be of the worker's next run.
+                # If results arrived meanwhile, `at` may belong to the next run.
                 if not self.parts.empty():
                     continue
                 raise DataTimeoutError(
@@ -157,13 +157,13 @@ class _Run(Generic[T, S]):
 def _each(
     function: Callable[[T], U], items: Iterable[T], place: ctypes.c_long, first: int = 0
 ) -> Iterator[U]:
-    """Yields a function of each item; the number of the one in hand is in `place`."""
+    """Yields a function of each item, with the current item's number in `place`."""
     for place.value, item in enumerate(items, first):
         yield function(item)
 
 
 def _gathered(source: Iterator[T]) -> tuple[list[T], Exception | None]:
-    """Returns what comes within `_SPAN`, at least one, and what ended it, if it has."""
+    """Returns what `source` yields within `_SPAN`, and the exception that ended it."""
     found: list[T] = []
     end = monotonic() + _SPAN
     try:
@@ -195,18 +195,18 @@ def _work(
     compute: Callable[[_Run[Any, Any]], Iterator[list[Any]]],
     is_closed: threading.Event,
 ) -> None:
-    """The main function of a thread: computes runs until it gets None, or one fails."""
+    """The main function of a thread: computes runs until None or an error."""
     while (run := runs.get()) is not None and not is_closed.is_set():
         try:
             for part in compute(run):
                 run.parts.put(part)
-                del part  # else it would live until the next one comes
+                del part  # free it before the next part is computed
                 if is_closed.is_set():
                     return
             run.parts.put(None)
-        except BaseException as error:  # any error is given to the consumer
+        except BaseException as error:  # the consumer raises any error
             run.parts.put(error)
-            return  # `place` stays
+            return  # `place` does not change any more
         del run
 
 
@@ -218,7 +218,8 @@ def _pickled(
 ) -> tuple[bytes, Exception | None]:
     """Returns both as a message, and the error.
 
-    From what cannot be pickled on, `found` is cut off; the error says why.
+    If an element of `found` cannot be pickled, it and later ones are removed, and the
+    error gives the reason.
     """
     error = None if error is None else _sendable(error)
     try:
@@ -233,17 +234,17 @@ def _pickled(
             del found[count:]
             break
     error = DataError(
-        f"map: an element, or what the function gave, cannot be sent: {words}"
+        f"map: an element or a result of the function cannot be pickled: {words}"
     )
     return pickle.dumps((found, error), protocol=5), error
 
 
 def _sendable(error: Exception) -> Any:
-    """Returns an error as the other process can rebuild it.
+    """Returns an error in a form that the other process can unpickle.
 
-    pickle calls the class with `args`, which a class with an `__init__` of its own may
-    refuse, or turn into other words. Such an error is made without that call. Only one
-    whose class the other process cannot find is a DataError there.
+    pickle calls the class with `args`; a class with its own `__init__` may then fail,
+    or produce another message. Such an error is made without that call. If the other
+    process cannot find the class, the error becomes a DataError.
     """
     lines = [str(error), *getattr(error, "__notes__", ())]
     for candidate in (error, _Bare(error)):
@@ -261,7 +262,7 @@ def _sendable(error: Exception) -> Any:
 
 
 class _Bare:
-    """Is pickled as an error that is made without a call of its `__init__`."""
+    """Pickles an error so that unpickling does not call its `__init__`."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -283,7 +284,7 @@ def _made(kind: type[Exception], args: tuple[Any, ...], attributes: Any) -> Exce
 
 def _serve(pipe: Connection, place: ctypes.c_long) -> None:
     """The main function of a child process: receives a function, then its arguments."""
-    # The parent's end, or its death, closes the pipe, and with it this process.
+    # This process ends when the parent closes the pipe or dies.
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         function = _loaded(pipe.recv_bytes())
         while True:
@@ -304,14 +305,14 @@ def _serve(pipe: Connection, place: ctypes.c_long) -> None:
 
 
 def _loaded(message: bytes) -> Callable[..., Any]:
-    """Returns the function of a message, or one that says why there is none."""
+    """Returns the function of a message, or one that raises why it cannot be loaded."""
     try:
         return pickle.loads(message)  # type: ignore[no-any-return]
     except Exception as error:
         failure = DataError(
             "map: a worker process cannot load the function: "
             f"{type(error).__name__}: {error}. Define it in a module that other "
-            "processes can import, rather than in a session or a notebook"
+            "processes can import, not in an interactive session or a notebook"
         )
 
     def fail(*args: Any) -> None:
@@ -323,7 +324,7 @@ def _loaded(message: bytes) -> Callable[..., Any]:
 def _answered(
     message: bytes, function: Callable[..., T], place: ctypes.c_long
 ) -> Iterator[T]:
-    # A generator, so that what cannot be unpickled is an error of the first element.
+    # A generator, so that an error of unpickling belongs to the first element.
     arguments, _ = pickle.loads(message)
     yield from _each(lambda one: function(*one), arguments, place, place.value)
 
@@ -331,14 +332,14 @@ def _answered(
 class _Child:
     """A process that applies one function, for one thread of this process.
 
-    What comes over the pipe was written by our own child, from our own program.
+    Unpickling from its pipe is safe, because the program's own child writes to it.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        # A fork would copy the locks of XLA's threads.
+        # A fork would copy the state of locks that XLA's threads hold.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        #: In shared memory: it says where a child is that says nothing any more.
+        #: In shared memory, to know the current item of a child that does not respond.
         self._place: ctypes.c_long = context.RawValue(ctypes.c_long, 0)
         self._process = context.Process(
             target=_serve, args=(theirs, self._place), name="fxflow map", daemon=True
@@ -361,7 +362,7 @@ class _Child:
             found, error = _gathered(arguments)
             message, unsendable = _pickled(found, None)
             error = unsendable or error
-            place.value = given  # and from here on the child says where it is
+            place.value = given  # now the child updates it
             for results in self._answers(message) if found else ():
                 given += len(results)
                 yield results
@@ -379,7 +380,7 @@ class _Child:
                     found, error = pickle.loads(answer)
                 except Exception as reason:
                     raise DataError(
-                        "map: what the function gave cannot be loaded here: "
+                        "map: a result of the function cannot be unpickled here: "
                         f"{type(reason).__name__}: {reason}"
                     ) from reason
                 if found:
@@ -391,8 +392,7 @@ class _Child:
                 "closed its pipe" if code is None else f"ended with exit code {code}"
             )
             raise DataError(
-                f"map: a worker process {ended}; what it said of that is on its "
-                "standard error"
+                f"map: a worker process {ended}; its standard error may say why"
             ) from None
         if not isinstance(error, StopIteration):
             raise error
@@ -418,22 +418,22 @@ def mapped(
 ) -> Pairs[U, S]:
     """Yields `(function(*fetch(item)), state)`, computed by threads or processes.
 
-    Twice as many runs as there are workers are under way. When a worker is stuck or has
-    died, what it had not handed over yet is lost, at most `_SPAN` of work: the error
-    comes in its place, and names the element that the worker had in hand.
+    There are two runs in progress for each worker. When a worker hangs or dies, results
+    that it has not transferred, at most `_SPAN` of work, are lost. The error is raised
+    in their place, and names the element that the worker was computing.
 
     Args:
-      pairs: items and states; drawn by the consumer's thread.
-      fetch: gives the arguments of `function`; called in a thread.
-      function: the user's; called in the same thread, or in its child process.
-      workers: how many threads.
+      pairs: items and states, which the consumer's thread reads.
+      fetch: returns the arguments of `function`; called in a thread.
+      function: the user's function; called in the same thread, or in its child process.
+      workers: the number of threads.
       processes: whether each thread has a child process.
-      timeout: seconds that one item may take after it is waited for.
-      label: names the element whose state is given, in messages.
+      timeout: seconds to wait for one item.
+      label: returns the name of the element before a state, for messages.
 
     Raises:
       DataTimeoutError: an item took longer than `timeout`.
-      Exception: what `function` raised, with a note that names the element.
+      Exception: an error of `function`, with a note that names the element.
     """
     runs: SimpleQueue[_Run[T, S] | None] = SimpleQueue()
     ahead: deque[_Run[T, S]] = deque()
@@ -453,7 +453,7 @@ def mapped(
     for thread in threads:
         thread.start()
     length = 1
-    after: Exception | None = None  # what is raised when all before it has been given
+    after: Exception | None = None  # raised after all earlier elements
     try:
         while True:
             while after is None and len(ahead) < 2 * workers:
@@ -473,9 +473,9 @@ def mapped(
             while (results := run.answer(timeout, label)) is not None:
                 parts += 1
                 results.reverse()
-                while results:  # none is kept here that was given
+                while results:  # keep no reference to a result that was yielded
                     yield results.pop(), next(states)
-            # As many as take one part: a run that was quick may have been shorter.
+            # Aim at one part per run: a run of one part may be too short, so double it.
             count = len(run.items)
             length = 2 * count if parts == 1 else max(count // parts, 1)
     finally:

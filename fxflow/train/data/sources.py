@@ -1,4 +1,4 @@
-"""Where elements come from: arrays, sequences, files, and any iterable."""
+"""Makes datasets from arrays, sequences, files, and any iterable."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def arrays(arrays: Any) -> IndexedDataset[Any]:
     """Makes a dataset of the rows of arrays.
 
     Args:
-      arrays: pytree of arrays with equally long first axes: NumPy's, memory-mapped
-        ones, `fxflow.Array`. They are not copied before a batch is gathered. Lists are
-        containers, as in every pytree.
+      arrays: pytree of arrays with equally long first axes: NumPy arrays, possibly
+        memory-mapped, or `fxflow.Array`. They are not copied before a batch is
+        gathered. Lists are containers, as in every pytree.
 
     Returns:
       A dataset of pytrees of rows.
@@ -49,7 +49,7 @@ def arrays(arrays: Any) -> IndexedDataset[Any]:
     for path, leaf in tree.leaves_with_path(rows):
         name = tree.keystr(path) or "the array"
         if not leaf.shape:
-            raise DataError(f"arrays: {name} has no axis, so no rows")
+            raise DataError(f"arrays: {name} has no axis, and so no rows")
         lengths[name] = leaf.shape[0]
     if not lengths:
         raise DataError("arrays: there is no array in the tree")
@@ -63,7 +63,7 @@ def indexed(sequence: Any) -> IndexedDataset[Any]:
     """Makes a dataset of anything with `len(s)` and `s[i]`.
 
     Args:
-      sequence: a list, a range, a dataset of PyTorch or of Hugging Face, ….
+      sequence: a list, a range, a dataset of PyTorch or Hugging Face, ….
 
     Returns:
       A dataset of its elements.
@@ -74,19 +74,20 @@ def indexed(sequence: Any) -> IndexedDataset[Any]:
     """
     if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")):
         raise ArgumentError(
-            f"indexed: expected something with a length and elements by number, got "
-            f"{type(sequence).__name__}; iterable() takes what can only be iterated"
+            f"indexed: expected an object with len(s) and s[i], got "
+            f"{type(sequence).__name__}; for an iterable, use iterable()"
         )
     length = len(sequence)
     return IndexedDataset(Numbered(length, lambda at: sequence[at % length]))
 
 
 def files(paths: Path | Iterable[Path]) -> IndexedDataset[str]:
-    """Makes a dataset of the names of files; `map` reads them.
+    """Makes a dataset of file names; read the files with `map`.
 
     Args:
       paths: names, or one pattern such as `"images/*.png"`, whose matches are sorted.
-        fsspec (extra `data`) finds those of a URL, such as `"s3://bucket/*.png"`.
+        A pattern may be a URL such as `"s3://bucket/*.png"`, which needs fsspec (extra
+        `data`).
 
     Returns:
       A dataset of names.
@@ -101,18 +102,19 @@ def files(paths: Path | Iterable[Path]) -> IndexedDataset[str]:
 def lines(
     paths: Path | Iterable[Path], *, encoding: str = "utf-8", errors: str = "strict"
 ) -> Dataset[str]:
-    """Makes a dataset of the lines of text files, without their ends.
+    """Makes a dataset of the lines of text files, without their line ends.
 
     Args:
-      paths: as of `files`; those that end in `.gz` are decompressed.
-      encoding: of the text.
-      errors: what to do about bytes that are not text: `str.decode`'s argument.
+      paths: as for `files`; files that end in `.gz` are decompressed.
+      encoding: the text's encoding.
+      errors: what to do about invalid bytes, as in `str.decode`.
 
     Returns:
-      A dataset that is read in order and resumes at a byte.
+      A dataset that is read in order, and resumes at a byte offset.
 
     Raises:
-      DataError: no file matches; on reading, a line is not text: it says which.
+      DataError: no file matches; or, on reading, a line is not text, and the message
+        gives its number.
     """
     found = _names("lines", paths)
 
@@ -183,19 +185,18 @@ def iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Dataset[T]:
     """Makes a dataset of anything that can be iterated.
 
     Args:
-      source: a `DataLoader` of PyTorch, a dataset of grain, a list, a generator; or a
-        function without arguments that makes one. Leaves of its elements that NumPy
-        can read (tensors) become NumPy arrays.
+      source: PyTorch's `DataLoader`, a dataset of grain, a list, a generator; or a
+        function without arguments that returns one of these. Leaves of elements that
+        NumPy can convert (tensors) become NumPy arrays.
 
     Returns:
-      A dataset that is read in order. If the iterator has `get_state` and `set_state`
-      (grain) or `state_dict` and `load_state_dict` (torchdata), on itself or on
-      `source`, a resumed run begins there; otherwise it reads, and drops, what was
-      read before.
+      A dataset that is read in order. If the iterator or `source` has `get_state` and
+      `set_state` (grain) or `state_dict` and `load_state_dict` (torchdata), a resumed
+      run continues there; otherwise it reads and drops the earlier elements.
 
     Raises:
-      DataError: on reading, an iterator that was used before is to begin again, or it
-        ends before the saved position.
+      DataError: on reading, an iterator cannot restart because it was used before, or
+        it ends before the saved position.
 
     Example:
       >>> list(train.data.iterable(lambda: (i * i for i in range(4))).skip(1))
@@ -215,8 +216,8 @@ def iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Dataset[T]:
         if iterator is source:
             if is_spent:
                 raise DataError(
-                    f"iterable: a {type(source).__name__} can be read once only; give "
-                    f"a function that makes it, to begin again"
+                    f"iterable: a {type(source).__name__} can be read only once; to "
+                    f"restart, give a function that makes it"
                 )
             is_spent = True
         return iterator
@@ -250,7 +251,7 @@ _END = object()
 def _saving(
     iterator: Any, source: Any
 ) -> tuple[Callable[[], Any] | None, Callable[[Any], None] | None]:
-    """Returns how to save and to load a foreign position, if that can be done."""
+    """Returns the functions that save and load a foreign position, if there are any."""
     for owner in (iterator, source):
         for get, put in (("get_state", "set_state"), ("state_dict", "load_state_dict")):
             if hasattr(owner, get) and hasattr(owner, put):
@@ -259,7 +260,7 @@ def _saving(
 
 
 def _to_json(state: Any) -> Any:
-    """Returns a foreign position as JSON can say it."""
+    """Returns a foreign position as a JSON value."""
     if isinstance(state, bytes):  # grain's
         return {"base64": base64.b64encode(state).decode()}
     return state
@@ -291,9 +292,9 @@ def mix(
 
     Args:
       datasets: at least one.
-      weights: how often each is drawn, in proportion; None means equally often.
-      seed: of the draws.
-      stop: whether to end when the first dataset has no more, or to go on with the
+      weights: the relative frequency of each dataset; None means equal frequencies.
+      seed: the seed of the draws.
+      stop: `"first"` to end when the first dataset ends, `"all"` to continue with the
         others until all have ended.
 
     Returns:
@@ -319,7 +320,7 @@ def mix(
 
 
 def concatenate(datasets: Sequence[Dataset[T]]) -> Dataset[T]:
-    """Gives the elements of one dataset after those of another.
+    """Concatenates datasets.
 
     Args:
       datasets: at least one.
@@ -336,7 +337,7 @@ def concatenate(datasets: Sequence[Dataset[T]]) -> Dataset[T]:
 
 
 def zip(datasets: Sequence[Dataset[Any]]) -> Dataset[tuple[Any, ...]]:
-    """Gives tuples of one element of each dataset, until one has no more.
+    """Makes a dataset of tuples of one element of each dataset, until one ends.
 
     Args:
       datasets: at least one.

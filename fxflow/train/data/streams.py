@@ -1,8 +1,8 @@
 """Sources: elements in order, each with the position after it.
 
-A position is a dictionary of the step's own numbers and of the positions of what it
-reads; it has the same keys from the first element to the last. A position at the end
-gives nothing more.
+A position is a dictionary with a source's own numbers and the positions of the sources
+that it reads. Its keys are the same at all elements. A source yields nothing after the
+position at its end.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ State = Any
 
 
 class Source(NamedTuple):
-    """What a dataset is.
+    """The implementation of a dataset.
 
     Attributes:
-      start: gives the position before the first element of an epoch.
+      start: returns the position before the first element of an epoch.
       run: yields the elements after a position.
     """
 
@@ -30,19 +30,19 @@ class Source(NamedTuple):
     run: Callable[[State], Pairs[Any, State]]
 
     def then(self, change: Callable[[Pairs[Any, State]], Pairs[Any, State]]) -> Source:
-        """Returns a source that has the positions of this one."""
+        """Returns a source with changed elements and the same positions."""
         return Source(self.start, lambda state: change(self.run(state)))
 
 
 def generator(seed: int, *numbers: int) -> np.random.Generator:
-    """Returns the random numbers that belong to a seed and a place in the data."""
+    """Returns the random generator for a seed and a place in the data."""
     return np.random.Generator(
         np.random.Philox(np.random.SeedSequence((seed, *numbers)))
     )
 
 
 def filtered(source: Source, keep: Callable[[Any], Any]) -> Source:
-    """Leaves out elements."""
+    """Yields the elements for which `keep` returns true."""
 
     def run(pairs: Pairs[Any, State]) -> Pairs[Any, State]:
         return (pair for pair in pairs if keep(pair[0]))
@@ -51,7 +51,7 @@ def filtered(source: Source, keep: Callable[[Any], Any]) -> Source:
 
 
 def numbered(source: Source) -> Source:
-    """Gives `(epoch, number, element)`, counted within the epoch."""
+    """Yields `(epoch, number, element)`, numbered within the epoch."""
 
     def start(epoch: int) -> State:
         return {"number": 0, "epoch": epoch, "source": source.start(epoch)}
@@ -72,7 +72,7 @@ def mapped(
     function: Callable[..., Any],
     label: Callable[[State], str],
 ) -> Pairs[Any, State]:
-    """Gives a function of each element; its errors say which."""
+    """Yields a function of each element; errors get a note that names the element."""
     for item, state in pairs:
         try:
             result = function(*arguments(item))
@@ -83,13 +83,13 @@ def mapped(
 
 
 def flattened(source: Source, function: Callable[[Any], Any]) -> Source:
-    """Gives everything that a function makes of each element."""
+    """Yields the elements of the iterables that a function returns."""
 
     def start(epoch: int) -> State:
         return {"given": 0, "source": source.start(epoch)}
 
     def run(state: State) -> Pairs[Any, State]:
-        # The position stays before an element until all that it gives was given.
+        # The position stays before an element until its iterable has ended.
         given, before = state["given"], state["source"]
         for element, after in source.run(before):
             for part in itertools.islice(function(element), given, None):
@@ -101,7 +101,7 @@ def flattened(source: Source, function: Callable[[Any], Any]) -> Source:
 
 
 def cut(source: Source, first: int, last: int | None) -> Source:
-    """Gives the elements number `first` to `last` of each epoch."""
+    """Yields the elements `first` to `last - 1` of each epoch."""
 
     def start(epoch: int) -> State:
         return {"read": 0, "source": source.start(epoch)}
@@ -121,7 +121,7 @@ def cut(source: Source, first: int, last: int | None) -> Source:
 
 
 def strided(source: Source, index: int, count: int, drop: bool) -> Source:
-    """Gives one element of each `count`; with `drop` none of the last, if fewer."""
+    """Yields element `index` of every `count`; `drop` drops incomplete groups."""
 
     def run(pairs: Pairs[Any, State]) -> Pairs[Any, State]:
         while group := list(itertools.islice(pairs, count)):
@@ -132,7 +132,7 @@ def strided(source: Source, index: int, count: int, drop: bool) -> Source:
 
 
 def repeated(source: Source, count: int | None) -> Source:
-    """Reads a source again and again, each time its next epoch."""
+    """Yields the elements of several epochs of a source."""
 
     def start(epoch: int) -> State:
         first = epoch if count is None else epoch * count
@@ -147,7 +147,7 @@ def repeated(source: Source, count: int | None) -> Source:
                 is_empty = False
                 yield element, {"epoch": epoch, "source": after}
             if is_empty:
-                return  # it would be so for ever
+                return  # all later epochs would be empty too
             epoch += 1
             before = source.start(epoch)
 
@@ -155,9 +155,9 @@ def repeated(source: Source, count: int | None) -> Source:
 
 
 def shuffled(source: Source, seed: int, buffer: int) -> Source:
-    """Shuffles the elements of each run of `buffer` elements.
+    """Shuffles each window of `buffer` elements.
 
-    A resumed run reads the run again, so that the position holds no elements.
+    A resumed run reads its window again, so that the position contains no elements.
     """
 
     def start(epoch: int) -> State:
@@ -172,15 +172,15 @@ def shuffled(source: Source, seed: int, buffer: int) -> Source:
             order = generator(seed, epoch, window).permutation(len(group))
             after = group[-1][1]
             for at in range(given, len(group)):
-                # The last element of a window leads to the next one.
-                full = at == len(group) - 1
+                # The position after a window's last element is in the next window.
+                is_last = at == len(group) - 1
                 yield (
                     group[order[at]][0],
                     {
                         "epoch": epoch,
-                        "window": window + full,
-                        "given": 0 if full else at + 1,
-                        "source": after if full else before,
+                        "window": window + is_last,
+                        "given": 0 if is_last else at + 1,
+                        "source": after if is_last else before,
                     },
                 )
             before, window, given = after, window + 1, 0
@@ -188,7 +188,7 @@ def shuffled(source: Source, seed: int, buffer: int) -> Source:
     return Source(start, run)
 
 
-# -- of several sources ----------------------------------------------------------------
+# -- several sources -------------------------------------------------------------------
 
 
 def _started(sources: Sequence[Source], **own: int) -> Callable[[int], State]:
@@ -200,7 +200,7 @@ def _started(sources: Sequence[Source], **own: int) -> Callable[[int], State]:
 
 
 def zipped(sources: Sequence[Source]) -> Source:
-    """Gives tuples of one element of each, until one has no more."""
+    """Yields tuples of one element of each source, until a source ends."""
 
     def run(state: State) -> Pairs[Any, State]:
         runs = [one.run(at) for one, at in zip(sources, state["sources"])]
@@ -212,7 +212,7 @@ def zipped(sources: Sequence[Source]) -> Source:
 
 
 def concatenated(sources: Sequence[Source]) -> Source:
-    """Gives the elements of the first, then those of the second, and so on."""
+    """Yields the elements of one source after those of another."""
 
     def run(state: State) -> Pairs[Any, State]:
         inner = list(state["sources"])
@@ -224,20 +224,20 @@ def concatenated(sources: Sequence[Source]) -> Source:
     return Source(_started(sources, part=0), run)
 
 
-#: How many choices are drawn at once.
+#: The number of random numbers that are drawn at once.
 _BLOCK = 1024
 
 
 def mixed(
     sources: Sequence[Source], weights: Sequence[float], seed: int, stop: str
 ) -> Source:
-    """Gives an element of a source that is drawn for each, by weight."""
+    """Yields elements of sources that are drawn at random, by weight."""
 
     def run(state: State) -> Pairs[Any, State]:
         count, ended, inner = state["count"], state["ended"], list(state["sources"])
         runs = [one.run(at) for one, at in zip(sources, inner)]
         while ended.bit_count() < len(runs):
-            # Which is drawn depends on the number of the draw alone.
+            # The choice depends only on the number of the draw.
             block, place = divmod(count, _BLOCK)
             if not place or count == state["count"]:
                 draws = generator(seed, state["epoch"], block).random(_BLOCK)

@@ -1,4 +1,4 @@
-"""Batches on their way to devices: put ahead of their use."""
+"""Transfers batches to devices ahead of their use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fxflow.train.data.parallel import Pairs, prefetched
 
 
 def _to_parts(devices: list[Any]) -> Callable[[Any], Any]:
-    """Returns what cuts the first axis of a leaf into parts, one for each device."""
+    """Returns a function that splits a leaf's first axis into one part per device."""
     count = len(devices)
     sharding = NamedSharding(Mesh(np.array(devices), ("part",)), PartitionSpec("part"))
 
@@ -28,9 +28,9 @@ def _to_parts(devices: list[Any]) -> Callable[[Any], Any]:
         shape = np.shape(leaf)
         if not shape or shape[0] % count:
             raise DataError(
-                f"to_devices: an array of shape {shape} cannot be cut into {count} "
-                f"equal parts along its first axis; a batch size that {count} divides, "
-                f"with drop_remainder=True, can"
+                f"to_devices: cannot split an array of shape {shape} into {count} "
+                f"equal parts along its first axis: make the batch size a multiple of "
+                f"{count}, with drop_remainder=True"
             )
         parts = np.reshape(leaf, (count, shape[0] // count, *shape[1:]))
         return device_put(parts, sharding)
@@ -54,9 +54,9 @@ def _put(element: Any, where: Any) -> Any:
 def transferred(
     pairs: Pairs[Any, Any], where: Any, size: int, timeout: float
 ) -> Pairs[Any, Any]:
-    """Yields the elements as arrays, which a thread puts ahead.
+    """Yields the elements as arrays, which a thread transfers ahead.
 
-    There are `size` of them at a time; the one that was given last is one of them.
+    At most `size` elements exist at a time, including the last one yielded.
     """
     if isinstance(where, (list, tuple)) and not tree.all_leaves([where]):
         to_part = _to_parts(list(where))
@@ -68,7 +68,7 @@ def transferred(
         def put(element: Any) -> Any:
             return _put(element, where)
 
-    # What holds for the thread that iterates holds for the one that puts, too.
+    # The transferring thread uses the configuration of the consumer's thread.
     device, x64 = default_device(), config.x64
 
     def arrays() -> Pairs[Any, Any]:

@@ -1,7 +1,7 @@
-"""Logs: one `log(step, values)` to the terminal, to JSON lines and to TensorBoard.
+"""Logs values to the terminal, to JSON lines and to TensorBoard.
 
-To be read in this order: `values` (what can be logged), `logger`, the sinks in `text`
-and `tensorboard`, `dataflow` (graphs for TensorBoard), `profiles` (of some steps).
+Read the modules in this order: `values` (what can be logged), `logger`, the sinks in
+`text` and `tensorboard`, `dataflow` (graphs for TensorBoard), `profiles` (of steps).
 """
 
 # fmt: off

@@ -1,8 +1,8 @@
-"""A dataflow graph as TensorBoard draws it.
+"""Converts dataflow graphs for TensorBoard.
 
-Nodes are named by the `named_scope`s they stand in, which fold; edges carry shapes. A
-jitted function is a scope of its own; so are the bodies of loops and branches, beside
-the operation that runs them.
+Each `named_scope` becomes a scope that TensorBoard can fold; edges have shapes. Jitted
+functions and the bodies of loops and branches become scopes too, the latter next to the
+operation that runs them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from fxflow.core import source
 from fxflow.transforms.inspection import FunctionGraph
 from fxflow.viz.walk import ARGUMENT, CONSTANT, RESULT, Item, walk
 
-#: TensorFlow's numbers of dtypes.
+#: TensorFlow's numbers for dtypes.
 _DTYPES = {
     "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6,
     "complex64": 8, "int64": 9, "bool": 10, "bfloat16": 14, "uint16": 17,
     "complex128": 18, "float16": 19, "uint32": 22, "uint64": 23,
 }  # fmt: skip
 
-#: What TensorFlow calls what is not an operation here.
+#: TensorFlow's operations for items that are not operations in fxflow.
 _OPERATIONS = {ARGUMENT: "Placeholder", CONSTANT: "Const", RESULT: "Identity"}
 
 
@@ -52,10 +52,10 @@ def _add(graph: Any, items: list[Item], item: Item) -> None:
 
 
 def graph_def(proto: Any, traced: FunctionGraph) -> Any:
-    """Returns TensorFlow's `GraphDef` of a graph.
+    """Returns a graph as TensorFlow's `GraphDef`.
 
     Args:
-      proto: where its message classes are (`tensorboardX.proto`).
+      proto: the package of TensorFlow's message classes (`tensorboardX.proto`).
       traced: the graph.
     """
     graph, items = proto.graph_pb2.GraphDef(), walk(traced.graph)

@@ -1,4 +1,4 @@
-"""One `log(step, values)` to any number of sinks, without waiting for the values."""
+"""`Logger`: sends values to any number of sinks, without waiting for the values."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from fxflow.train._paths import path_name
 from fxflow.train.logs.values import Histogram, Value, number
 from fxflow.train.metrics import Metric
 
-#: How many calls may wait to be written; then `log` waits too.
+#: The most calls that may wait to be written; beyond that, `log` waits too.
 _QUEUE = 1000
 
 
 class Sink(Protocol):
-    """Where logs go."""
+    """A destination for logs."""
 
     def write(self, step: int, seconds: float, values: Mapping[str, Any]) -> None:
         """Writes the values of a step.
 
         Args:
-          step: its number.
-          seconds: since 1970, when it was logged.
+          step: the step's number.
+          seconds: when it was logged, in seconds since 1970.
           values: Python numbers, and values of `fxflow.train.logs`, by name.
         """
 
     def flush(self) -> None:
-        """Makes what was written readable."""
+        """Makes everything that was written readable."""
 
     def close(self) -> None:
-        """Writes what is left, and ends."""
+        """Writes the rest, and closes the sink."""
 
 
 class Logger:
     """Sends numbers and other values to sinks.
 
-    A call puts them into a queue and returns: a thread waits until arrays are computed.
-    What goes wrong there does not end the run: the next call warns, once for each name
-    and kind of error, and for each sink, and all else is written. `close` says how
-    often it was.
+    A call adds them to a queue and returns; a thread waits until arrays are computed.
+    Errors there do not end the run, and all other values are written. The next call
+    warns, once for each name or sink and class of error. `close` warns how often errors
+    occurred.
 
     Args:
       *sinks: such as `terminal()`, `json_lines(path)` and `tensorboard(folder)`.
@@ -69,7 +69,7 @@ class Logger:
                     f"logs.json_lines(path), logs.tensorboard(folder), ..."
                 )
         self._sinks: Sequence[Sink] = sinks
-        # What went wrong with a name or a sink: how often, and the first time.
+        # The errors by name or sink, and by class: their number, and the first.
         self._failures: dict[Any, _Failure] = {}
         self._calls: queue.Queue[Any] = queue.Queue(_QUEUE)
         self._thread: threading.Thread | None = None
@@ -78,25 +78,25 @@ class Logger:
         """Logs values.
 
         Args:
-          step: the number of the step they belong to.
-          values: by name, `losses/main`: arrays and numbers with one element, metrics,
-            and the values of `fxflow.train.logs`. An array that is donated later must
-            not be among them.
+          step: the number of the step.
+          values: by name, such as `losses/main`: arrays and numbers with one element,
+            metrics, and the values of `fxflow.train.logs`. Do not log an array that is
+            donated later.
 
         Raises:
-          ArgumentError: a name is not text.
+          ArgumentError: a name is not a string.
         """
         self._warn()
         step = integer("log", "step", step)
         for name in values:
             if not isinstance(name, str):
-                raise ArgumentError(f"log: names must be texts, got {name!r}")
+                raise ArgumentError(f"log: names must be strings, got {name!r}")
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._work, name="fxflow log", daemon=True
             )
             self._thread.start()
-            # A program that ends without closing waits until all is written.
+            # A program that exits without closing waits until all is written.
             weakref.finalize(self, _finish, self._calls, self._thread)
         self._calls.put((step, time.time(), dict(values)))
 
@@ -113,18 +113,18 @@ class Logger:
     def _write(self, step: int, seconds: float, values: Mapping[str, Any]) -> None:
         shown = {}
         for name, value in values.items():
-            with self._noted(name, f"{name!r} at step {step} is not logged"):
+            with self._recording(name, f"{name!r} at step {step} is not logged"):
                 shown[name] = _host(name, value)
         for which, sink in enumerate(self._sinks):
-            what = f"{_called(sink)} could not write step {step}, or not all of it"
-            with self._noted(which, what):
+            what = f"{_described(sink)} could not write step {step}, or not all of it"
+            with self._recording(which, what):
                 sink.write(step, seconds, shown)
                 if self._calls.empty():
                     sink.flush()
 
     @contextlib.contextmanager
-    def _noted(self, key: Any, what: str) -> Iterator[None]:
-        """Notes an error under a key, to be warned of in the caller's thread."""
+    def _recording(self, key: Any, what: str) -> Iterator[None]:
+        """Records an error under a key, for a warning in the caller's thread."""
         try:
             yield
         except Exception as error:
@@ -133,27 +133,27 @@ class Logger:
             failure.count += 1
 
     def _warn(self, at_end: bool = False) -> None:
-        """Warns of what went wrong first; at the end of what did again."""
+        """Warns about new errors; at the end, also about repeated ones."""
         for failure in list(self._failures.values()):
-            if not failure.told:
-                failure.told = True
+            if not failure.reported:
+                failure.reported = True
                 warn(failure.text)
             elif at_end and failure.count > 1:
                 again = f"{failure.text} (and {failure.count - 1} more times)"
                 warn(again)
 
     def flush(self) -> None:
-        """Waits until all that was logged is written; warns of what could not be."""
+        """Waits until all values are written; warns about errors."""
         self._calls.join()
         self._warn()
 
     def close(self) -> None:
-        """Writes what is left, and closes the sinks; warns of what could not be."""
+        """Writes the rest, and closes the sinks; warns about errors."""
         if self._thread is not None:
             _finish(self._calls, self._thread)
             self._thread = None
         for which, sink in enumerate(self._sinks):
-            with self._noted(which, f"{_called(sink)} could not be closed"):
+            with self._recording(which, f"{_described(sink)} could not be closed"):
                 sink.close()
         self._warn(at_end=True)
         self._failures.clear()
@@ -166,18 +166,18 @@ class Logger:
 
 
 class _Failure:
-    """What went wrong with one name or sink."""
+    """The errors of one class, with one name or sink."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.count, self.told = text, 0, False
+        self.text, self.count, self.reported = text, 0, False
 
 
-def _called(sink: Sink) -> str:
+def _described(sink: Sink) -> str:
     return f"the sink {type(sink).__name__.lstrip('_')}"
 
 
 def _finish(calls: queue.Queue[Any], thread: threading.Thread) -> None:
-    """Ends a logger's thread when all is written."""
+    """Ends a logger's thread after all is written."""
     calls.put(None)
     thread.join()
 
@@ -189,16 +189,16 @@ def _host(name: str, value: Any) -> Any:
     if isinstance(value, Metric):
         value = value.compute()
     if isinstance(value, str):
-        raise ArgumentError(f"log: {name} is a text: give logs.Text({value[:20]!r})")
+        raise ArgumentError(f"log: {name} is a string: use logs.Text({value[:20]!r})")
     return number(name, value)
 
 
 def histograms(params: Any, prefix: str = "") -> dict[str, Histogram]:
-    """Returns a histogram of each array of a pytree, to be logged.
+    """Returns a histogram of each array of a pytree, for `log`.
 
     Args:
       params: pytree of arrays, such as parameters or gradients.
-      prefix: what names begin with.
+      prefix: the prefix of the names.
 
     Returns:
       Histograms by path.

@@ -1,4 +1,4 @@
-"""Profiles of some steps of a run, beside its logs."""
+"""`profile`: a hook that records a profile of some steps, next to the run's logs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class _Profile:
             try:
                 start_trace(self._folder, profiler_options=self._options)
             except (OSError, RuntimeError) as error:
-                warn(f"profile: there is none: {error}")
+                warn(f"profile: it cannot be recorded: {error}")
                 return
-            # A run that ends before its time still has its profile.
+            # If the run ends early, the profile is still written.
             self._finish = weakref.finalize(self, _finish, progress)
         elif progress.step == self._stop and self._finish is not None:
             self._finish()
 
 
 def _finish(progress: Progress[Any]) -> None:
-    """Ends a profile, once the steps that were started are part of it."""
+    """Ends a profile after the steps that were started have finished."""
     arrays = [x for x in tree.leaves(progress.state) if isinstance(x, Array)]
     # The state may have been donated after the run.
     block_until_ready([x for x in arrays if not x.is_deleted()])
@@ -54,14 +54,14 @@ def profile(
     steps: int = 5,
     options: ProfileOptions | None = None,
 ) -> _Profile:
-    """Makes a hook that records a profile of a few steps of a run.
+    """Returns a hook that records a profile of a few steps of a run.
 
     Args:
-      folder: that of the run's `tensorboard` sink: TensorBoard shows the profile on its
-        page Profile, if the package `xprof` is installed.
-      start: after which step it begins: not the first, which compile.
-      steps: how many are recorded.
-      options: what is recorded; see `fxflow.profiler`.
+      folder: the folder of the run's `tensorboard` sink. TensorBoard shows the profile
+        on its page Profile, if the package `xprof` is installed.
+      start: the step after which the profile starts; the first steps compile.
+      steps: the number of steps to record.
+      options: what to record; see `fxflow.profiler`.
 
     Returns:
       A hook for `loop.run`; process 0 records.

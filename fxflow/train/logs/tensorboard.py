@@ -1,4 +1,4 @@
-"""The sink of TensorBoard's event files, written by tensorboardX."""
+"""`tensorboard`: a sink that writes TensorBoard's event files, by tensorboardX."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _TensorBoard:
         if not os.access(folder, os.W_OK):
             raise PermissionError(f"tensorboard: {folder} is not writable")
         self._folder = Path(folder)
-        # Files are named by the second: two of one would be one.
+        # File names have a resolution of one second; the suffix makes them unique.
         self._writer = tensorboardX.SummaryWriter(
             folder, purge_step=purge_step, filename_suffix=f".{time.time_ns()}"
         )
@@ -55,7 +55,7 @@ class _TensorBoard:
         for name, value in values.items():
             try:
                 self._one(name, value, step, seconds)
-            except Exception as error:  # the others are written
+            except Exception as error:  # write the other values
                 errors.append(error)
         if errors:
             raise errors[0]
@@ -110,7 +110,7 @@ class _TensorBoard:
             )
 
     def _curve(self, name: str, value: Curve, step: int, seconds: float) -> None:
-        # Above each threshold, which rise here.
+        # Counts above each threshold, in ascending order.
         positive = np.asarray(value.scores.positive, np.float64)
         negative = np.asarray(value.scores.negative, np.float64)
         found = np.append(np.cumsum(positive[::-1])[::-1], 0)
@@ -174,7 +174,7 @@ class _TensorBoard:
 
 
 def _audio(x: Any, name: str, value: Audio) -> Any:
-    """Returns the summary of a sound, as 16-bit WAV."""
+    """Returns the summary of audio, as 16-bit WAV."""
     samples = np.asarray(value.samples, np.float32)
     if samples.ndim == 1:
         samples = samples[:, None]
@@ -204,12 +204,12 @@ def _audio(x: Any, name: str, value: Audio) -> Any:
 def tensorboard(
     folder: str | os.PathLike[str], *, purge_step: int | None = None
 ) -> _TensorBoard:
-    """Writes everything for TensorBoard: `tensorboard --logdir folder`.
+    """Returns a sink that writes everything for `tensorboard --logdir folder`.
 
     Args:
-      folder: of this run; it is made.
-      purge_step: steps from it on, written before, are hidden, since a resumed run
-        writes them again.
+      folder: the run's folder, which is created if necessary.
+      purge_step: hides steps of earlier files that are at least this one, because a
+        resumed run writes them again.
 
     Returns:
       A sink, for `Logger`.

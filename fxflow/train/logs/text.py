@@ -1,4 +1,4 @@
-"""Sinks of lines: the terminal, and files of JSON."""
+"""Sinks that write lines: to the terminal, and to files of JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fxflow.train.logs.values import Text
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float | int | str]:
-    """Returns the numbers and texts among values."""
+    """Returns the values that are numbers or texts."""
     return {
         name: value.text if isinstance(value, Text) else value
         for name, value in values.items()
@@ -71,7 +71,7 @@ class _Terminal:
             return
         line = self._last
         if self._stream.isatty():
-            # Over the line before, of which nothing may stay.
+            # Overwrite the previous line completely.
             self._stream.write(f"\r{line:<{self._width}}{end}")
             self._width = len(line)
         else:
@@ -93,12 +93,13 @@ class _Terminal:
 def terminal(
     total: int | None = None, *, every: float = 1.0, file: IO[str] | None = None
 ) -> _Terminal:
-    """Shows numbers as they come: one line that changes, or lines in a file.
+    """Returns a sink that shows numbers, on one line of the terminal or in a file.
 
     Args:
-      total: how many steps there will be, for the time that is left.
-      every: seconds between two lines at least; the last one is always shown.
-      file: where to; None means standard error.
+      total: the total number of steps, to show the remaining time.
+      every: the least number of seconds between two lines; the last line is always
+        shown.
+      file: where to write; None means standard error.
 
     Returns:
       A sink, for `Logger`.
@@ -141,7 +142,7 @@ class _JsonLines:
 
 
 def _keep(path: Path, purge_step: float) -> None:
-    """Drops a line that was cut off, and what a resumed run will write again."""
+    """Drops an incomplete last line, and steps that a resumed run will write again."""
     if not path.exists():
         return
     whole = path.read_bytes()
@@ -154,16 +155,16 @@ def _keep(path: Path, purge_step: float) -> None:
 def json_lines(
     path: str | os.PathLike[str], *, purge_step: int | None = None
 ) -> _JsonLines:
-    """Writes numbers and texts to a file, a line of JSON for each call.
+    """Returns a sink that writes numbers and texts to a file, one JSON line per call.
 
-    Lines have `step`, `time` (seconds since 1970) and the values by name; `"nan"`,
-    `"inf"` and `"-inf"` are texts, as JSON has no such numbers. An existing file goes
-    on.
+    Lines have `step`, `time` (seconds since 1970) and the values by name. Because JSON
+    lacks these numbers, `"nan"`, `"inf"` and `"-inf"` are strings. Lines are appended
+    to an existing file.
 
     Args:
-      path: of the file; its folder is made.
-      purge_step: steps from it on are dropped from the existing file, since a resumed
-        run writes them again.
+      path: the file's path; its folder is created if necessary.
+      purge_step: drops steps that are at least this one from an existing file, because
+        a resumed run writes them again.
 
     Returns:
       A sink, for `Logger`.
@@ -175,17 +176,17 @@ def json_lines(
 
 
 def read_json_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Reads what `json_lines` wrote.
+    """Reads a file that `json_lines` wrote.
 
     Args:
-      path: of the file.
+      path: the file's path.
 
     Returns:
-      A dictionary for each line; what is not finite is a float again. A last line that
-      was cut off is left out.
+      A dictionary for each line, with nonfinite numbers as floats again. An incomplete
+      last line is skipped.
 
     Raises:
-      DataError: a line is not JSON: it says which.
+      DataError: a line is not JSON; the message gives its number.
     """
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):

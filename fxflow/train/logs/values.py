@@ -1,6 +1,6 @@
-"""What can be logged besides numbers: each a small description of one value.
+"""The values, other than numbers, that can be logged.
 
-Sinks take what they can show: TensorBoard all of it, JSON lines and the terminal
+Each sink writes what it supports: TensorBoard all values, JSON lines and the terminal
 numbers and texts.
 """
 
@@ -20,13 +20,13 @@ from fxflow.transforms.inspection import FunctionGraph, make_graph
 
 @dataclasses.dataclass(frozen=True)
 class Histogram:
-    """How values are distributed, such as the weights of a layer.
+    """The distribution of values, such as the weights of a layer.
 
-    What is not finite is left out and counted, as `<name>/nonfinite`.
+    Nonfinite values are left out; their number is logged as `<name>/nonfinite`.
 
     Attributes:
       values: numbers of any shape.
-      bins: how many, between the smallest and the largest.
+      bins: the number of bins between the smallest and the largest value.
     """
 
     values: Any
@@ -35,10 +35,10 @@ class Histogram:
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """A picture, or several side by side.
+    """An image, or several in a grid.
 
     Attributes:
-      pixels: `[height, width]` grey, `[height, width, 1 | 3 | 4]`, or `[n, height,
+      pixels: `[height, width]` (grey), `[height, width, 1 | 3 | 4]`, or `[n, height,
         width, channels]`; floats in [0, 1] or uint8.
     """
 
@@ -50,8 +50,8 @@ class Audio:
     """Sound.
 
     Attributes:
-      samples: float[time] or float[time, channels] in [-1, 1]; what is beyond is cut.
-      rate: samples a second.
+      samples: float[time] or float[time, channels], clipped to [-1, 1].
+      rate: the number of samples per second.
     """
 
     samples: Any
@@ -60,10 +60,10 @@ class Audio:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """Words; TensorBoard shows Markdown.
+    """Text, which TensorBoard shows as Markdown.
 
     Attributes:
-      text: the words.
+      text: the text.
     """
 
     text: str
@@ -71,10 +71,10 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """Precision and recall at all thresholds.
+    """A precision-recall curve.
 
     Attributes:
-      scores: what `metrics.scores` counted.
+      scores: a result of `metrics.scores`.
     """
 
     scores: Scores
@@ -82,10 +82,10 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True)
 class HyperParameters:
-    """What a run was made with, and what came of it.
+    """The hyperparameters of a run, and its results.
 
     Attributes:
-      parameters: numbers, texts and booleans by name.
+      parameters: numbers, strings and booleans by name.
       results: numbers by name.
     """
 
@@ -95,13 +95,13 @@ class HyperParameters:
 
 @dataclasses.dataclass(frozen=True)
 class Embedding:
-    """Points in many dimensions, for the projector.
+    """Points in many dimensions, for TensorBoard's projector.
 
     Attributes:
       vectors: float[n, d].
-      metadata: a text for each, or several under the names of `header`.
-      header: names of the columns of `metadata`, if there are several.
-      images: float[n, size, size, channels] in [0, 1], a small picture for each.
+      metadata: a string for each vector, or several in columns.
+      header: the names of the columns of `metadata`, if there are several.
+      images: float[n, size, size, channels] in [0, 1], a small image for each vector.
     """
 
     vectors: Any
@@ -114,11 +114,11 @@ class Graph:
     """The dataflow graph of a function.
 
     Args:
-      function: of arrays, or a graph of `fxflow.make_graph`.
-      *args: its arguments, or their types as `ShapeDtypeStruct`.
+      function: a function of arrays, or a graph from `fxflow.make_graph`.
+      *args: the function's arguments, or their types as `ShapeDtypeStruct`.
 
     Attributes:
-      graph: what is drawn.
+      graph: the graph.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Graph:
         )
 
 
-#: What is not a number.
+#: The values that are not numbers.
 Value = Histogram | Image | Audio | Text | Curve | HyperParameters | Embedding | Graph
 
 
@@ -141,7 +141,7 @@ def number(name: str, value: Any) -> float | int:
     Raises:
       ArgumentError: it is not a scalar.
     """
-    if isinstance(value, int):  # of any size
+    if isinstance(value, int):  # possibly larger than 64 bits
         return int(value)
     host = np.asarray(value)
     if host.size != 1 or host.dtype.kind in "OUSMm" or np.iscomplexobj(host):
@@ -168,8 +168,8 @@ def pixels(name: str, image: Image) -> np.ndarray[Any, Any]:
         host = _tiled(host)
     if host.ndim != 3 or host.shape[-1] not in (1, 3, 4) or not host.size:
         raise ArgumentError(
-            f"log: {name} must be an image [height, width, 1, 3 or 4], or several, got "
-            f"the shape {np.shape(image.pixels)}"
+            f"log: {name} must be an image [height, width, 1, 3 or 4], or several, but "
+            f"its shape is {np.shape(image.pixels)}"
         )
     if host.dtype == np.uint8:
         return host
@@ -183,7 +183,7 @@ def pixels(name: str, image: Image) -> np.ndarray[Any, Any]:
 
 
 def _tiled(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns several images as one, in rows."""
+    """Arranges several images in a grid."""
     count, height, width, channels = images.shape
     columns = int(np.ceil(np.sqrt(count)))
     rows = -(-count // max(columns, 1))
@@ -194,14 +194,14 @@ def _tiled(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def finite(name: str, values: Any) -> tuple[np.ndarray[Any, Any], int]:
-    """Returns the finite ones of values, flat, and how many are not.
+    """Returns the finite values, flat, and the number of the others.
 
     Raises:
-      ArgumentError: they are not real numbers.
+      ArgumentError: the values are not real numbers.
     """
     host = np.asarray(values)
     if host.dtype.kind in "cOUSMm":
-        hint = ": give their absolute values" if host.dtype.kind == "c" else ""
+        hint = ": log their absolute values" if host.dtype.kind == "c" else ""
         raise ArgumentError(
             f"log: the values of {name} must be real numbers, got {host.dtype}{hint}"
         )
@@ -215,12 +215,12 @@ def counted(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Returns the counts of a histogram, and the edges of its bins.
 
-    Bins lie between the smallest and the largest value, or around them where too few
-    numbers lie between, which `numpy.histogram` refuses.
+    Bins lie between the smallest and the largest value. If these are so close that
+    `numpy.histogram` would refuse them, the range is wider.
 
     Args:
       good: finite float64 values, at least one.
-      bins: how many.
+      bins: the number of bins.
     """
     low, high = float(good.min()), float(good.max())
     largest = np.finfo(np.float64).max
@@ -228,7 +228,7 @@ def counted(
     if high - low < bins * step or low == high:
         around = max(0.5 if low == high else 0.0, bins * step)
         low, high = max(low - around, -largest), min(high + around, largest)
-    # Half of it, because the difference of the largest numbers is infinite.
+    # Scale down, because the difference of the largest numbers is infinite.
     scale = 0.5 if max(-low, high) > 1 else 1.0
     edges = np.linspace(low * scale, high * scale, bins + 1) / scale
     return np.histogram(good, edges)

@@ -83,5 +83,5 @@ def test_lengths() -> None:
         len(dataset.repeat())
     with pytest.raises(OutOfRangeError, match="index 7 is out of range for 7 elements"):
         dataset[7]
-    with pytest.raises(ArgumentError, match=r"shuffle before repeat\(\)"):
+    with pytest.raises(ArgumentError, match=r"shuffle it before repeat\(\)"):
         dataset.repeat().shuffle(0)

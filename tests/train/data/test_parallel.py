@@ -126,7 +126,7 @@ PROCESS: dict[str, Any] = {"workers": 1, "processes": True}
     [
         (THREADS, 700, "no 700"),
         (THREADS, 800, r"took more than 0\.5 s"),
-        (PROCESS, 900, "cannot be sent"),
+        (PROCESS, 900, "cannot be pickled"),
         (PROCESS, 1000, "exit code -9"),
     ],
 )
@@ -188,7 +188,7 @@ def raises(n: int) -> Any:
         (1, Quoting, "^no name\n"),
         (2, DataError, r"the function raised raises\.<locals>\.Local: of a function"),
         (3, DistributedError, "lost"),
-        (4, DataError, "what the function gave cannot be loaded here: ValueError"),
+        (4, DataError, "a result of the function cannot be unpickled here: ValueError"),
     ],
 )
 def test_errors_of_processes_are_those_of_the_function(

@@ -117,7 +117,7 @@ def test_order_and_every_call() -> None:
     [
         (np.ones(3), r"log: a must be a number .* got float64\[3\]"),
         (1j, "log: a must be a number"),
-        ("text", r"a is a text: give logs\.Text\('text'\)"),
+        ("text", r"a is a string: use logs\.Text\('text'\)"),
         (None, "log: a must be a number"),
         (np.zeros(0), r"log: a must be a number .* got float64\[0\]"),
     ],
@@ -177,7 +177,7 @@ def test_a_run_goes_on_whatever_is_logged() -> None:
 def test_arguments_are_checked_at_once() -> None:
     with pytest.raises(ArgumentError, match="expected sinks, got 3"):
         logs.Logger(3)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="names must be texts, got 3"):
+    with pytest.raises(ArgumentError, match="names must be strings, got 3"):
         logs.Logger(Kept())(0, {3: 1})  # type: ignore[dict-item]
 
 

@@ -46,7 +46,7 @@ def test_several_images_in_rows() -> None:
 @pytest.mark.parametrize(
     ("image", "words"),
     [
-        (np.ones(3), r"a must be an image .* got the shape \(3,\)"),
+        (np.ones(3), r"a must be an image .* its shape is \(3,\)"),
         (np.ones((2, 2, 2)), "a must be an image"),
         (np.ones((0, 2)), "a must be an image"),
         (np.ones((2, 2), int), "the pixels of a must be floats"),
@@ -63,7 +63,7 @@ def test_finite_numbers_are_separated_and_counted() -> None:
     for values in (np.array([True, False]), np.array([2**63 - 1]), fnp.int8(3), []):
         good, bad = finite("a", values)
         assert (good.tolist(), bad) == (np.ravel(values).astype(float).tolist(), 0)
-    with pytest.raises(ArgumentError, match=r"a must be real .* give their absolute"):
+    with pytest.raises(ArgumentError, match=r"a must be real .* log their absolute"):
         finite("a", fnp.array([1j]))
 
 
