@@ -289,17 +289,17 @@ def test_a_lost_cut_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     worker.init(ZEROS)
     evaluator = evaluator_of(local)
     state = evaluator.init(ZEROS)
-    ask, asked = Cuts.ask, []
+    define, shards = Cuts.define, []
 
-    def lost(self: Cuts, *args: Any) -> Any:
-        asked.append(args[0])
-        if len(asked) < 3:  # as if another server served the shard now
+    def lost(self: Cuts, fields: messages.Cut, *args: Any) -> Any:
+        shards.append(fields.shard)
+        if len(shards) < 3:  # as if another server served the shard now
             raise LostCutError("lost")
-        return ask(self, *args)
+        return define(self, fields, *args)
 
-    monkeypatch.setattr(Cuts, "ask", lost)
+    monkeypatch.setattr(Cuts, "define", lost)
     assert evaluator.params(state)[0].tolist() == [0.0, 0.0]
-    assert len(asked) > 3
+    assert len(shards) > 3
     evaluator.close()
     worker.close()
     local.close()
