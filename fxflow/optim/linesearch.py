@@ -387,7 +387,7 @@ def scale_by_zoom_linesearch(
     name = "scale_by_zoom_linesearch"
     if initial_guess_strategy not in ("keep", "one"):
         raise ArgumentError(
-            f'{name}: initial_guess_strategy is "keep" or "one", got '
+            f'{name}: initial_guess_strategy must be "keep" or "one", got '
             f"{initial_guess_strategy!r}"
         )
     longest = math.inf if max_learning_rate is None else max_learning_rate

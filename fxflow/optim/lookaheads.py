@@ -108,7 +108,7 @@ def lookahead(
         if not isinstance(params, LookaheadParams):
             raise ArgumentError(
                 "lookahead: needs LookaheadParams, as LookaheadParams.init_synced "
-                f"makes them of parameters, got {shown(params)}"
+                f"makes them from parameters, got {shown(params)}"
             )
         return params
 

@@ -55,7 +55,7 @@ def scale_by_polyak(
     """
     if variant not in ("sps", "sps+"):
         raise ArgumentError(
-            f'scale_by_polyak: variant is "sps" or "sps+", got {variant!r}'
+            f'scale_by_polyak: variant must be "sps" or "sps+", got {variant!r}'
         )
 
     def init(params: Params) -> EmptyState:

@@ -1,7 +1,7 @@
-"""Calls of optimizers and transformations, for what all of them must do.
+"""Calls of optimizers and transformations, for tests of all of them.
 
-`runs.py` has those that are compared with optax; these are the others, and those whose
-ε is 0, which is where they divide by 0.
+`runs.py` has the calls that are compared with optax; these are the others, and calls
+with ε = 0, which may divide by 0.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def make(call: str) -> optim.GradientTransformationExtraArgs:
 
 
 def updated(tx: Any, gradients: Any, params: Any, steps: int) -> Any:
-    """Returns the last updates of some steps with the same gradients."""
+    """Returns the last updates of several steps with the same gradients."""
     state, updates = tx.init(params), gradients
     for _ in range(steps):
         updates, state = tx.update(gradients, state, params, value=1.0)

@@ -1,4 +1,4 @@
-"""Values that optax 0.2.8 gives: parameters after six updates, schedules, losses."""
+"""Results of optax 0.2.8: parameters after six updates, schedules, losses."""
 
 import json
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Runs of optimizers on one loss, the same here and with optax.
+"""Runs of optimizers on one loss, the same for fxflow and optax.
 
-`python tests/optim/runs.py`, where optax 0.2.8 is installed, writes what it gives: the
-parameters after `STEPS` updates, beside each call. The loss is written with operators
-alone, so that it is one function for both.
+`python tests/optim/runs.py`, with optax 0.2.8 installed, writes its results: the
+parameters after `STEPS` updates, for each call. The loss uses only operators, so that
+it is the same function for both libraries.
 """
 
 from __future__ import annotations
@@ -132,17 +132,17 @@ CALLS: dict[str, str] = {
 
 
 def make(call: str, optim: Any) -> Any:
-    """Makes the optimizer of a call; `optim` is the module that has it."""
+    """Makes the optimizer of a call; `optim` is its module."""
     return eval("optim." + call, {"optim": optim})
 
 
 def trained(tx: Any, optim: Any, value_and_grad: Any, jit: Any = lambda f: f) -> Any:
-    """Returns the parameters after some updates."""
+    """Returns the parameters after several updates."""
     params: Any = PARAMS
     slow = "Lookahead" in getattr(tx.init, "__qualname__", "").title()
     if slow:
         params = optim.LookaheadParams.init_synced(params)
-    # optax's `sam` takes no further arguments.
+    # optax's `sam` takes no extra arguments.
     looks = not getattr(tx.update, "__qualname__", "").startswith("sam.")
     sees_loss = "hessian_fn_state" in repr(tx.init(params))
     state = tx.init(params)
@@ -164,7 +164,7 @@ def trained(tx: Any, optim: Any, value_and_grad: Any, jit: Any = lambda f: f) ->
 
 
 def main() -> None:
-    """Writes what optax gives."""
+    """Writes optax's results."""
     import jax
     import optax
     import optax.contrib

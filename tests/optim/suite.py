@@ -1,4 +1,4 @@
-"""What every optimizer must do: optax's numbers, a minimum, types that stay."""
+"""Checks of every optimizer: optax's numbers, a minimum, preserved types."""
 
 import json
 from typing import Any
@@ -30,8 +30,8 @@ def updated(tx: Any, params: Any, state: Any, gradients: Any) -> tuple[Any, Any]
     return optim.apply_updates(params, updates), state
 
 
-def as_optax(name: str) -> None:
-    """Checks the parameters after some updates."""
+def matches_optax(name: str) -> None:
+    """Checks the parameters after several updates."""
     tx = eval(OPTIMIZERS[name]["call"], {"optim": optim})
     params, state = PARAMS, tx.init(PARAMS)
     step = fxflow.jit(lambda p, s, g: updated(tx, p, s, g))
@@ -43,7 +43,7 @@ def as_optax(name: str) -> None:
 
 
 def finds_the_minimum(tx: Any) -> None:
-    """Checks that 400 steps go down a quadratic function."""
+    """Checks that 400 steps minimize a quadratic function."""
     target = np.array([1.0, -2.0, 0.5], np.float32)
     params = {"x": np.zeros(3, np.float32) + np.float32(0.1)}
 
@@ -55,14 +55,14 @@ def finds_the_minimum(tx: Any) -> None:
         value, gradients = fxflow.value_and_grad(loss)(params)
         return updated(tx, params, state, gradients), value
 
-    # The state keeps its types, or scan would refuse it.
+    # scan requires that the state keeps its types.
     start = params, tx.init(params)
     (params, _), values = fxflow.jit(lambda c: lax.scan(step, c, length=400))(start)
     assert float(loss(params)) < 0.05 * float(np.asarray(values)[0])
 
 
-def types_stay(tx: Any, dtype: str) -> None:
-    """Checks the types of updates and states."""
+def preserves_types(tx: Any, dtype: str) -> None:
+    """Checks that updates and states keep their types."""
     params = [fxflow.numpy.ones((2, 3), dtype), fxflow.numpy.ones((), dtype)]
 
     def types(tree_of: Any) -> list[Any]:
@@ -85,9 +85,9 @@ def runs(module: Any) -> list[str]:
     return [name for name in CALLS if name.partition("-")[0] in own]
 
 
-def as_optax_on_a_loss(name: str) -> None:
-    """Checks the parameters after some updates by the gradients of a loss."""
-    # Loops are programs in any case; the rest is faster without.
+def matches_optax_on_a_loss(name: str) -> None:
+    """Checks the parameters after several updates by the gradients of a loss."""
+    # Line searches compile in any case; other runs are faster without jit.
     jit = [fxflow.jit] if "search" in name or "lbfgs" in name else []
     params = trained(make(CALLS[name], optim), optim, fxflow.value_and_grad, *jit)
     for part, want in RECORDED[name].items():
@@ -95,7 +95,7 @@ def as_optax_on_a_loss(name: str) -> None:
         np.testing.assert_allclose(have, want, rtol=5e-5, atol=5e-5)
 
 
-def step_is_compiled(tx: Any) -> None:
+def compiles_and_keeps_types(tx: Any) -> None:
     """Checks that a step keeps its types in a scan, in bfloat16, and under vmap."""
     tx = optim.with_extra_args_support(tx)
 

@@ -1,4 +1,4 @@
-"""Adam and its kin, against optax."""
+"""Adam and its variants, compared with optax."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("name", suite.recorded(adams))
-def test_as_optax(name: str) -> None:
-    suite.as_optax(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax(name)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -36,11 +36,11 @@ def test_finds_the_minimum(name: str) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("dtype", suite.DTYPES)
-def test_types_stay(name: str, dtype: str) -> None:
-    suite.types_stay(MAKERS[name](), dtype)
+def test_types_are_preserved(name: str, dtype: str) -> None:
+    suite.preserves_types(MAKERS[name](), dtype)
 
 
-def test_a_donated_step() -> None:
+def test_steps_can_be_donated() -> None:
     tx = optim.adamw(1e-2)
     params = tree.map(fxflow.numpy.asarray, PARAMS)
     state = tx.init(params)
@@ -52,7 +52,7 @@ def test_a_donated_step() -> None:
     assert int(state[0].count) == 2
 
 
-def test_memory_in_another_dtype() -> None:
+def test_moments_in_another_dtype() -> None:
     for tx in (
         optim.adam(0.1, mu_dtype="bfloat16"),
         optim.amsgrad(0.1, mu_dtype="bfloat16"),
@@ -64,11 +64,11 @@ def test_memory_in_another_dtype() -> None:
         assert updates["w"].dtype == "float32"
 
 
-def test_complex_parameters() -> None:
+def test_complex_gradients_count_by_magnitude() -> None:
     params = np.array([1 + 1j, -2j], np.complex64)
     for tx in (optim.adam(0.1),):
         updates, _ = tx.update(params, tx.init(params), params)
         assert updates.dtype == "complex64"
-        # The size of a complex gradient counts, not its square.
+        # Second moments use the magnitude of a complex gradient, not its square.
         direction = np.asarray(updates) / params
         np.testing.assert_allclose(direction.imag, 0, atol=1e-6)

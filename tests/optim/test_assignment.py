@@ -1,4 +1,4 @@
-"""Assignments, against SciPy's."""
+"""Assignments, compared with SciPy's."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SHAPES = [(4, 6), (6, 4), (5, 5), (1, 1), (0, 3), (3, 0)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_as_scipy(shape: tuple[int, int]) -> None:
+def test_costs_match_scipy(shape: tuple[int, int]) -> None:
     many = RNG.normal(size=(20, *shape)).astype("f")
     many[::2] = np.round(many[::2])  # ties
     i, j = map(np.asarray, fxflow.jit(fxflow.vmap(hungarian_algorithm))(many))
@@ -26,11 +26,11 @@ def test_as_scipy(shape: tuple[int, int]) -> None:
         assert len(set(columns)) == len(columns)
 
 
-def test_kinds_of_costs() -> None:
+def test_costs_of_other_dtypes_and_nonfinite_costs() -> None:
     costs = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
     assert hungarian_algorithm(costs)[1].tolist() == [1, 0, 2]
     assert hungarian_algorithm(costs > 2)[1].size == 3
-    for bad in (np.nan, np.inf):  # it ends, with a valid assignment
+    for bad in (np.nan, np.inf):  # it terminates with a valid assignment
         assert len(set(hungarian_algorithm(np.full((3, 4), bad, "f"))[1].tolist())) == 3
 
 

@@ -22,7 +22,7 @@ def test_apply_updates_keeps_dtypes() -> None:
         optim.apply_updates(params, {"a": updates["a"]})
 
 
-def test_chain() -> None:
+def test_chains_apply_parts_in_order() -> None:
     tx = optim.chain(optim.scale(2.0), optim.trace(0.5), optim.identity())
     x = np.ones(2, np.float32)
     state = tx.init(x)
@@ -35,7 +35,7 @@ def test_chain() -> None:
     assert optim.chain().update(x, ())[0] is x
 
 
-def test_a_state_of_other_parameters() -> None:
+def test_a_state_for_other_parameters_is_named_in_the_error() -> None:
     old, new = {"w": np.ones(3)}, {"w": np.ones(3), "b": np.ones(1)}
     said = (
         r"without 'b': \.mu of the optimizer's ScaleByAdamState is \{'w': \*\}, the "
@@ -45,13 +45,13 @@ def test_a_state_of_other_parameters() -> None:
     for tx in (optim.adam(0.1), nested):
         with pytest.raises(TreeError, match=said):
             tx.update(new, tx.init(old), new)
-    # Where the state fits, it is not to blame.
+    # If the state fits, the error does not mention it.
     tx = optim.adamw(0.1)
     with pytest.raises(TreeError, match=r"^(?!.*optimizer's)"):
         tx.update(new, tx.init(new), old)
 
 
-def test_named_chain() -> None:
+def test_named_chains_keep_states_by_name() -> None:
     tx = optim.named_chain(("double", optim.scale(2.0)), ("memory", optim.trace(0.5)))
     x = np.ones(2, np.float32)
     out, state = tx.update(x, tx.init(x))
@@ -70,7 +70,7 @@ def test_set_to_zero_and_stateless() -> None:
     assert tx.update(1.0, tx.init(2.0), 3.0)[0] == 3.0
 
 
-def test_global_norm() -> None:
+def test_global_norm_of_a_tree() -> None:
     arrays = {"a": np.array([3.0, 0.0]), "b": [np.array(4.0), np.array(12j)]}
     assert float(optim.global_norm(arrays)) == pytest.approx(13.0)
     assert float(optim.global_norm([])) == 0.0
@@ -85,7 +85,7 @@ def test_counts_do_not_wrap() -> None:
     assert base.safe_increment(most).dtype == "int32"
 
 
-def test_missing_parameters() -> None:
+def test_missing_parameters_are_reported() -> None:
     with pytest.raises(
         ArgumentError, match=r"add_decayed_weights: needs the parameters"
     ):
@@ -115,7 +115,7 @@ def _by_value() -> optim.GradientTransformationExtraArgs:
         )(2.0),
     ],
 )
-def test_further_arguments_reach_those_that_take_them(around) -> None:
+def test_extra_arguments_reach_the_parts_that_take_them(around) -> None:
     tx = around(_by_value())
     params = {"w": fnp.ones(2)}
     out, _ = fxflow.jit(tx.update)(params, tx.init(params), params, value=3.0)
@@ -124,7 +124,7 @@ def test_further_arguments_reach_those_that_take_them(around) -> None:
         tx.update(params, tx.init(params), params)
 
 
-def test_further_arguments_are_ignored_by_others() -> None:
+def test_extra_arguments_are_ignored_by_other_parts() -> None:
     params = {"w": fnp.ones(2)}
     for tx in (optim.adam(0.1), optim.with_extra_args_support(optim.scale(1.0))):
         tx.update(params, tx.init(params), params, value=3.0)
@@ -158,13 +158,13 @@ def test_transformations_compute_in_float32() -> None:
     state = tx.init(narrow)
     out, state = tx.update(narrow, state, narrow)
     assert (out.dtype, state.dtype, *set(seen)) == ("bfloat16", "float32", "float32")
-    # What was saved in 16 bits, or is wanted so, stays.
+    # A state in 16 bits keeps its dtype.
     assert tx.update(narrow, narrow, narrow)[1].dtype == "bfloat16"
     assert type(base.in_float32(optim.chain(tx))) is optim.chain(tx).__class__
 
 
 def test_nothing_is_rounded_within_an_optimizer() -> None:
-    # The sum of gradients is 16 times the largest float16, and the step is not.
+    # The sum of gradients is 16 times the largest float16; the step is finite.
     tx, params = optim.sgd(1e-3, 0.99), fnp.zeros(1, "float16")
     gradient, state = fnp.full(1, 6e4, "float16"), tx.init(params)
     for _ in range(50):
@@ -173,7 +173,7 @@ def test_nothing_is_rounded_within_an_optimizer() -> None:
     np.testing.assert_allclose(float(updates[0]), expected, rtol=1e-3)
 
 
-def test_parts_of_an_optimizer_are_widened_once() -> None:
+def test_optimizers_widen_their_arguments_once() -> None:
     seen: list[Any] = []
 
     def update(updates: Any, state: Any, params: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Transformations at some steps, and gradients to skip."""
+"""Transformations that act at some steps, and gradients to skip."""
 
 import functools
 
@@ -26,16 +26,16 @@ def passed(tx, count: int, **extra) -> list[float]:
     ("make", "otherwise"),
     [(optim.conditionally_transform, 1.0), (optim.conditionally_mask, 0.0)],
 )
-def test_some_steps(make, otherwise: float) -> None:
+def test_transformations_act_at_some_steps(make, otherwise: float) -> None:
     tx = make(optim.chain(optim.trace(1.0), optim.scale(2.0)), lambda t: t % 2 == 0)
-    # What the inner one remembers is from the steps where it acts.
+    # The state of the inner transformation changes only at these steps.
     assert passed(tx, 5) == [2.0, otherwise, 4.0, otherwise, 6.0]
     by_loss = make(optim.scale(2.0), lambda t, value: value > 1, True)
     assert passed(by_loss, 1, value=0.5) == [otherwise]
     assert passed(by_loss, 1, value=1.5) == [2.0]
 
 
-def test_every_third() -> None:
+def test_apply_every_returns_sums() -> None:
     assert passed(optim.apply_every(3), 7) == [0, 0, 3, 0, 0, 3, 0]
 
 

@@ -1,4 +1,4 @@
-"""Gradient descent, against optax."""
+"""Gradient descent, compared with optax."""
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("name", suite.recorded(descents))
-def test_as_optax(name: str) -> None:
-    suite.as_optax(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax(name)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -34,11 +34,11 @@ def test_finds_the_minimum(name: str) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("dtype", suite.DTYPES)
-def test_types_stay(name: str, dtype: str) -> None:
-    suite.types_stay(MAKERS[name](), dtype)
+def test_types_are_preserved(name: str, dtype: str) -> None:
+    suite.preserves_types(MAKERS[name](), dtype)
 
 
-def test_short_names() -> None:
+def test_momentum_and_nesterov_are_forms_of_sgd() -> None:
     pairs = [
         (optim.momentum(0.1, 0.8), optim.sgd(0.1, 0.8)),
         (optim.nesterov(0.1, 0.8), optim.sgd(0.1, 0.8, True)),
@@ -52,7 +52,7 @@ def test_short_names() -> None:
         tree.map(np.testing.assert_array_equal, a, b)
 
 
-def test_memory_in_another_dtype() -> None:
+def test_momentum_in_another_dtype() -> None:
     for tx in (
         optim.lion(0.1, mu_dtype="bfloat16"),
         optim.sgd(0.1, 0.9, accumulator_dtype="bfloat16"),
@@ -64,7 +64,7 @@ def test_memory_in_another_dtype() -> None:
         assert updates["w"].dtype == "float32"
 
 
-def test_complex_parameters() -> None:
+def test_complex_gradients_count_by_magnitude() -> None:
     params = np.array([1 + 1j, -2j], np.complex64)
     for tx in (
         optim.rmsprop(0.1),
@@ -72,6 +72,6 @@ def test_complex_parameters() -> None:
     ):
         updates, _ = tx.update(params, tx.init(params), params)
         assert updates.dtype == "complex64"
-        # The size of a complex gradient counts, not its square.
+        # Second moments use the magnitude of a complex gradient, not its square.
         direction = np.asarray(updates) / params
         np.testing.assert_allclose(direction.imag, 0, atol=1e-6)

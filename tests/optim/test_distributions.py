@@ -1,4 +1,4 @@
-"""Normal distributions, beside what optax 0.2.8 gives."""
+"""Normal distributions, compared with optax 0.2.8."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from fxflow import optim
 from fxflow.errors import ShapeError
 
 
-def test_density() -> None:
+def test_densities_match_optax() -> None:
     normal = optim.multi_normal(np.float32([1, 2]), np.float32([0, 0.5]))
     np.testing.assert_allclose(normal.log_prob(np.float32([0, 1])), -3.0218167, 1e-6)
     many = fxflow.jit(normal.log_prob)(np.ones((3, 2), np.float32))
@@ -18,7 +18,7 @@ def test_density() -> None:
     assert wide.log_prob(np.ones((2, 3), np.float32)).shape == (2,)
 
 
-def test_samples() -> None:
+def test_samples_have_the_means_and_deviations() -> None:
     normal = optim.multi_normal(np.float32([1, 2]), np.float32(0.5))
     drawn = np.asarray(normal.sample((5000,), fxflow.random.key(0)))
     np.testing.assert_allclose(drawn.mean(0), [1, 2], atol=0.1)
@@ -29,6 +29,6 @@ def test_samples() -> None:
     assert np.isfinite(float(slope))
 
 
-def test_shapes_must_fit() -> None:
+def test_shapes_that_do_not_broadcast_are_refused() -> None:
     with pytest.raises(ShapeError):
         optim.multi_normal(np.zeros(3), np.zeros(2))

@@ -1,4 +1,4 @@
-"""Eigenvalues and inverse roots, beside what optax 0.2.8 and NumPy give."""
+"""Eigenvalues and inverse roots, compared with optax 0.2.8 and NumPy."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ A = np.array([[4, 1, 0], [1, 3, 0.5], [0, 0.5, 2]], np.float32)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_eigenvalue(sign: int) -> None:
+def test_power_iteration_matches_optax(sign: int) -> None:
     value, vector = fxflow.jit(optim.power_iteration)(sign * A)
     np.testing.assert_allclose(value, sign * 4.644973, rtol=1e-5)
     want = [0.83599, 0.53919, 0.10193]
     np.testing.assert_allclose(np.abs(np.asarray(vector)), want, atol=1e-3)
 
 
-def test_steps() -> None:
+def test_power_iteration_stops_by_count_or_tolerance() -> None:
     ones = np.ones(3, np.float32)
     value, vector = optim.power_iteration(A, v0=ones, num_iters=3)
     np.testing.assert_allclose(value, 4.6284132, rtol=1e-6)
@@ -33,7 +33,7 @@ def test_steps() -> None:
     assert float(optim.power_iteration(0 * A)[0]) == 0
 
 
-def test_functions_of_pytrees() -> None:
+def test_power_iteration_of_a_function_of_pytrees() -> None:
     def product(v: Any) -> Any:
         return {"a": 2 * v["a"], "b": 5 * v["b"]}
 
@@ -46,7 +46,7 @@ def test_functions_of_pytrees() -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 4])
-def test_inverse_roots(p: int) -> None:
+def test_inverse_roots_match_numpy(p: int) -> None:
     root, error = optim.matrix_inverse_pth_root(A, p)
     values, vectors = np.linalg.eigh(A)
     want = vectors @ np.diag(values ** (-1 / p)) @ vectors.T
@@ -56,7 +56,7 @@ def test_inverse_roots(p: int) -> None:
     np.testing.assert_allclose(both[0], root, atol=1e-5)
 
 
-def test_ridge_and_steps() -> None:
+def test_inverse_roots_by_ridge_and_number_of_steps() -> None:
     root, _ = optim.matrix_inverse_pth_root(A, 2, ridge_epsilon=0.1)
     want = [0.4850409, -0.0679348, 0.0096133]
     np.testing.assert_allclose(root[0], want, atol=2e-5)
@@ -71,7 +71,7 @@ def test_ridge_and_steps() -> None:
     np.testing.assert_allclose(root, np.diag([1, 1000]), rtol=1e-2)
 
 
-def test_faults() -> None:
+def test_other_shapes_and_exponents_are_refused() -> None:
     for f in (optim.power_iteration, lambda a: optim.matrix_inverse_pth_root(a, 2)):
         with pytest.raises(ShapeError, match=r"a square matrix, got f32\[2,3\]"):
             f(A[:2])

@@ -1,4 +1,4 @@
-"""Steps of the size of layers, against optax."""
+"""Layer-wise optimizers, compared with optax."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(layerwise))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
@@ -22,12 +22,12 @@ def test_as_optax(name: str) -> None:
         lambda: optim.scale_by_distance_over_gradients(),
     ],
 )
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())
 
 
 def test_updates_have_the_dtype_of_gradients() -> None:
-    # optax's have `mu_dtype`.
+    # In optax they have `mu_dtype`.
     tx, p = optim.scale_by_novograd(mu_dtype="bfloat16"), fnp.ones(2)
     updates, state = tx.update(p, tx.init(p), p)
     assert (updates.dtype, state.mu.dtype) == ("float32", "bfloat16")

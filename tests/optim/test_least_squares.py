@@ -1,4 +1,4 @@
-"""Least squares that are not negative, against SciPy's."""
+"""Nonnegative least squares, compared with SciPy's."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ A = RNG.normal(size=(6, 4)).astype("f")
 B = RNG.normal(size=(6, 3)).astype("f")
 
 
-def test_as_scipy() -> None:
+def test_solutions_match_scipy() -> None:
     want = np.stack([reference(A, b)[0] for b in B.T], 1)
     np.testing.assert_allclose(nnls(A, B, 300), want, atol=1e-4)
     one = fxflow.jit(lambda b: nnls(A, b, 300, unroll=2, L=np.linalg.norm(A, 2) ** 2))

@@ -1,4 +1,4 @@
-"""Line searches: equal to optax's on recorded runs; conditions; failures."""
+"""Line searches: compared with optax on recorded runs; conditions; failures."""
 
 import math
 
@@ -14,8 +14,8 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(linesearch))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 def searched(tx, f, x, **extra):
@@ -29,7 +29,7 @@ def quartic(x):
     return ((x - 1) ** 4).sum()
 
 
-def test_wolfe_conditions() -> None:
+def test_zoom_steps_satisfy_the_wolfe_conditions() -> None:
     x = fnp.array([3.0, 0.0])
     for guess in (1e-4, 1.0, 100.0):
         tx = optim.scale_by_zoom_linesearch(30, curv_rtol=0.1)
@@ -45,7 +45,7 @@ def test_wolfe_conditions() -> None:
         np.testing.assert_allclose(state.grad, there, rtol=1e-4)
 
 
-def test_zoom_as_optax() -> None:
+def test_zoom_steps_match_optax() -> None:
     u, state = searched(
         optim.scale_by_zoom_linesearch(10), quartic, fnp.array([3.0, 0])
     )
@@ -53,14 +53,14 @@ def test_zoom_as_optax() -> None:
     assert int(state.info.num_linesearch_steps) == 5
 
 
-def test_a_step_that_never_decreases() -> None:
+def test_the_last_step_is_taken_if_no_step_decreases_the_loss() -> None:
     f = lambda x: x.sum()
     x = fnp.array([3.0, 0.0])
     tx = optim.scale_by_backtracking_linesearch(3)
     _, state = tx.update(
         fnp.ones(2), tx.init(x), x, value=0.0, grad=-fnp.ones(2), value_fn=f
     )
-    np.testing.assert_allclose(state.learning_rate, 0.512)  # the last one
+    np.testing.assert_allclose(state.learning_rate, 0.512)  # the last step
     assert int(state.info.num_linesearch_steps) == 4
     assert float(state.info.decrease_error) > 0
 
@@ -69,7 +69,7 @@ def test_a_step_that_never_decreases() -> None:
     "make",
     [optim.scale_by_backtracking_linesearch, optim.scale_by_zoom_linesearch],
 )
-def test_a_loss_that_is_not_finite(make) -> None:
+def test_a_nonfinite_loss_gives_a_step_of_zero(make) -> None:
     x = fnp.array([2.0])
     f = lambda x: fnp.where(x[0] < 2.0, math.nan, x[0] ** 2)
     u, state = searched(make(4), f, x)
@@ -77,13 +77,13 @@ def test_a_loss_that_is_not_finite(make) -> None:
     assert float(state.info.decrease_error) == math.inf
 
 
-def test_unbounded_function_stops() -> None:
+def test_the_search_on_an_unbounded_function_ends() -> None:
     tx = optim.scale_by_zoom_linesearch(5, max_learning_rate=4.0)
     _, state = searched(tx, lambda x: -x.sum(), fnp.zeros(2))
     assert float(state.learning_rate) == 4.0
 
 
-def test_further_arguments_reach_the_loss() -> None:
+def test_extra_arguments_reach_the_loss() -> None:
     f = lambda x, target: ((x - target) ** 2).sum()
     x = fnp.zeros(2)
     tx = optim.chain(optim.sgd(1.0), optim.scale_by_backtracking_linesearch(20))
@@ -102,7 +102,7 @@ def test_a_missing_gradient_and_invalid_options_are_refused() -> None:
     ):
         tx.update(x, tx.init(x), x, value=1.0)
     with pytest.raises(
-        ArgumentError, match='initial_guess_strategy is "keep" or "one"'
+        ArgumentError, match='initial_guess_strategy must be "keep" or "one"'
     ):
         optim.scale_by_zoom_linesearch(5, initial_guess_strategy="last")
     with pytest.raises(ArgumentError, match="an infinite increase_factor needs"):
@@ -113,13 +113,13 @@ def test_a_missing_gradient_and_invalid_options_are_refused() -> None:
         optim.value_and_grad_from_state(quartic)(x, state=optim.adam(0.1).init(x))
 
 
-def test_loss_is_not_computed_again() -> None:
+def test_the_loss_in_the_state_is_reused() -> None:
     tx = optim.lbfgs()
     x = fnp.array([3.0, 0.0])
     state = tx.init(x)
     value, grad = fxflow.value_and_grad(quartic)(x)
     u, state = tx.update(grad, state, x, value=value, grad=grad, value_fn=quartic)
-    # Another function: what the state knows is taken.
+    # The result comes from the state: it is not that of this other function.
     other = optim.value_and_grad_from_state(lambda x: fnp.sum(x))
     assert float(other(x + u, state=state)[0]) == float(state[-1].value)
     assert float(other(x, state=tx.init(x))[0]) == 3.0

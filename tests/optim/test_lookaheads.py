@@ -1,4 +1,4 @@
-"""Lookahead, against optax."""
+"""Lookahead, compared with optax."""
 
 import pytest
 
@@ -9,11 +9,11 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(lookaheads))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
-def test_wants_two_kinds_of_parameters() -> None:
+def test_other_parameters_than_lookahead_params_are_refused() -> None:
     tx = optim.lookahead(optim.sgd(0.1), 2, 0.5)
     with pytest.raises(ArgumentError, match="needs LookaheadParams"):
         tx.init({"w": 1.0})

@@ -1,4 +1,4 @@
-"""Transformations of a part of the parameters."""
+"""Transformations of some of the parameters."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_masks_may_be_prefixes_or_functions() -> None:
         assert out["top"] == 2.0
 
 
-def test_what_is_masked_out_has_no_state() -> None:
+def test_masked_parameters_have_no_state() -> None:
     tx = optim.masked(optim.scale_by_adam(), {"w": True, "b": False})
     state = tx.init(PARAMS)
     assert len(tree.leaves(state)) == 3
@@ -48,7 +48,7 @@ def test_each_group_has_its_transformation() -> None:
     assert set(state.inner_states) == {"a", "b"}
 
 
-def test_unknown_labels() -> None:
+def test_unknown_labels_are_refused() -> None:
     tx = optim.multi_transform({"a": optim.identity()}, {"w": "a", "b": "c"})
     with pytest.raises(ArgumentError, match="labels 'c' have no transformation; there"):
         tx.init(PARAMS)

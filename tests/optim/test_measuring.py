@@ -7,7 +7,7 @@ import fxflow.numpy as fnp
 from fxflow import lax, optim
 
 
-def test_measurements_of_a_loop() -> None:
+def test_measurements_in_a_loop() -> None:
     tx = optim.chain(
         optim.snapshot("before", optim.tree.norm),
         optim.scale(2.0),
@@ -24,11 +24,11 @@ def test_measurements_of_a_loop() -> None:
         updates, state = tx.update(g, state)
         return state, updates
 
-    # The state keeps its types, or scan would refuse it.
+    # scan requires that the state keeps its types.
     g = fnp.array([[3.0, 4.0], [6.0, 8.0]])
     state, updates = fxflow.jit(lambda s: lax.scan(step, s, g))(state)
     np.testing.assert_allclose(updates, 2 * g)
     found = {name: float(optim.tree.get(state, name)) for name in ("before", "after")}
     assert found == {"before": 10.0, "after": 20.0}
-    # As optax gives it for norms of 10 and 20.
+    # optax's result for norms of 10 and 20.
     np.testing.assert_allclose(optim.tree.get(state, "mean"), 2 * 7.631577, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Microbatches: what is accumulated, by rows, in which order, and what is refused."""
+"""Microbatches: accumulation, rows, their order, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -56,33 +56,33 @@ def test_all_accumulators(count, size, real):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
-def test_own_accumulator():
+def test_custom_accumulators():
     assert microbatch(fnp.sum, 0, 2, LARGEST)(ROWS).tolist() == -32.0
     rows = micro_vmap(lambda x: x, microbatch_size=2, accumulator=LARGEST)(ROWS)
     assert rows.tolist() == [-12.0, -13.0]
 
 
-def test_arguments_with_rows():
+def test_positional_and_keyword_arguments_have_rows():
     def f(x, scale, *, y):
         return fnp.sum(scale * x * y["w"].T)
 
     batched = microbatch(f, 0, 3, argnames="y", in_axes=(0, -1))
     y = {"w": ROWS.T + 1}
     assert float(batched(ROWS, 2.0, y=y)) == np.sum(2 * ROWS * (ROWS + 1))
-    # It has derivatives, also by what has no rows.
+    # It is differentiable, also by arguments without rows.
     slope = fxflow.grad(batched, argnums=1)(ROWS, 2.0, y=y)
     assert float(slope) == np.sum(ROWS * (ROWS + 1))
     assert microbatch(f, 0, None) is f
 
 
-def test_integers():
+def test_means_of_integers_are_floats():
     for rule in (MEAN, RUNNING):
         mean = microbatch(fnp.sum, 0, 2, rule)(np.arange(6))
         assert (mean.dtype, float(mean)) == (np.float32, 5.0)
     assert microbatch(fnp.sum, 0, 2)(np.arange(6)).dtype == np.int32
 
 
-def test_vmap_in_parts():
+def test_micro_vmap_matches_vmap():
     f = micro_vmap(lambda a, b: a * b, (0, None), microbatch_size=3)
     assert (np.asarray(f(ROWS, np.float32(2))) == 2 * ROWS).all()
     columns = micro_vmap(lambda a, b: a + b, (0, 1), microbatch_size=1)
@@ -92,7 +92,7 @@ def test_vmap_in_parts():
         assert float(mean(ROWS)) == 11.0
 
 
-def test_gradients_by_rows():
+def test_micro_grad_transforms_the_rows_gradients():
     def loss(w, x, y):
         return 0.5 * fnp.mean((x @ w - y) ** 2)
 
@@ -136,7 +136,7 @@ def test_the_loop_holds_one_microbatch():
     assert sizes[1] < sizes[0] / 8
 
 
-def test_reshaped():
+def test_reshape_batch_axis_interleaves_rows():
     assert reshape_batch_axis(ROWS, 2).shape == (3, 2, 2)
     assert reshape_batch_axis(ROWS.T, 3, axis=-1)[0].tolist() == [[0, 4, 8], [2, 6, 10]]
 

@@ -1,4 +1,4 @@
-"""Adam and its kin, squares: one update at a time."""
+"""Moments of gradients, one update at a time."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_constant_gradients_give_their_signs(tx: Any) -> None:
     np.testing.assert_allclose(out, np.sign(G), atol=2e-3)
 
 
-def test_adamax_divides_by_the_largest() -> None:
+def test_adamax_divides_by_the_maximum() -> None:
     out, _ = _run(optim.scale_by_adamax(), 4)
     np.testing.assert_allclose(out, np.sign(G), rtol=2e-3)
 
@@ -41,15 +41,15 @@ def test_radam_begins_with_momentum() -> None:
     np.testing.assert_allclose(out, G, rtol=1e-5)
 
 
-def test_states_have_names() -> None:
+def test_states_have_named_fields() -> None:
     state = optim.scale_by_adam().init({"w": np.ones(2)})
     assert state._fields == ("count", "mu", "nu")
     assert state.count.dtype == "int32"
     assert len(tree.leaves(state)) == 3
 
 
-def test_second_moments_by_meta_gradient() -> None:
-    # With eps_root above 0 an update can be differentiated where the gradient is 0.
+def test_updates_are_differentiable_with_eps_root() -> None:
+    # With a positive eps_root an update is differentiable where the gradient is 0.
     def total(g: Any) -> Any:
         tx = optim.scale_by_adam(eps_root=1e-4)
         return tx.update(g, tx.init(g))[0].sum()
@@ -57,14 +57,14 @@ def test_second_moments_by_meta_gradient() -> None:
     assert np.isfinite(np.asarray(fxflow.grad(total)(G))).all()
 
 
-def test_rss_never_forgets() -> None:
+def test_rss_sums_all_squares() -> None:
     out, state = _run(optim.scale_by_rss(0.0), 4)
     np.testing.assert_allclose(out, [0.5, -0.5, 0.0], atol=1e-6)
     np.testing.assert_allclose(state.sum_of_squares, 4 * G**2)
 
 
 def test_stddev_of_a_constant_is_its_spread() -> None:
-    # Without correction the mean lags behind, so that there is a spread.
+    # Without bias correction the mean lags behind, so the spread is not 0.
     out, state = _run(optim.scale_by_stddev(0.5, eps=0.0), 1)
     np.testing.assert_allclose(state.mu, G / 2)
     moving = G[:2]

@@ -1,4 +1,4 @@
-"""Norms that stay away from 0 and scaled gradients, beside what optax 0.2.8 gives."""
+"""Norms with lower bounds and scaled gradients, compared with optax 0.2.8."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_gradients_are_zero_at_and_below_the_minimum(f: Any) -> None:
     np.testing.assert_allclose(rows, [f(x, 1.0) for x in M], rtol=1e-6)
 
 
-def test_scaled_gradients() -> None:
+def test_scale_gradient_scales_derivatives_only() -> None:
     def loss(x: Any, scale: Any) -> Any:
         return fnp.sum(optim.scale_gradient({"x": x, "n": 3}, scale)["x"] ** 2)
 
@@ -62,7 +62,7 @@ def test_scaled_gradients() -> None:
     assert (out.tolist(), tangent.tolist()) == ([3, 4], [6, 8])
 
 
-def test_what_is_narrow_is_computed_in_float32() -> None:
+def test_narrow_dtypes_are_computed_in_float32() -> None:
     assert numerics.widened(fnp.ones(2, "float8_e4m3fn")).dtype == "float32"
     for kept in (1.0, fnp.ones(2), fnp.ones(2, int), fnp.ones(2, complex)):
         assert numerics.widened(kept) is kept
@@ -73,7 +73,7 @@ def test_what_is_narrow_is_computed_in_float32() -> None:
     assert float(optim.safe_root_mean_squares(halves, 0.0)) == 300.0
 
 
-def test_roots_and_quotients_at_zero() -> None:
+def test_roots_and_quotients_are_finite_at_zero() -> None:
     root, slope = fxflow.value_and_grad(numerics.positive_root)(0.0)
     assert 0 < float(root) < 1e-18
     assert np.isfinite(float(slope))

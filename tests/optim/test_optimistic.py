@@ -1,4 +1,4 @@
-"""Optimistic steps, against optax; and in a game."""
+"""Optimistic steps, compared with optax, and in a game."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(optimistic))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
-def test_a_game_converges() -> None:
-    # min over x, max over y of x * y: gradient descent runs away from the solution.
+def test_optimistic_gradient_descent_converges_in_a_game() -> None:
+    # min over x, max over y of x * y: gradient descent diverges.
     def norm(tx) -> float:
         point = fnp.array([1.0, 1.0])
         state = tx.init(point)
@@ -29,12 +29,12 @@ def test_a_game_converges() -> None:
     assert norm(optim.sgd(0.2)) > 100
 
 
-def test_schedules_are_for_the_second_one() -> None:
+def test_optimistic_adam_refuses_schedules() -> None:
     with pytest.raises(ArgumentError, match="learning_rate must be a real number"):
         optim.optimistic_adam(optim.constant_schedule(0.1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: optim.optimistic_adam_v2(0.1)])
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())

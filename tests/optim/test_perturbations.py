@@ -1,4 +1,4 @@
-"""Means over noise: what optax 0.2.8 gives for the same keys; exact derivatives."""
+"""Means over noise: compared with optax 0.2.8 for the same keys; exact derivatives."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from fxflow.optim.perturbations import Gumbel, Normal, make_perturbed_fun
 KEY = random.key(3)
 X = np.array([1.0, -2.0, 0.5], np.float32)
 
-# The gradients of squares, by 4 draws with sigma 0.5.
+# The gradients of squares, from 4 samples with sigma 0.5.
 NORMAL = [[1.0446918, -0.1702387, 0.823954], [0.3231679, -1.847558, -2.366152],
           [0.644585, 1.655671, 6.281103]]  # fmt: skip
 PLAIN = [[0.410506, 0.3808717, 3.300425], [-2.213575, 0.356883, 7.539729],
@@ -29,7 +29,7 @@ def squares(x: Any) -> Any:
     return x**2
 
 
-def test_as_optax() -> None:
+def test_numbers_match_optax() -> None:
     f = make_perturbed_fun(squares, 4, 0.5, Normal())
     want = [0.8400216, 3.5846503, 1.6032503]
     np.testing.assert_allclose(fxflow.jit(f)(KEY, X), want, 1e-5)
@@ -44,7 +44,7 @@ def test_as_optax() -> None:
     np.testing.assert_allclose(fxflow.jacrev(g, 1)(KEY, X), GUMBEL, 1e-4, 1e-5)
 
 
-def test_trees() -> None:
+def test_perturbed_functions_of_pytrees_match_optax() -> None:
     t = {"a": X, "b": np.array([[2.0]], np.float32)}
     f = make_perturbed_fun(
         lambda t: {"s": t["a"].sum() * t["b"][0, 0]}, 4, 0.5, Normal()
@@ -62,7 +62,7 @@ def test_choice_with_gumbel_noise_is_a_softmax() -> None:
     np.testing.assert_allclose(fxflow.jacrev(f, 1)(KEY, X), want, atol=0.05)
 
 
-def test_densities() -> None:
+def test_densities_integrate_to_one() -> None:
     for noise in (Gumbel(), Normal()):
         x = np.linspace(-8, 20, 2001, dtype=np.float32)
         total = np.exp(np.asarray(noise.log_prob(x))).sum() * (x[1] - x[0])

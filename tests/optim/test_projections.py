@@ -1,4 +1,4 @@
-"""Projections: optax's numbers, and what makes a point the nearest one."""
+"""Projections: optax's numbers, points inside, zeros, and narrow dtypes."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ A = {"a": fnp.array([1.0, 0.5, -2.0]), "b": fnp.array([[0.25]])}
 L2 = [0.183406, -0.733625, 1.22271, 0.427948]
 L1 = [0.0, -0.35, 1.15, 0.0]
 
-# What optax 0.2.8 gives: arguments after X, elements of a and b.
+# Results of optax 0.2.8: arguments after X, elements of a and b.
 WANT = {
     "box": ((-0.5, 1.0), [0.3, -0.5, 1.0, 0.7]),
     "hypercube": ((1.5,), [0.3, 0.0, 1.5, 0.7]),
@@ -35,23 +35,23 @@ def flat(x) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", WANT)
-def test_as_optax(name: str) -> None:
+def test_numbers_match_optax(name: str) -> None:
     arguments, want = WANT[name]
     project = getattr(projections, f"projection_{name}")
     once = project(X, *arguments)
     np.testing.assert_allclose(flat(once), want, rtol=1e-5, atol=1e-6)
-    # What is in the set stays, and compiled it is the same.
+    # A point in the set does not change, also when compiled.
     again = fxflow.jit(lambda x: project(x, *arguments))(once)
     np.testing.assert_allclose(flat(again), want, rtol=1e-4, atol=1e-5)
 
 
-def test_bounds_of_each_array() -> None:
+def test_a_box_may_have_bounds_for_each_array() -> None:
     low, high = tree.map(lambda x: 0.5 + 0 * x, X), tree.map(lambda x: 1 + 0 * x, X)
     out = projections.projection_box(X, low, high)
     np.testing.assert_allclose(flat(out), [0.5, 0.5, 1.0, 0.7])
 
 
-def test_inside_and_nothing() -> None:
+def test_points_inside_and_empty_trees_do_not_change() -> None:
     for ball in ("l1_ball", "l2_ball", "linf_ball"):
         project = getattr(projections, f"projection_{ball}")
         np.testing.assert_array_equal(flat(project(X, 100.0)), flat(X))
@@ -62,7 +62,7 @@ def test_inside_and_nothing() -> None:
     assert small.tolist() == [0.25] * 4
 
 
-def test_zero_has_a_projection() -> None:
+def test_zero_vectors_have_finite_projections() -> None:
     zero, x = fnp.zeros(4), fnp.ones(4)
     assert projections.projection_l2_sphere(zero, 2.0).tolist() == [1.0] * 4
     assert projections.projection_vector(x, zero).tolist() == [0.0] * 4
@@ -79,7 +79,7 @@ def test_zero_has_a_projection() -> None:
         assert np.isfinite(np.asarray(slope)).all()
 
 
-def test_large_and_narrow_numbers() -> None:
+def test_projections_of_large_and_narrow_numbers() -> None:
     found = projections.projection_simplex(fnp.array([1e8, 1e8 - 8]))
     assert found.tolist() == [1.0, 0.0]
     halves = fnp.full(4, 300.0, "float16")

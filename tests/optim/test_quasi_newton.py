@@ -1,4 +1,4 @@
-"""L-BFGS: optax's numbers, exact on quadratic functions, fast on Rosenbrock's."""
+"""L-BFGS: compared with optax; quadratic functions and Rosenbrock's function."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(quasi_newton))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 def minimised(tx, f, x, steps: int):
@@ -32,14 +32,14 @@ def rosenbrock(x):
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
 
-def test_rosenbrock() -> None:
+def test_lbfgs_minimizes_rosenbrocks_function() -> None:
     x, values = minimised(optim.lbfgs(), rosenbrock, fnp.array([-1.2, 1.0]), 40)
     np.testing.assert_allclose(x, [1, 1], atol=1e-3)
     assert values[-1] < 1e-8
 
 
 @pytest.mark.slow
-def test_a_tree_of_two_dtypes() -> None:
+def test_lbfgs_of_a_tree_with_two_dtypes() -> None:
     def f(p):
         return ((p["a"] - 1) ** 2).sum() + ((p["b"] + 2.0) ** 2).astype("float32").sum()
 
@@ -50,7 +50,7 @@ def test_a_tree_of_two_dtypes() -> None:
     np.testing.assert_allclose(p["b"].astype("float32"), -2, atol=2e-2)
 
 
-def test_memory_is_checked() -> None:
+def test_invalid_memory_sizes_and_missing_parameters_are_refused() -> None:
     with pytest.raises(ArgumentError, match="memory_size must be positive, got 0"):
         optim.scale_by_lbfgs(0)
     tx = optim.scale_by_lbfgs()

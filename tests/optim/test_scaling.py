@@ -26,7 +26,7 @@ def test_schedules_count_updates() -> None:
     assert int(state.count) == 3
 
 
-def test_signs_of_the_learning_rate() -> None:
+def test_scale_by_learning_rate_flips_the_sign() -> None:
     x = np.ones(1, np.float32)
     assert _one(optim.scale_by_learning_rate(0.5), x).tolist() == [-0.5]
     up = optim.scale_by_learning_rate(0.5, flip_sign=False)
@@ -42,7 +42,7 @@ def test_learning_rate_is_differentiable() -> None:
     assert float(fxflow.grad(updated)(0.1)) == -3.0
 
 
-def test_trust_ratio() -> None:
+def test_the_trust_ratio_scales_to_the_parameters_norm() -> None:
     x = {"a": np.array([3.0, 4.0]), "b": np.zeros(2), "c": np.ones(2)}
     params = {"a": np.array([0.0, 10.0]), "b": np.ones(2), "c": np.zeros(2)}
     out = _one(optim.scale_by_trust_ratio(trust_coefficient=0.5), x, params)
@@ -51,7 +51,7 @@ def test_trust_ratio() -> None:
     np.testing.assert_allclose(out["c"], [1.0, 1.0])
 
 
-def test_decay_by_schedule_and_mask() -> None:
+def test_weights_decay_by_schedule_and_mask() -> None:
     tx = optim.add_decayed_weights(lambda count: count + 1.0, {"w": True, "b": False})
     state = tx.init(PARAMS)
     for factor in (1.0, 2.0):
@@ -61,7 +61,7 @@ def test_decay_by_schedule_and_mask() -> None:
         np.testing.assert_array_equal(out["b"], GRADIENTS[0]["b"])
 
 
-def test_noise() -> None:
+def test_the_noise_decreases_and_is_reproducible() -> None:
     x = {"a": np.zeros(4000, np.float32), "b": np.zeros(4000, np.float32)}
     tx = optim.add_noise(4.0, 1.0, random.key(0))
     state = tx.init(x)
@@ -76,7 +76,7 @@ def test_noise() -> None:
         optim.add_noise(0.1, 0.5)
 
 
-def test_zero_nans_and_nonnegative() -> None:
+def test_zero_nans_and_keep_params_nonnegative() -> None:
     x = np.array([np.nan, -3.0, np.inf], np.float32)
     assert _one(optim.zero_nans(), x).tolist() == [0.0, -3.0, np.inf]
     params = np.array([1.0, 1.0, 5.0], np.float32)
@@ -85,17 +85,17 @@ def test_zero_nans_and_nonnegative() -> None:
     assert (params + np.asarray(out)).tolist() == [0.0, 2.0, 0.0]
 
 
-def test_centralize_leaves_vectors_alone() -> None:
+def test_centralize_does_not_change_vectors() -> None:
     out = _one(optim.centralize(), GRADIENTS[0])
     np.testing.assert_array_equal(out["b"], GRADIENTS[0]["b"])
     np.testing.assert_allclose(np.asarray(out["w"]).mean(1), 0, atol=1e-6)
 
 
 def test_a_missing_learning_rate_means_no_scaling() -> None:
-    # As in optax: not even the sign changes.
+    # As in optax, not even the sign changes.
     x = np.ones(1, np.float32)
     for tx in (optim.scale_by_learning_rate(), optim.sgd(None), optim.sgd(None, 0.9)):
         assert _one(tx, x).tolist() == [1.0]
-    # These go down without one; optax's adadelta goes up.
+    # These descend without a learning rate; optax's adadelta ascends.
     assert float(_one(optim.adadelta(), x, x)[0]) < 0
     assert float(_one(optim.lbfgs(linesearch=None), x, x)[0]) < 0

@@ -1,4 +1,4 @@
-"""Schedules against optax, eager and traced."""
+"""Schedules, compared with optax, eager and traced."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SCHEDULES = DATA["schedules"]
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_as_optax(name: str) -> None:
+def test_numbers_match_optax(name: str) -> None:
     schedule = eval(SCHEDULES[name]["call"], {"optim": optim})
     want = SCHEDULES[name]["values"]
     eager = [float(schedule(count)) for count in range(20)]
@@ -49,12 +49,12 @@ def test_invalid_steps_rates_and_boundaries_are_refused() -> None:
         optim.piecewise_interpolate_schedule("linear", 1.0, {0: 1.0})
 
 
-def test_no_warmup() -> None:
+def test_a_schedule_without_warmup_starts_at_the_peak() -> None:
     schedule = optim.warmup_cosine_decay_schedule(0.0, 1.0, 0, 10)
     assert float(schedule(0)) == 1.0
 
 
-def test_a_restart_begins_again() -> None:
+def test_a_restart_repeats_the_schedule() -> None:
     one = {"init_value": 0.1, "peak_value": 1.0, "warmup_steps": 3, "decay_steps": 8}
     once = optim.warmup_cosine_decay_schedule(**one)
     again = optim.sgdr_schedule([one, one])
@@ -64,7 +64,7 @@ def test_a_restart_begins_again() -> None:
 
 
 def test_short_cycles_begin_at_the_peak() -> None:
-    # As optax does where the rise has no update of its own.
+    # As in optax if the rise takes less than one update.
     cosine = optim.cosine_onecycle_schedule(3, 1.0)
     wanted = [1.0, 0.750001, 0.250003, 4e-6]
     np.testing.assert_allclose([cosine(n) for n in range(4)], wanted, rtol=1e-4)
@@ -72,7 +72,7 @@ def test_short_cycles_begin_at_the_peak() -> None:
     np.testing.assert_allclose([linear(n) for n in range(3)], [1.0, 0.04, 4e-6])
 
 
-def test_errors_of_cycles() -> None:
+def test_schedules_without_enough_steps_are_refused() -> None:
     with pytest.raises(ArgumentError, match="which includes the warm-up"):
         optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 10)
     with pytest.raises(ArgumentError, match="transition_steps must be positive"):

@@ -1,4 +1,4 @@
-"""Second derivatives of losses, beside what optax 0.2.8 gives."""
+"""Second derivatives of losses, compared with optax 0.2.8."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def loss(params: Any, inputs: Any, targets: Any) -> Any:
     return fnp.mean((fnp.tanh(inputs @ params["w"]) - targets) ** 2)
 
 
-def test_as_optax() -> None:
+def test_numbers_match_optax() -> None:
     given = PARAMS, INPUTS, TARGETS
     v = np.array([1, 2, 3], np.float32)
     product = fxflow.jit(second_order.hvp, static_argnums=0)(loss, v, *given)
@@ -31,7 +31,7 @@ def test_as_optax() -> None:
     np.testing.assert_allclose(squares, [0.0715682, 0.1215458, 0.1846818], 1e-5)
 
 
-def test_arrays_follow_one_another() -> None:
+def test_vectors_concatenate_the_arrays() -> None:
     params = {"b": np.ones((1, 1), np.float32), "a": np.ones(2, np.float32)}
 
     def cubes(params: Any, *_: Any) -> Any:
@@ -44,7 +44,7 @@ def test_arrays_follow_one_another() -> None:
         second_order.hvp(cubes, np.ones(2, np.float32), params, 0, 0)
 
 
-def test_nothing_to_differentiate() -> None:
+def test_empty_parameters_give_empty_diagonals() -> None:
     def constant(params: Any, *_: Any) -> Any:
         return fnp.zeros(())
 

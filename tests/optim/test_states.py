@@ -1,4 +1,4 @@
-"""Parts of states by their names."""
+"""Parts of states, by name."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from fxflow.optim import states
 PARAMS = {"w": fnp.ones((2, 3)), "b": fnp.ones(3)}
 
 
-def test_get_and_set() -> None:
+def test_get_and_set_by_name() -> None:
     tx = optim.chain(
         optim.clip(1.0), optim.inject_hyperparams(optim.adam)(0.1), optim.trace(0.9)
     )
@@ -29,7 +29,7 @@ def test_get_and_set() -> None:
         optim.tree.set(state, speed=1)
 
 
-def test_paths_read_well() -> None:
+def test_paths_have_readable_text() -> None:
     state = optim.chain(optim.trace(0.9), optim.adam(0.1)).init(PARAMS)
     [(path, _)] = optim.tree.get_all_with_path(state, "nu")
     assert "".join(map(str, path)) == "[1][0]ScaleByAdamState.nu"
@@ -46,7 +46,7 @@ def test_paths_read_well() -> None:
         optim.MultiSteps(optim.adam(0.1), 2),
     ],
 )
-def test_what_belongs_to_parameters(tx) -> None:
+def test_map_params_finds_the_parameters_leaves(tx) -> None:
     state = tx.init(PARAMS)
     masked = lambda x: isinstance(x, optim.MaskedNode)
     marked = optim.tree.map_params(

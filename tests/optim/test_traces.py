@@ -1,4 +1,4 @@
-"""Means of gradients: one update at a time."""
+"""Sums and averages of gradients, one update at a time."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _run(tx: Any, count: int) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
-def test_trace_sums(nesterov: bool) -> None:
+def test_trace_sums_gradients(nesterov: bool) -> None:
     out, state = _run(optim.trace(0.5, nesterov), 3)
     total = 1 + 0.5 + 0.25
     np.testing.assert_allclose(state.trace, G * total)
@@ -42,7 +42,7 @@ def test_lion_steps_by_signs() -> None:
     ("mode", "want"),
     [("smooth", np.tanh(3 * G * 0.1)), ("refined", np.clip(G * 0.1, -1, 1))],
 )
-def test_lion_by_other_bounds(mode: str, want: Any) -> None:
+def test_lion_with_other_modes(mode: str, want: Any) -> None:
     out, _ = _run(optim.scale_by_lion(mode=mode, smooth_beta=3.0), 1)
     np.testing.assert_allclose(out, want, rtol=1e-5)
     with pytest.raises(ArgumentError, match="one of hard, smooth, refined, got 'soft'"):

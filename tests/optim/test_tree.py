@@ -1,4 +1,4 @@
-"""Arithmetic on pytrees; numbers as optax gives them."""
+"""Arithmetic on pytrees, compared with optax."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def flat(x) -> list[float]:
     return [float(n) for leaf in tree.leaves(x) for n in np.ravel(leaf)]
 
 
-def test_arithmetic() -> None:
+def test_arithmetic_matches_optax() -> None:
     assert flat(T.add(X, Y, Y)) == [5.0, 0.0, 12.0]
     assert flat(T.sub(X, Y)) == [2.0, -6.0, -3.0]
     assert flat(T.mul(X, Y)) == [3.0, -8.0, 10.0]
@@ -76,7 +76,7 @@ def test_the_dtype_of_a_mixed_tree() -> None:
     assert T.cast_like(X, mixed | {"a": fnp.ones((), "int32")})["a"].dtype == "int32"
 
 
-def test_trees_like_another() -> None:
+def test_trees_with_the_types_of_another() -> None:
     assert flat(T.ones_like(X)) == [1.0, 1.0, 1.0]
     assert flat(T.full_like(X, 7, "int32")) == [7, 7, 7]
     assert T.batch_shape(X, (4, 5))["b"].shape == (4, 5)
@@ -89,7 +89,7 @@ def test_trees_like_another() -> None:
     assert data["x"] == 1.0
 
 
-def test_moments() -> None:
+def test_moments_match_optax() -> None:
     assert flat(T.update_moment(Y, X, 0.5, 2)) == [2.0, 0.0, 13.5]
     assert flat(T.update_moment({"a": -2.0}, {"a": 1.0}, 0.5, 3)) == [4.5]
     assert flat(T.update_infinity_moment(X, Y, 0.5, 0.25)) == [3.25, 4.25, 2.5]

@@ -1,4 +1,4 @@
-"""Transformations that see all arrays as one vector."""
+"""Transformations of all arrays as one vector."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.optim.golden import GRADIENTS, PARAMS
 from tests.optim.suite import updated
 
 
-def test_same_steps() -> None:
+def test_flattened_steps_are_the_same() -> None:
     flat, plain = optim.flatten(optim.adamw(0.1)), optim.adamw(0.1)
     one: Any = (PARAMS, flat.init(PARAMS))
     other: Any = (PARAMS, plain.init(PARAMS))
@@ -24,7 +24,7 @@ def test_same_steps() -> None:
     assert one[1][0].mu.shape == (sum(p.size for p in PARAMS.values()),)
 
 
-def test_types_stay() -> None:
+def test_types_are_preserved() -> None:
     tx = optim.flatten(optim.sgd(0.5))
     grads = {"a": fnp.ones((2, 2)), "b": fnp.ones((), "bfloat16"), "c": fnp.ones(0)}
     updates, _ = tx.update(grads, tx.init(grads), grads)
@@ -37,7 +37,7 @@ def test_types_stay() -> None:
     assert updates["r"].dtype == "float32"
 
 
-def test_no_arrays_and_extra_arguments() -> None:
+def test_empty_trees_and_extra_arguments() -> None:
     empty = optim.flatten(optim.sgd(0.5))
     assert empty.update({}, empty.init({}), {})[0] == {}
     tx = optim.flatten(optim.polyak_sgd())

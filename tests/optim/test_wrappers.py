@@ -1,4 +1,4 @@
-"""Accumulation, injected numbers, guards."""
+"""Accumulation, injected hyperparameters, guards."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.optim.golden import GRADIENTS, PARAMS
 
 
 @pytest.mark.parametrize("mean", [True, False])
-def test_steps_are_added_up(mean: bool) -> None:
+def test_multi_steps_accumulate_gradients(mean: bool) -> None:
     tx = optim.MultiSteps(optim.sgd(1.0), 3, use_grad_mean=mean)
     update = fxflow.jit(tx.update)
     state = tx.init(PARAMS)
@@ -29,7 +29,7 @@ def test_steps_are_added_up(mean: bool) -> None:
     assert float(np.abs(np.asarray(state.acc_grads["w"])).max()) == 0
 
 
-def test_number_of_steps_by_schedule() -> None:
+def test_the_number_of_steps_may_be_a_schedule() -> None:
     tx = optim.MultiSteps(optim.sgd(1.0), lambda count: fnp.where(count < 1, 1, 2))
     state = tx.init(PARAMS)
     seen = []
@@ -41,7 +41,7 @@ def test_number_of_steps_by_schedule() -> None:
         optim.MultiSteps(optim.sgd(1.0), 0)
 
 
-def test_accumulation_in_a_wide_dtype() -> None:
+def test_gradients_are_accumulated_in_float32() -> None:
     params = fnp.ones(2, "bfloat16")
     tx = optim.MultiSteps(optim.sgd(1.0), 2)
     state = tx.init(params)
@@ -50,7 +50,7 @@ def test_accumulation_in_a_wide_dtype() -> None:
     assert out.dtype == "bfloat16"
 
 
-def test_in_a_chain() -> None:
+def test_multi_steps_in_a_chain() -> None:
     inner = optim.MultiSteps(optim.sgd(1.0), 2).gradient_transformation()
     tx = optim.chain(optim.clip(0.1), inner)
     state = tx.init(PARAMS)
@@ -79,7 +79,7 @@ def test_bad_gradients_are_skipped() -> None:
     assert (int(state.notfinite_count), int(state.total_notfinite)) == (0, 3)
 
 
-def test_injected_numbers_can_be_changed() -> None:
+def test_injected_hyperparameters_can_be_changed() -> None:
     tx = optim.inject_hyperparams(optim.sgd)(0.5, momentum=0.0)
     state = tx.init(PARAMS)
     assert float(state.hyperparams["learning_rate"]) == 0.5
@@ -92,7 +92,7 @@ def test_injected_numbers_can_be_changed() -> None:
     np.testing.assert_allclose(out["w"], -2 * GRADIENTS[0]["w"], rtol=1e-6)
 
 
-def test_injected_schedules_and_statics() -> None:
+def test_injected_schedules_and_static_arguments() -> None:
     make = optim.inject_hyperparams(optim.adamw, static_args=("mask", "mu_dtype"))
     mask = lambda params: {"w": True, "b": False}
     tx = make(optim.linear_schedule(1.0, 0.0, 4), mask=mask, mu_dtype="bfloat16")
@@ -107,7 +107,7 @@ def test_injected_schedules_and_statics() -> None:
         optim.inject_hyperparams(optim.sgd, "speed")
 
 
-def test_injected_numbers_are_differentiable() -> None:
+def test_injected_hyperparameters_are_differentiable() -> None:
     def updated(rate: Any) -> Any:
         tx = optim.inject_hyperparams(optim.sgd)(rate)
         return tx.update(fnp.asarray(3.0), tx.init(fnp.asarray(0.0)))[0]

@@ -1,4 +1,4 @@
-"""Optimizers that look at the loss, against optax."""
+"""Optimizers that adapt to the loss, compared with optax."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(by_value))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
@@ -24,11 +24,11 @@ def test_as_optax(name: str) -> None:
         lambda: optim.contrib.reduce_on_plateau(),
     ],
 )
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())
 
 
-def test_plateaus_and_cooldown() -> None:
+def test_the_scale_is_reduced_on_plateaus_except_in_cooldown() -> None:
     tx = optim.contrib.reduce_on_plateau(0.5, patience=2, cooldown=2)
     state = tx.init(fnp.ones(1))
     scales = []

@@ -1,4 +1,4 @@
-"""Optimizers that see complex numbers as two real ones, beside optax 0.2.8."""
+"""Optimizers with complex arrays as pairs of real ones, compared with optax 0.2.8."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import fxflow
 from fxflow import optim
 
 
-def test_as_optax() -> None:
+def test_numbers_match_optax() -> None:
     tx = optim.contrib.split_real_and_imaginary(optim.adam(0.1))
     params = {"a": np.complex64([1 + 2j, 3 - 1j]), "b": np.ones(2, np.float32)}
     updates, state = fxflow.jit(tx.update)(params, tx.init(params), params)

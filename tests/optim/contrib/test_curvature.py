@@ -1,4 +1,4 @@
-"""Sophia, against optax; estimates of the Hessian's diagonal."""
+"""Sophia, compared with optax; estimates of the Hessian's diagonal."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ def loss(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", suite.runs(curvature))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 def test_mean_of_estimates_is_the_diagonal() -> None:

@@ -1,4 +1,4 @@
-"""Optimizers without a learning rate, against optax."""
+"""Optimizers without a learning rate, compared with optax."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(distances))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
@@ -24,16 +24,16 @@ def test_as_optax(name: str) -> None:
         lambda: optim.contrib.mechanize(optim.sgd(1.0)),
     ],
 )
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())
 
 
-def test_first_step_is_one_of_three() -> None:
+def test_unknown_kinds_of_first_steps_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"dog: init_step\[0\] must be"):
         optim.contrib.dog(init_step=("speed", 1.0))
 
 
-def test_pairs_are_checked() -> None:
+def test_arguments_must_be_pairs_of_numbers() -> None:
     with pytest.raises(ArgumentError, match="dog: init_step must have two parts"):
         optim.contrib.dog(init_step=("distance",))
     with pytest.raises(ArgumentError, match="prodigy: betas must be two numbers"):

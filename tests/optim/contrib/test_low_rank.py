@@ -1,4 +1,4 @@
-"""GaLore, against optax; its subspaces."""
+"""GaLore, compared with optax; its subspaces."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("name", suite.runs(low_rank))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
-def test_step_is_compiled() -> None:
-    suite.step_is_compiled(optim.contrib.galore(0.1, 2))
+def test_steps_compile_and_keep_types() -> None:
+    suite.compiles_and_keeps_types(optim.contrib.galore(0.1, 2))
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
@@ -30,7 +30,7 @@ def test_updates_are_projections(shape: tuple[int, int]) -> None:
     first, state = tx.update(g, state)
     u, s, vh = np.linalg.svd(g, full_matrices=False)
     np.testing.assert_allclose(first, 0.5 * (u[:, :2] * s[:2]) @ vh[:2], atol=1e-5)
-    # The next one lies in the same subspace, that after it in its own.
+    # The second update is in the same subspace, the third in a new one.
     other = RNG.normal(size=shape).astype("f")
     second, state = tx.update(other, state)
     basis = np.asarray(state.projector)
@@ -42,7 +42,7 @@ def test_updates_are_projections(shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(third, 0.5 * (u[:, :2] * s[:2]) @ vh[:2], atol=1e-5)
 
 
-def test_dimension_numbers() -> None:
+def test_dimension_numbers_determine_matrices() -> None:
     numbers = optim.contrib.GaLoreDimensionNumbers
     params = {"k": fnp.ones((2, 3, 4)), "b": fnp.ones(3), "w": fnp.ones((4, 3))}
     given = {"k": numbers((0, 1), 2), "b": None, "w": None}

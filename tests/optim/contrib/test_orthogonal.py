@@ -1,4 +1,4 @@
-"""Muon, against optax; its matrices."""
+"""Muon, compared with optax; its matrices."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(orthogonal))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: optim.contrib.muon(0.1)])
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())
 
 
 def test_steps_are_nearly_orthogonal() -> None:
@@ -29,7 +29,7 @@ def test_steps_are_nearly_orthogonal() -> None:
 
 
 @pytest.mark.parametrize("tall", [False, True])
-def test_first_norms(tall: bool) -> None:
+def test_norms_of_preconditioning(tall: bool) -> None:
     g = np.random.default_rng(0).normal(size=(2, 3, 5)).astype(np.float32)
     rows = np.abs(g @ g.swapaxes(1, 2)).sum(-1, keepdims=True) ** 0.5
     spectral = np.linalg.norm(g, 2, axis=(1, 2), keepdims=True)
@@ -47,7 +47,7 @@ def test_first_norms(tall: bool) -> None:
         assert np.linalg.norm(want, 2, axis=(1, 2)).max() < 1 + 1e-5
 
 
-def test_axes_of_a_kernel() -> None:
+def test_a_kernel_is_a_matrix_by_its_dimension_numbers() -> None:
     numbers = optim.contrib.MuonDimensionNumbers(reduction_axis=(0, 1), output_axis=-1)
     g = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     kernel = optim.contrib.scale_by_muon(weight_dimension_numbers=numbers)

@@ -1,4 +1,4 @@
-"""Noisy means of shortened gradients, beside what optax 0.2.8 gives."""
+"""Noisy means of clipped gradients, compared with optax 0.2.8."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ GRADS = {"a": np.float32([[3, 4], [0.1, 0.2]]), "b": np.float32([1, 2])}
 PARAMS = {"a": np.zeros(2, np.float32), "b": np.float32(0)}
 
 
-def test_mean() -> None:
+def test_the_mean_of_clipped_gradients_matches_optax() -> None:
     tx = optim.contrib.dpsgd(0.1, 1.0, 0.0, seed=0, momentum=0.9)
     step = fxflow.jit(tx.update)
     updates, state = step(GRADS, tx.init(PARAMS), PARAMS)
@@ -22,7 +22,7 @@ def test_mean() -> None:
     assert tree.structure(twice) == tree.structure(PARAMS)
 
 
-def test_noise() -> None:
+def test_the_noise_has_the_right_deviation() -> None:
     tx = optim.contrib.differentially_private_aggregate(1.0, 2.0, seed=0)
     grads = {"a": np.zeros((4, 20000), np.float32)}
     first, state = tx.update(grads, tx.init(grads))
@@ -31,7 +31,7 @@ def test_noise() -> None:
     assert not np.allclose(first["a"], second["a"])
 
 
-def test_faults() -> None:
+def test_invalid_keys_and_gradients_are_refused() -> None:
     make = optim.contrib.differentially_private_aggregate
     for key, seed in ((None, None), (fxflow.random.key(0), 1)):
         with pytest.raises(ArgumentError, match="either a random key or a seed"):

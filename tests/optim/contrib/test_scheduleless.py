@@ -1,4 +1,4 @@
-"""Schedule-free optimizers, against optax."""
+"""Schedule-free optimizers, compared with optax."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(scheduleless))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
@@ -21,11 +21,11 @@ def test_as_optax(name: str) -> None:
         lambda: optim.contrib.schedule_free_adamw(0.1, 3),
     ],
 )
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())
 
 
-def test_average_is_what_one_keeps() -> None:
+def test_eval_params_are_the_average_of_iterates() -> None:
     tx = optim.contrib.schedule_free_sgd(0.5)
     p = fnp.ones(1)
     state = tx.init(p)
@@ -38,8 +38,8 @@ def test_average_is_what_one_keeps() -> None:
     assert float(mean[0]) == pytest.approx(sum(seen) / 3, abs=1e-6)
 
 
-def test_steps_are_weighed_by_their_own_rates() -> None:
-    # The paper's: z moves by γ_t, and weighs γ_t² in the mean. (optax: γ_{t+1}².)
+def test_steps_are_weighted_by_their_own_rates() -> None:
+    # As in the paper, z moves by γ_t, with weight γ_t² in the mean (optax: γ_{t+1}²).
     rates = [0.0, 0.1, 0.2, 0.3, 0.3]
     schedule = lambda count: fnp.array(rates)[count]
     tx = optim.contrib.schedule_free(optim.sgd(schedule), schedule, 0.9)

@@ -1,4 +1,4 @@
-"""Sharpness-aware minimization, against optax."""
+"""Sharpness-aware minimization, compared with optax."""
 
 import pytest
 
@@ -11,25 +11,25 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(sharpness))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [lambda: optim.contrib.sam(optim.sgd(0.1), optim.sgd(0.1))]
 )
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())
 
 
-def test_a_period_at_once() -> None:
+def test_an_opaque_update_is_a_whole_period() -> None:
     grad = fxflow.grad(lambda p: (p**2).sum())
     up = optim.chain(optim.contrib.normalize(), optim.sgd(0.05))
     tx = optim.contrib.sam(optim.sgd(0.1), up, opaque_mode=True)
     p = fnp.array([1.0, 2.0])
     u, _ = tx.update(grad(p), tx.init(p), p, grad_fn=lambda q, i: grad(q))
-    # As optax gives it.
+    # optax's result.
     assert u.tolist() == pytest.approx([-0.20447214, -0.40894428], rel=1e-6)
     with pytest.raises(ArgumentError, match="sam: needs grad_fn"):
         tx.update(p, tx.init(p), p)

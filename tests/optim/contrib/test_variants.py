@@ -1,4 +1,4 @@
-"""Later kin of Adam, against optax."""
+"""Recent variants of Adam, compared with optax."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.optim import suite
 
 
 @pytest.mark.parametrize("name", suite.runs(variants))
-def test_as_optax(name: str) -> None:
-    suite.as_optax_on_a_loss(name)
+def test_numbers_match_optax(name: str) -> None:
+    suite.matches_optax_on_a_loss(name)
 
 
 @pytest.mark.slow
@@ -24,11 +24,11 @@ def test_as_optax(name: str) -> None:
         lambda: optim.contrib.madgrad(0.1),
     ],
 )
-def test_step_is_compiled(make) -> None:
-    suite.step_is_compiled(make())
+def test_steps_compile_and_keep_types(make) -> None:
+    suite.compiles_and_keeps_types(make())
 
 
-def test_a_length_of_zero_stays() -> None:
+def test_gradients_of_norm_zero_stay_zero() -> None:
     tx, zero = optim.contrib.normalize(), fnp.zeros(2)
     assert tx.update(zero, ())[0].tolist() == [0.0, 0.0]
     up = optim.chain(tx, optim.sgd(0.5))

@@ -1,4 +1,4 @@
-"""What losses say of wrong arguments."""
+"""Losses' errors for wrong arguments."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.optim.losses import checks
 
 
-def test_floats() -> None:
+def test_arguments_must_be_float_arrays() -> None:
     x = np.ones(2, np.float32)
     assert checks.floats("f", "x", x) is x
     with pytest.raises(DtypeError, match=r"f: x must be floats, got i32\[2\]"):

@@ -1,4 +1,4 @@
-"""Losses against optax; special cases and slopes."""
+"""Losses compared with optax; special cases and derivatives."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ P, T = LOSS_INPUTS["p"], LOSS_INPUTS["t"]
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_as_optax(name: str) -> None:
+def test_numbers_match_optax(name: str) -> None:
     value = LOSSES[name]
     out = eval(value["call"], {"L": losses, **LOSS_INPUTS})
     assert list(out.shape) == value["shape"]
@@ -26,7 +26,7 @@ def test_as_optax(name: str) -> None:
     )
 
 
-def test_large_logits() -> None:
+def test_large_logits_have_finite_losses_and_gradients() -> None:
     logits = np.array([[1e4, 0.0], [0.0, 1e4]], np.float32)
     labels = np.array([0, 0])
     integer = losses.softmax_cross_entropy_with_integer_labels
@@ -109,7 +109,7 @@ def test_shapes_dtypes_and_axes_that_do_not_fit_are_refused() -> None:
         losses.smooth_labels(P, 0.1, axis=5)
 
 
-# -- losses that optax 0.2.8 gave once, by hand ----------------------------------------
+# -- losses recorded from optax 0.2.8 --------------------------------------------------
 
 _RNG = np.random.default_rng(0)
 SCORES, OTHERS = (_RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
@@ -163,7 +163,9 @@ BITS = (_RNG.random((3, 4)) > 0.5).astype(np.float32)
         ),
     ],
 )
-def test_as_optax_gave(name: str, arguments: Any, options: Any, want: Any) -> None:
+def test_numbers_match_those_recorded_from_optax(
+    name: str, arguments: Any, options: Any, want: Any
+) -> None:
     loss = getattr(losses, name)
     out = np.asarray(fxflow.jit(lambda *a: loss(*a, **options))(*arguments))
     first = out if out.ndim == 1 else out[:, 0]
@@ -172,7 +174,7 @@ def test_as_optax_gave(name: str, arguments: Any, options: Any, want: Any) -> No
     assert np.isfinite(np.asarray(slope)).all()
 
 
-def test_a_class_that_cannot_be() -> None:
+def test_an_impossible_class_gives_finite_values() -> None:
     logits = np.array([0.0, 1.0, -np.inf], np.float32)
     labels = np.array([0.5, 0.5, 0.0], np.float32)
     value, slope = fxflow.value_and_grad(losses.safe_softmax_cross_entropy)(
@@ -182,7 +184,7 @@ def test_a_class_that_cannot_be() -> None:
     assert np.isfinite(np.asarray(slope)).all()
 
 
-def test_some_classes_take_part() -> None:
+def test_where_selects_classes() -> None:
     part = np.array([True, True, False, True])
     for name, want in (
         ("poly_loss_cross_entropy", [1.6989, 1.9511, 0.70556]),
@@ -194,7 +196,7 @@ def test_some_classes_take_part() -> None:
         np.testing.assert_allclose(out, want, rtol=1e-4)
 
 
-def test_where_of_directions_and_smooth_labels() -> None:
+def test_where_of_cosines_and_smooth_labels() -> None:
     x = np.float32([[3, 4, np.nan], [1, -2, 0.5]])
     y = np.float32([[1, 0, 2], [2, 1, 1]])
     where = np.array([[1, 1, 0], [1, 0, 1]], bool)
@@ -227,7 +229,9 @@ INF = float("inf")
         (lambda x: losses.kl_divergence_with_log_targets(x, x), 0.0),
     ],
 )
-def test_what_cannot_be_and_is_not_costs_nothing(call: Any, expected: float) -> None:
+def test_impossible_classes_with_label_zero_add_zero(
+    call: Any, expected: float
+) -> None:
     x = fnp.array([0.0, -INF])
     for f in (call, fxflow.jit(call)):
         assert float(f(x)) == expected
@@ -235,7 +239,7 @@ def test_what_cannot_be_and_is_not_costs_nothing(call: Any, expected: float) -> 
         assert np.isfinite(np.asarray(fxflow.grad(call)(x))).all()
 
 
-def test_vectors_of_zeros() -> None:
+def test_zero_vectors_give_finite_values_and_gradients() -> None:
     zero, one = fnp.zeros(3), fnp.ones(3)
     for epsilon in (0.0, 1e-6):
         f = lambda a, e=epsilon: losses.cosine_similarity(a, one, epsilon=e)
@@ -250,7 +254,7 @@ def test_vectors_of_zeros() -> None:
     assert smooth.tolist() == [[0.5] * 3] * 2
 
 
-def test_small_errors_and_sure_answers() -> None:
+def test_small_errors_and_confident_logits_are_accurate() -> None:
     errors = np.array([1e-6, 1e-3, 0.5, 0.999, 1.0, 2.0, 30.0, 300.0], np.float32)
     wide = errors.astype(np.float64)
     expected = np.logaddexp(wide, -wide) - np.log(2)
@@ -258,13 +262,13 @@ def test_small_errors_and_sure_answers() -> None:
     np.testing.assert_allclose(losses.log_cosh(errors), expected, rtol=1e-6)
     slopes = fxflow.grad(lambda x: losses.log_cosh(x).sum())(errors)
     np.testing.assert_allclose(slopes, np.tanh(wide), rtol=1e-6)
-    # (1 - p)² · -log p where p is 1 in float32.
+    # (1 - p)² · -log p where p rounds to 1 in float32.
     found = losses.sigmoid_focal_loss(fnp.array(20.0), 1.0)
     np.testing.assert_allclose(float(found), np.exp(-60.0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_sums_of_narrow_numbers(dtype: str) -> None:
+def test_narrow_dtypes_are_summed_in_float32(dtype: str) -> None:
     n = 70_000
     logits, labels = fnp.zeros(n, dtype), fnp.full(n, 1 / n, dtype)
     label = fnp.array(0)
@@ -282,9 +286,9 @@ def test_sums_of_narrow_numbers(dtype: str) -> None:
     np.testing.assert_allclose(float(found), 100.0, **rough)
 
 
-def test_lengths_are_norms() -> None:
+def test_epsilon_bounds_norms_and_degrees_are_of_norms() -> None:
     a, b = np.float32([3, 4]), np.float32([0.6, 0.8])
-    # The shorter one counts as a vector of length 2.
+    # The norm of the shorter vector is taken as 2.
     found = losses.cosine_similarity(a, b, epsilon=2.0)
     assert float(found) == pytest.approx(0.5)
     far, near = np.float32([-1, -2]), np.float32([1, 1])

@@ -1,4 +1,4 @@
-"""Losses of embeddings, beside what optax 0.2.8 gives."""
+"""Contrastive losses, compared with optax 0.2.8."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X = np.float32([[1, 2], [2, 1], [-1, 0.5], [0.3, 0.4], [1, -1]])
 LABELS = np.array([0, 0, 1, 1, 2])
 
 
-def test_as_optax() -> None:
+def test_numbers_match_optax() -> None:
     np.testing.assert_allclose(ntxent(X, LABELS), 5.9408741, rtol=1e-5)
     other = fxflow.jit(ntxent)(X, np.array([0, 0, 1, 1, 0]), 0.5)
     np.testing.assert_allclose(other, 1.4501507, rtol=1e-5)
@@ -22,7 +22,7 @@ def test_as_optax() -> None:
     np.testing.assert_allclose(many, [5.9408741] * 2, rtol=1e-5)
 
 
-def test_special_cases() -> None:
+def test_ntxent_of_zero_embeddings_and_unequal_labels() -> None:
     assert abs(float(ntxent(X, 0 * LABELS))) < 1e-6
     assert np.isnan(float(ntxent(X, np.arange(5))))
     with_zero = np.concatenate([X[:1] * 0, X[1:]])

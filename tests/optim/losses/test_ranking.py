@@ -1,4 +1,4 @@
-"""Losses of rankings, beside what optax 0.2.8 gives."""
+"""Ranking losses, compared with optax 0.2.8."""
 
 from typing import Any
 
@@ -33,13 +33,13 @@ NONE = np.zeros((2, 3), bool)
         ),
     ],
 )
-def test_as_optax(options: dict[str, Any], want: Any) -> None:
+def test_numbers_match_optax(options: dict[str, Any], want: Any) -> None:
     out = loss(X, Y, **options)
     np.testing.assert_allclose(out, want, rtol=1e-5)
     assert out.shape == np.shape(want)
 
 
-def test_items_that_are_not_there() -> None:
+def test_excluded_items_have_no_gradient() -> None:
     x = X.copy()
     x[~WHERE] = np.nan
     slope = fxflow.jit(fxflow.grad(lambda x: loss(x, Y, where=WHERE)))(x)

@@ -1,4 +1,4 @@
-"""Losses of overlaps, beside what optax 0.2.8 gives."""
+"""Losses of overlap, compared with optax 0.2.8."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ WEIGHTS = np.float32([1, 2, 3, 4])
         ),
     ],
 )
-def test_dice(options: dict[str, Any], want: Any) -> None:
+def test_dice_losses_match_optax(options: dict[str, Any], want: Any) -> None:
     out = losses.dice_loss(X, Y, **options)
     np.testing.assert_allclose(out, want, rtol=1e-5)
 
@@ -63,18 +63,18 @@ def test_losses_of_each_class_and_without_softmax() -> None:
         losses.dice_loss(X, Y, reduction="x")
 
 
-def test_generalized() -> None:
+def test_generalized_dice_losses_match_optax() -> None:
     loss = losses.multiclass_generalized_dice_loss
     np.testing.assert_allclose(loss(X, Y), 0.4262603, rtol=1e-5)
     some = loss(X, Y, smooth=0.1, ignore_background=True)
     np.testing.assert_allclose(some, 1.1749824, rtol=1e-5)
     assert np.isfinite(np.asarray(fxflow.grad(loss)(X, Y))).all()
-    # All classes occur, in the whole batch.
+    # Now all classes occur in the batch.
     full = np.eye(4, dtype=np.float32)[np.arange(12).reshape(2, 2, 3) % 4]
     np.testing.assert_allclose(loss(X, full), 0.4464972, rtol=1e-5)
 
 
-def test_two_classes() -> None:
+def test_binary_dice_losses_match_optax() -> None:
     want = [0.1421517, 0.2857553]
     for x, y in ((B, T), (B[..., 0], T[..., 0])):
         np.testing.assert_allclose(losses.binary_dice_loss(x, y), want, rtol=1e-5)
@@ -87,11 +87,11 @@ def test_two_classes() -> None:
     np.testing.assert_allclose(vector, [0.1190556, 0.1185316, 0.0307161], rtol=1e-5)
 
 
-def test_classes_that_are_nowhere() -> None:
+def test_classes_without_points_have_finite_losses() -> None:
     x = fnp.zeros((1, 4, 2))
     cost = lambda p: losses.dice_loss(p, x, smooth=0.0, apply_softmax=False)
     assert cost(x).tolist() == [0.0]
     assert np.isfinite(np.asarray(fxflow.grad(lambda p: cost(p)[0])(x))).all()
-    # 1e-6, by which no class has a weight of 1 / 0, is less than float16 has.
+    # In float16 the weight of a class without points, 1 / 1e-7, would overflow.
     narrow = losses.multiclass_generalized_dice_loss(*[x.astype("float16")] * 2)
     assert np.isfinite(float(narrow))

@@ -1,4 +1,4 @@
-"""Sparsemax losses and those of a maximum, beside what optax 0.2.8 gives."""
+"""Sparsemax and Fenchel-Young losses, compared with optax 0.2.8."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from fxflow.optim import losses
 X = np.float32([[3, 4, 1], [1, -2, 0.5]])
 
 
-def test_two_classes() -> None:
+def test_binary_sparsemax_losses() -> None:
     logits = np.float32([-2, -1, -0.5, 0, 0.5, 1, 2])
     out = losses.sparsemax_loss(logits, np.array([1, 0, 1, 0, 0, 1, 0]))
     assert out.tolist() == [2, 0, 0.5625, 0.25, 0.5625, 0, 2]
@@ -19,7 +19,7 @@ def test_two_classes() -> None:
     np.testing.assert_allclose(soft, [3, 0.16, 0], atol=1e-6)
 
 
-def test_classes() -> None:
+def test_multiclass_sparsemax_losses() -> None:
     loss = losses.multiclass_sparsemax_loss
     labels = np.array([0, 1])
     np.testing.assert_allclose(loss(X, labels), [1, 3.0625], rtol=1e-6)
@@ -35,7 +35,7 @@ def test_classes() -> None:
         loss(X[:, :0], labels)
 
 
-def test_fenchel_young() -> None:
+def test_fenchel_young_losses() -> None:
     p = np.asarray(nn.softmax(X))
     loss = losses.make_fenchel_young_loss(nn.logsumexp)
     np.testing.assert_allclose(loss(X[0], p[1]), 2.0513377, rtol=1e-5)
