@@ -65,8 +65,8 @@ class Consistency:
     @property
     def pushes(self) -> str:
         """What workers push: "gradients", or "changes" of their own parameters."""
-        alone = self.kind in ("local_sgd", "elastic_averaging")
-        return "changes" if alone else "gradients"
+        local = self.kind in ("local_sgd", "elastic_averaging")
+        return "changes" if local else "gradients"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the consistency as a JSON object."""

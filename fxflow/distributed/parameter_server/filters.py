@@ -308,7 +308,7 @@ def _of_arrays(
     Args:
       name: name of the filter.
       pack: `(f32[n], f32[n]) -> tuple of arrays`: encodes the gradient plus the
-        residual, given this step's gradient alone, too.
+        residual; the second argument is this step's gradient alone.
       unpack: the inverse, given n.
     """
 

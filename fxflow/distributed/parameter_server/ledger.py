@@ -1,7 +1,7 @@
 """The number of each worker's last push: each push is applied exactly once.
 
 A worker numbers its pushes 1, 2, 3, … A server applies number n only after n - 1. It
-ignores a repeated push, and requests one that came too early again later.
+ignores repeated pushes, and refuses early ones, which the worker sends again.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Voter:
         return Promise(ballot, self._accepted)
 
     def accept(self, epoch: int, vote: Vote) -> bool:
-        """Accepts a vote unless a greater ballot was promised; returns whether."""
+        """Accepts a vote if no greater ballot was promised; returns whether it did."""
         if epoch != self.epoch or vote.ballot < self._promised:
             return False
         self._promised = vote.ballot

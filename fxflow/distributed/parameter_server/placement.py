@@ -135,7 +135,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class PlacementPlan:
-    """Which rows of which tensor lie on which server. Made by `place` and `replan`.
+    """Which rows of each tensor lie on which server. Made by `place` and `replan`.
 
     Prints as a table, and draws itself in a notebook.
 
@@ -459,7 +459,7 @@ class _Packer:
         self._shares[self._index[piece.server]] += rows * self._of_row[piece.name]
         self.pieces.append(piece)
 
-    def take(self, piece: Piece) -> None:
+    def remove(self, piece: Piece) -> None:
         rows = piece.stop - piece.start
         self._shares[self._index[piece.server]] -= rows * self._of_row[piece.name]
         self.pieces.remove(piece)
@@ -489,25 +489,25 @@ class _Packer:
         return moves
 
     def excess(self, server: int) -> list[Piece]:
-        """Takes what a server has above its fair share, in few pieces; returns it."""
-        taken = []
+        """Removes what a server has above its fair share; returns it, in few pieces."""
+        removed = []
         pieces = [piece for piece in self.pieces if piece.server == server]
         for piece in sorted(pieces, key=self.weight, reverse=True):
             excess, weight = self.share(server) - self.fair, self.weight(piece)
             if excess <= _SLACK * self.fair or not weight:
                 break
             if weight <= excess * (1 + 1e-9):
-                self.take(piece)
-                taken.append(piece)
+                self.remove(piece)
+                removed.append(piece)
                 continue
             # The rest must not be too small either.
             most = piece.stop - piece.start - self._least_rows.get(piece.name, 0)
             rows = min(self._rows_in(piece, excess), most)
             if rows := self._cut_off(piece, rows):
-                self.take(piece)
+                self.remove(piece)
                 self.put(piece._replace(stop=piece.stop - rows))
-                taken.append(piece._replace(start=piece.stop - rows))
-        return taken
+                removed.append(piece._replace(start=piece.stop - rows))
+        return removed
 
     def _rows_in(self, piece: Piece, part: float) -> int:
         """Returns how many rows of a piece make up a share of all bytes or load."""

@@ -361,7 +361,7 @@ class _VirtualWorker:
     """The state of a simulated worker; `since` is when its current activity began."""
 
     rng: random.Random
-    life: int = 0
+    incarnation: int = 0
     clock: int = 0
     version: int = 0
     halted: bool = False
@@ -417,14 +417,14 @@ class _Simulator:
         self.blocked: list[int] = []
         self.events: list[tuple[float, int, str, int, int, float]] = []
         self.order = itertools.count()
-        self.now, self.taken = 0.0, 0
+        self.now, self.steps_taken = 0.0, 0
         self.staleness: Counter[int] = Counter()
         self.spent = {"compute": 0.0, "idle": 0.0, "messages": 0.0}
         self.step_times: list[float] = []
 
     def at(self, time: float, kind: str, worker: int, seconds: float = 0.0) -> None:
-        life = self.workers[worker].life if worker in self.workers else 0
-        event = (time, next(self.order), kind, worker, life, seconds)
+        incarnation = self.workers[worker].incarnation if worker in self.workers else 0
+        event = (time, next(self.order), kind, worker, incarnation, seconds)
         heapq.heappush(self.events, event)
 
     def until(self, steps: int) -> Simulation:
@@ -435,12 +435,12 @@ class _Simulator:
             "arrived": self.on_arrived,
             "pulled": self.on_pulled,
         }
-        while self.events and self.taken < steps:
-            self.now, _, kind, number, life, seconds = heapq.heappop(self.events)
+        while self.events and self.steps_taken < steps:
+            self.now, _, kind, number, incarnation, seconds = heapq.heappop(self.events)
             if kind in handlers:
                 worker = self.workers[number]
                 sent = kind in ("push", "arrived")
-                if life < worker.life - (sent and worker.killed):
+                if incarnation < worker.incarnation - (sent and worker.killed):
                     continue  # The worker died; only what it has sent still arrives.
                 if worker.halted and not sent:
                     worker.deferred.append(kind)
@@ -448,13 +448,13 @@ class _Simulator:
                     handlers[kind](number, worker)
             elif kind == "server":
                 self.servers.halt(self.now + seconds)
-            elif kind == "gone":
-                self.on_gone(number, life)
+            elif kind == "lost":
+                self.on_lost(number, incarnation)
             else:
                 self.on_fault(kind, number)
         for number in self.blocked:
             self.spend("idle", self.workers[number])
-        return self.result(self.taken >= steps)
+        return self.result(self.steps_taken >= steps)
 
     # -- a worker's round --------------------------------------------------------------
 
@@ -508,7 +508,7 @@ class _Simulator:
         before, self.group = self.group, group
         for _, _, staleness in decision.apply:
             self.staleness[staleness] += 1
-        self.taken += len(decision.apply) * self.consistency.steps
+        self.steps_taken += len(decision.apply) * self.consistency.steps
         if self.training is not None:
             self.training.follow(decision, self.now, group.version)
         renewed = self.consistency.in_rounds and group.version != before.version
@@ -542,12 +542,12 @@ class _Simulator:
         elif worker.alive:
             worker.halted = True
             if kind == "kill":
-                worker.life += 1
+                worker.incarnation += 1
                 worker.alive, worker.killed = False, True
-            self.at(self.now + self.detection, "gone", number)
+            self.at(self.now + self.detection, "lost", number)
 
     def start(self, number: int, worker: _VirtualWorker) -> None:
-        worker.life += 1
+        worker.incarnation += 1
         worker.alive, worker.killed, worker.halted = True, False, False
         worker.deferred = []
         worker.since, worker.pushed = self.now, None
@@ -559,10 +559,10 @@ class _Simulator:
         self.follow(group, decision)
         self.read(number, worker)
 
-    def on_gone(self, number: int, life: int) -> None:
+    def on_lost(self, number: int, incarnation: int) -> None:
         worker = self.workers[number]
-        if worker.life == life and (worker.halted or not worker.alive):
-            worker.life += 1
+        if worker.incarnation == incarnation and (worker.halted or not worker.alive):
+            worker.incarnation += 1
             worker.alive, worker.killed, worker.deferred = False, False, []
             self.blocked = [other for other in self.blocked if other != number]
             self.follow(*leave(self.consistency, self.group, number))
@@ -576,7 +576,7 @@ class _Simulator:
             seconds=self.now,
             finished=finished,
             updates=self.group.version,
-            steps=self.taken,
+            steps=self.steps_taken,
             dropped=self.group.dropped,
             staleness=dict(sorted(self.staleness.items())),
             computing=self.spent["compute"] / spent,

@@ -55,7 +55,7 @@ class TableCounts(NamedTuple):
       loaded: rows loaded from disk.
       updated: updates of a row.
       non_finite: gradients of a row with inf or nan that were skipped or applied.
-      rejected: pushes that were refused because of such a gradient.
+      rejected: pushes rejected because of such a gradient.
     """
 
     rows: int = 0

@@ -32,7 +32,7 @@ T = TypeVar("T")
 Folder = str | os.PathLike[str]
 #: Seconds between requests to a run that does not train yet.
 _POLL = 0.2
-#: The least number of attempts at a cut while servers die, whatever they take.
+#: Try a cut at least this many times while servers die, even after the deadline.
 _TRIES = 3
 
 
