@@ -474,8 +474,8 @@ def resolve(device: Device | str) -> Device:
         index = int(number or 0)
         among = list(client(kind).local_devices())
     if index >= len(among):
-        there = ", ".join(map(str, among)) or "no device"
-        raise PlacementError(f"no device {device!r}: there is {there}")
+        available = ", ".join(map(str, among)) or "none"
+        raise PlacementError(f"no device {device!r}; available devices: {available}")
     return among[index]
 
 

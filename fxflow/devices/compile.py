@@ -131,7 +131,8 @@ class Executable:
     def _not_here(self, *_: object, **__: object) -> Any:
         raise RuntimeError(
             f"{self.name or 'the program'} was compiled ahead of time for "
-            f"{self.devices[0].device_kind}, which is not here: it cannot be run"
+            f"{self.devices[0].device_kind}, which this process does not have: it "
+            "cannot be run"
         )
 
     def execute(self, buffers: Sequence[Buffer], handlers: Sequence[Any]) -> list[Any]:

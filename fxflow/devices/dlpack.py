@@ -86,8 +86,8 @@ def to_dlpack(
             raise BufferError(f"cannot export from DLPack device {own} to {dl_device}")
         if copy is False:
             raise BufferError(
-                f"an export from DLPack device {own} to {dl_device} is a copy, and "
-                "copy=False forbids it"
+                f"an export from DLPack device {own} to {dl_device} is a copy, which "
+                "copy=False forbids"
             )
         buffer, stream = copy_to(buffer.aval, buffer, _host_placement()), None
     elif copy:
@@ -146,7 +146,7 @@ def from_dlpack(
     if elsewhere and copy is False:
         raise BufferError(
             f"from_dlpack: the array is on {home}; moving it to {device} is a copy, "
-            "and copy=False forbids it"
+            "which copy=False forbids"
         )
     take = _take_host if kind in (_CPU, _CUDA_HOST) else _take_device
     # Moving the array to another device copies it anyway.

@@ -53,7 +53,7 @@ def _lines() -> Iterator[str]:
     for index, name in enumerate(used):
         found = clients.client(name).devices()
         kinds = ", ".join(sorted({str(d.device_kind) for d in found}))
-        role = "the default" if index == 0 else "used when asked for"
+        role = "the default" if index == 0 else "used on request"
         yield f"{name}: {len(found)} device(s) ({kinds}), {role}"
     yield ""
     try:
@@ -79,7 +79,7 @@ def _verdict(
         if absent:
             return f"not used: {absent}; no plug-in is installed either"
         return (
-            "not used: a device may be here, but no plug-in is installed: "
+            "not used: this machine may have a device, but no plug-in is installed: "
             f"{_INSTALL[name]}"
         )
     if config.platforms and name not in clients.requested():
@@ -108,7 +108,7 @@ def _hints(name: str, plugin: plugins.Plugin) -> Iterator[str]:
     try:
         driver = versions.cuda_driver_get_version()
     except RuntimeError:
-        yield "the NVIDIA driver cannot be asked for its version"
+        yield "the NVIDIA driver does not report its version"
         return
     built = versions.cuda_runtime_build_version()
     if driver // 1000 < built // 1000:
@@ -133,7 +133,7 @@ def _settings() -> Iterator[str]:
     yield (
         f"compile cache: {state}, {about.directory}, {about.entries} programs, "
         f"{about.nbytes / 2**20:.1f} of {config.cache_max_bytes / 2**20:.0f} MiB; "
-        f"this process: {about.hits} found, {about.misses} not"
+        f"this process: {about.hits} hits, {about.misses} misses"
     )
     yield f"XLA_FLAGS: {os.environ.get('XLA_FLAGS') or '(not set)'}"
     yield f"options that differ from their defaults: {config!r}"

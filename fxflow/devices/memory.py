@@ -67,7 +67,7 @@ def _explained(error: BaseException) -> BaseException:
     if "RESOURCE_EXHAUSTED" not in text:
         return error
     wanted = re.search(r"allocating (\d+) bytes", text)
-    needs = f"{int(wanted[1]):,} bytes" if wanted else "what it needs"
+    needs = f"{int(wanted[1]):,} bytes" if wanted else "enough memory"
     return OutOfMemoryError(
         f"a device cannot allocate {needs} for a program: use smaller arrays or "
         "batches, donate arguments (donate_argnums), recompute with "

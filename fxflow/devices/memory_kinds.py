@@ -73,4 +73,6 @@ def kind_of(space: Space, device: Device) -> str | None:
     for kind in (HOST, "unpinned_host"):
         if not known or kind in known:
             return check_kind(device, kind)
-    raise PlacementError(f"{device} reaches no host memory; it has {', '.join(known)}")
+    raise PlacementError(
+        f"{device} cannot address host memory; it has {', '.join(known)}"
+    )

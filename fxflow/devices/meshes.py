@@ -109,9 +109,9 @@ class PartitionSpec(tuple[Any, ...]):
                 )
             if not named.isdisjoint(names):
                 raise PlacementError(
-                    f"PartitionSpec: {word}={set(names)} has a mesh axis that is named "
-                    "already: it divides the array, or the array is unreduced or "
-                    "reduced over it"
+                    f"PartitionSpec: {word}={set(names)} names a mesh axis again: an "
+                    "axis divides the array, or the array is unreduced or reduced over "
+                    "it"
                 )
             named.update(names)
             self.__dict__[word] = frozenset(names)
@@ -335,7 +335,7 @@ def _checked_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
     types = tuple(axis_types) if isinstance(axis_types, list | tuple) else ()
     if len(types) != count or not all(isinstance(t, AxisType) for t in types):
         raise PlacementError(
-            f"axis_types of {count} axes must be {count} times an AxisType, got "
+            f"axis_types must hold an AxisType for each of {count} axes, got "
             f"{axis_types!r}"
         )
     return types
@@ -476,7 +476,7 @@ class Mesh(AbstractMesh):
         )
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"{self} cannot be pickled: its devices are of this process")
+        raise TypeError(f"{self} cannot be pickled: its devices belong to this process")
 
     def __enter__(self) -> Mesh:
         self._before.append(current.mesh)

@@ -118,8 +118,8 @@ class Sharding:
                     )
                 raise PlacementError(
                     f"axis {axis} of an array of shape {list(shape)} cannot be divided "
-                    f"into {count} equal parts as {self} asks: {hint}, or leave that "
-                    "axis whole (None)"
+                    f"into {count} equal parts as {self} requires: {hint}, or leave "
+                    "the axis whole (None)"
                 )
         return tuple(n // c for n, c in zip(shape, counts, strict=True))
 
@@ -277,7 +277,7 @@ class NamedSharding(Sharding):
             if name not in mesh.explicit_axes:
                 raise PlacementError(
                     f"{spec}: only explicit axes can be unreduced or reduced, and "
-                    f"{name!r} is not one of {mesh}: "
+                    f"{name!r} is not an explicit axis of {mesh}: "
                     "make_mesh(..., axis_types=AxisType.Explicit)"
                 )
         for names in spec.names():

@@ -334,7 +334,7 @@ def named_chain(
             and isinstance(part[0], str)
         ):
             raise ArgumentError(
-                f"named_chain: takes pairs (name, transformation), got {part!r}"
+                f"named_chain: expected pairs (name, transformation), got {part!r}"
             )
     names = [name for name, _ in transformations]
     if len(set(names)) != len(names):

@@ -128,8 +128,8 @@ def unitwise_norm(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> Ar
     if axis is None and keepdims:
         if len(shape) > 4:
             raise ArgumentError(
-                f"unitwise_norm: weights have at most four axes, got {typeof(x)}: "
-                "mask it out or pass axis"
+                f"unitwise_norm: weights must have at most four axes, got {typeof(x)}: "
+                "mask them or pass axis"
             )
         axis = (0, 1, 2) if len(shape) == 4 else 0
 

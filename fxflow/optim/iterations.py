@@ -66,7 +66,7 @@ def power_iteration(
         product: Callable[[Any], Any] = matrix
         if v0 is None:
             raise ArgumentError(
-                "power_iteration: pass v0, since the matrix is a function"
+                "power_iteration: pass v0, because the matrix is a function"
             )
     else:
         square = _square("power_iteration", matrix)

@@ -171,7 +171,7 @@ def multi_transform(
         if unknown:
             raise ArgumentError(
                 f"multi_transform: labels {', '.join(unknown)} have no transformation; "
-                f"there are {', '.join(map(repr, transforms))}"
+                f"the known labels are {', '.join(map(repr, transforms))}"
             )
         return PartitionState({label: tx.init(params) for label, tx in groups.items()})
 

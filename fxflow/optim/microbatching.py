@@ -173,8 +173,8 @@ def microbatch(
         axes = list(in_axes)
     if len(axes) != len(positions) + len(names) or not axes:
         raise ArgumentError(
-            f"microbatch: {len(positions)} argnums and {len(names)} argnames need as "
-            f"many in_axes, and one of them at least; got {in_axes!r}"
+            f"microbatch: in_axes must have an entry for each of {len(positions)} "
+            f"argnums and {len(names)} argnames, and at least one, got {in_axes!r}"
         )
     if microbatch_size is None:
         return fun
@@ -396,7 +396,7 @@ def _place(name: str, leaf: Any, axis: int, size: int) -> tuple[int, int]:
     if rest:
         raise ShapeError(
             f"{name}: the {aval.shape[place]} rows of {aval} (axis {axis}) cannot be "
-            f"cut into microbatches of {size}"
+            f"divided into microbatches of {size}"
         )
     return place, count
 
@@ -515,8 +515,8 @@ def _concat(count: int) -> Accumulator:
     def zero(like: ShapeDtypeStruct) -> Any:
         if not like.shape:
             raise ShapeError(
-                "microbatch: AccumulationType.CONCAT needs results with rows, and one "
-                f"is a scalar {typeof(like)}"
+                "microbatch: AccumulationType.CONCAT needs results with rows, got a "
+                f"scalar {typeof(like)}"
             )
         return fnp.zeros((like.shape[0], count, *like.shape[1:]), like.dtype)
 

@@ -106,5 +106,5 @@ def test_an_accelerator_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "make_client", lambda platform: Client())
     report = doctor(show=False)
     assert "cuda: 2 device(s) (H200), the default" in report
-    assert "cpu: 8 device(s) (cpu), used when asked for" in report
+    assert "cpu: 8 device(s) (cpu), used on request" in report
     assert f"cuda: in use, from jax-cuda13-pjrt {jaxlib_version}" in report

@@ -68,6 +68,6 @@ def test_memory_kinds_of_accelerators(kinds, usual, host):
 
 def test_a_device_without_host_memory():
     with pytest.raises(
-        PlacementError, match=r"Device\(0\) reaches no host memory.*hbm"
+        PlacementError, match=r"Device\(0\) cannot address host memory.*hbm"
     ):
         kind_of(Space.Host, Device("hbm"))

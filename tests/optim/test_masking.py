@@ -50,5 +50,5 @@ def test_each_group_has_its_transformation() -> None:
 
 def test_unknown_labels_are_refused() -> None:
     tx = optim.multi_transform({"a": optim.identity()}, {"w": "a", "b": "c"})
-    with pytest.raises(ArgumentError, match="labels 'c' have no transformation; there"):
+    with pytest.raises(ArgumentError, match="labels 'c' have no transformation; the"):
         tx.init(PARAMS)

@@ -98,7 +98,9 @@ class MechanicState(NamedTuple):
 def _pair(name: str, what: str, given: Any) -> tuple[Any, Any]:
     """Returns the two elements of an argument."""
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise ArgumentError(f"{name}: {what} must have two parts, got {shown(given)}")
+        raise ArgumentError(
+            f"{name}: {what} must have two elements, got {shown(given)}"
+        )
     return given[0], given[1]
 
 

@@ -75,7 +75,7 @@ def _matrix(x: Any, numbers: Any) -> _Matrix | None:
     given = [(a,) if isinstance(a, int) else tuple(a) for a in numbers]
     if len(given[0]) + len(given[1]) != aval.ndim:
         raise ArgumentError(
-            f"galore: each axis of {aval} must be an input's or an output's, got "
+            f"galore: each axis of {aval} must be a reduction or an output axis, got "
             f"{numbers}"
         )
     return _Matrix(order, inputs, outputs)

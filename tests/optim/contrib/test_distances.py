@@ -34,7 +34,7 @@ def test_unknown_kinds_of_first_steps_are_refused() -> None:
 
 
 def test_arguments_must_be_pairs_of_numbers() -> None:
-    with pytest.raises(ArgumentError, match="dog: init_step must have two parts"):
+    with pytest.raises(ArgumentError, match="dog: init_step must have two elements"):
         optim.contrib.dog(init_step=("distance",))
     with pytest.raises(ArgumentError, match="prodigy: betas must be two numbers"):
         optim.contrib.prodigy(betas=(0.9, "a"))
