@@ -1,4 +1,4 @@
-"""``fxflow parameter-server`` runs one server of a parameter server.
+"""``fxflow parameter-server`` runs one server of an asynchronous parameter server.
 
     fxflow parameter-server --number 0 --servers 10.0.0.1:7000,10.0.0.2:7000
     fxflow parameter-server --join 10.0.0.3:7000 --servers 10.0.0.1:7000,10.0.0.2:7000
@@ -56,8 +56,8 @@ def _log(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fxflow parameter-server",
-        description="Run one server of a parameter server. (`fxflow parameter-server "
-        "watch` shows what running servers are doing.)",
+        description="Run one server of an asynchronous parameter server. (`fxflow "
+        "parameter-server watch` shows what running servers are doing.)",
         epilog="Exit status: 0 after SIGTERM or Ctrl-C, 1 when it cannot start, 2 for "
         "a wrong command line, 3 when it cannot continue, 4 when others did not take "
         "over its shards in time. FXFLOW_PS_KEYS_FILE names the file of the run's "

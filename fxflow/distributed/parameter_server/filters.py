@@ -391,7 +391,7 @@ def _largest(
     relative: bool,
     code: Code | None,
 ) -> Filter:
-    """Returns a filter that sends a share of the blocks: those with largest entries."""
+    """Returns a filter that sends the share of the blocks with the largest entries."""
 
     def pack(flat: Any, gradient: Any) -> tuple[Any, ...]:
         rows = _in_rows(flat, min(block_size, typeof(flat).size))

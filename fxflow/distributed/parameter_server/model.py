@@ -70,7 +70,7 @@ class Model(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """A hash: two models have the same one if and only if they train alike."""
+        """SHA-256 of consistency, names, programs and tables; compares models."""
         digests = {name: p.digest for name, p in sorted(self._all_programs().items())}
         tables = {name: t.description for name, t in sorted(self.tables.items())}
         described = [self.consistency.to_json(), self.names, digests, tables]

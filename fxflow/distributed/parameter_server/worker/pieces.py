@@ -135,7 +135,7 @@ class _States:
         self._of_all[slot.path] = key, values
 
     def cut(self, slot: _StateSlot, piece: Piece | None) -> tuple[str, HostArray]:
-        """Returns one array for a piece.
+        """Returns one state array, cut for a piece.
 
         Raises:
           ArgumentError: the array is not by rows and the piece was cut differently, or
