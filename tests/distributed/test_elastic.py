@@ -141,7 +141,7 @@ def test_checkpoints_alone(tmp_path: Path) -> None:
     (arrays,) = (tmp_path / "step_0000000006").glob("arrays-*")
     arrays.write_bytes(arrays.read_bytes()[:-3])
     calls.clear()
-    with pytest.warns(UserWarning, match="going back to an older one"):
+    with pytest.warns(UserWarning, match="restoring an older one"):
         assert elastic(step, fnp.ones(3), 6, checkpointer=checkpointer()).step == 6
     assert calls == [4, 5]
 

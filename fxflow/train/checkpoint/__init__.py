@@ -1,7 +1,7 @@
-"""Checkpoints: states in files, whole or not at all.
+"""Checkpoints: saves states to files atomically, and restores them.
 
-To be read in this order: `description` (`tree.json`), `storage` (folders and object
-stores), `elements` (the files of arrays), `saving`, `checkpointer`.
+Read the modules in this order: `description` (`tree.json`), `storage` (folders and
+object stores), `elements` (the files of arrays), `saving`, `checkpointer`.
 """
 
 # fmt: off

@@ -1,4 +1,4 @@
-"""A folder of checkpoints by step: which are written, which are kept, which is best."""
+"""`Checkpointer`: saves checkpoints by step in a folder, and keeps some of them."""
 
 from __future__ import annotations
 
@@ -27,25 +27,26 @@ _STEP = re.compile(r"step_(\d{10})$")
 
 
 class Checkpointer:
-    """Saves a state now and then, while training goes on, and keeps the last ones.
+    """Saves a state periodically, while training continues, and keeps the newest ones.
 
-    A save takes the state to host memory and returns; a thread writes it. What is there
-    already, such as an array of a CPU, is not copied, unless it is NumPy's; nor is a
-    `numpy.memmap` of mode "r", whose file must stay as it is. An error is raised by the
-    next call. The newest checkpoint that is whole is what a killed run goes on from.
+    A save copies the state to host memory and returns; a thread writes it. Arrays that
+    are in host memory, such as those of a CPU, are not copied, unless they are NumPy
+    arrays; nor is a `numpy.memmap` of mode "r", whose file must not change. The next
+    call raises an error of the thread. A killed run continues from the newest complete
+    checkpoint.
 
     Args:
-      folder: as `where` of `save`. One run writes to it at a time.
-      keep: how many of the newest checkpoints stay; None means all.
-      every: how often `save` does anything: of how many steps one, or a time between
-        saves; None means never by itself. `force=True` saves anyway.
-      best: the metric by which one more is kept, the best.
-      mode: whether a larger or a smaller value of it is better.
+      folder: as `where` of `save`. Only one run may write to it at a time.
+      keep: the number of newest checkpoints to keep; None means all.
+      every: how often `save` saves: after this number of steps, or this time; None
+        means only with `force=True`.
+      best: the metric by which the best checkpoint is kept in addition.
+      mode: whether a larger (`"max"`) or a smaller (`"min"`) value of `best` is better.
       background: whether a thread writes.
       timeout: seconds that a save or a restore may take.
 
     Attributes:
-      restored_step: the step that was restored last; None before.
+      restored_step: the step of the last restored checkpoint; None before.
 
     Raises:
       ArgumentError: an argument is out of range.
@@ -97,7 +98,7 @@ class Checkpointer:
     def is_due(self, step: int) -> bool:
         """Returns whether `save` would save now.
 
-        With a time between saves in several processes, process 0's clock decides.
+        If `every` is a time, process 0's clock decides for all processes.
 
         Args:
           step: the number of the step.
@@ -120,22 +121,22 @@ class Checkpointer:
     ) -> bool:
         """Saves a state, if it is due.
 
-        The last save is waited for first, so that at most one state is held.
+        It first waits for the last save, so that at most one state is in host memory.
 
         Args:
-          step: the number of the step; a checkpoint of it that is there is replaced.
-          state: as of `checkpoint.save`.
-          metrics: numbers by name, kept with the checkpoint; one of them `best`.
-          metadata: what JSON can say.
-          force: whether to save although it is not due.
+          step: the number of the step; replaces an existing checkpoint of this step.
+          state: as for `checkpoint.save`.
+          metrics: numbers by name, stored with the checkpoint; must include `best`.
+          metadata: a JSON value.
+          force: whether to save even if it is not due.
 
         Returns:
-          Whether it was due.
+          Whether the state is saved.
 
         Raises:
-          CheckpointError: another run writes to the folder; or a value by which the
-            best is chosen is absent.
-          Exception: what went wrong in the last save.
+          CheckpointError: another run writes to the folder, or `metrics` lacks the
+            metric `best`.
+          Exception: the error of the last save.
         """
         step = natural("save", "step", step, 0)
         if not (force or self.is_due(step)):
@@ -151,29 +152,29 @@ class Checkpointer:
             self._unlock = self._storage.lock(run_address())
         storage = self._at(step)
         taken = saving.snapshot(state, storage, copy=self._background)
-        said = {"step": step, "metrics": values, "metadata": metadata}
+        record = {"step": step, "metrics": values, "metadata": metadata}
         self._saved_at = time.monotonic()
         if self._background:
-            # No daemon: a program that ends waits until it is written.
+            # Not a daemon: a program that exits waits until the state is written.
             self._writer = threading.Thread(
                 target=self._write,
-                args=(storage, taken, said),
+                args=(storage, taken, record),
                 name="fxflow checkpoint",
             )
             self._writer.start()
         else:
-            self._write(storage, taken, said)
+            self._write(storage, taken, record)
             self.wait()
         return True
 
-    def _write(self, storage: Storage, taken: saving.Snapshot, said: Any) -> None:
+    def _write(self, storage: Storage, taken: saving.Snapshot, record: Any) -> None:
         try:
-            saving.write(taken, storage, said, self._timeout, self._tidy)
+            saving.write(taken, storage, record, self._timeout, self._tidy)
         except BaseException as error:  # raised by the next call
             self._error = error
 
     def _tidy(self) -> None:
-        """Removes checkpoints that are not kept, and what killed runs left."""
+        """Removes checkpoints that are not kept, and remains of killed runs."""
         steps = self.steps()
         kept = set(steps if self._keep is None else steps[-self._keep :])
         kept |= {step for step in (self.best(),) if step is not None}
@@ -181,14 +182,14 @@ class Checkpointer:
             found = _STEP.match(name)
             if found and int(found[1]) not in kept:
                 inner = self._storage.inside(name)
-                inner.remove(NAME)  # first: what is half removed is not a checkpoint
+                inner.remove(NAME)  # first, so that the rest is not a checkpoint
                 self._storage.remove(name)
 
     def wait(self) -> None:
-        """Waits until what was saved is written.
+        """Waits until the last save is written.
 
         Raises:
-          Exception: what went wrong in the last save.
+          Exception: the error of the last save.
         """
         if self._writer is not None:
             self._writer.join()
@@ -198,10 +199,10 @@ class Checkpointer:
             raise error
 
     def close(self) -> None:
-        """Waits for the last save and lets other runs write here.
+        """Waits for the last save, and unlocks the folder for other runs.
 
         Raises:
-          Exception: what went wrong in the last save.
+          Exception: the error of the last save.
         """
         try:
             self.wait()
@@ -214,14 +215,14 @@ class Checkpointer:
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
-        # An error of the loop is the one to see.
+        # An error in the `with` block takes precedence.
         with contextlib.suppress(*([Exception] if kind else [])):
             self.close()
 
-    # -- what there is -----------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------
 
     def steps(self) -> list[int]:
-        """Returns the steps of which there are checkpoints, rising."""
+        """Returns the steps of the checkpoints, in ascending order."""
         names = [name for name in self._storage.names() if _STEP.match(name)]
         return [
             int(name.removeprefix("step_"))
@@ -233,20 +234,21 @@ class Checkpointer:
         return self._storage.inside(f"step_{step:010d}")
 
     def latest(self) -> int | None:
-        """Returns the newest step; None if there is none."""
+        """Returns the newest checkpoint's step; None if there is no checkpoint."""
         return max(self.steps(), default=None)
 
     def best(self) -> int | None:
         """Returns the step with the best value of the metric `best`.
 
-        The newest of equal ones; None without such a metric, or without checkpoints.
+        Among equal values, it is the newest; None if `best` is None or there is no
+        checkpoint.
         """
         if self._best is None:
             return None
         sign = 1 if self._mode == "max" else -1
         found = []
         for step in self.steps():
-            with contextlib.suppress(CheckpointError):  # a damaged one is not best
+            with contextlib.suppress(CheckpointError):  # skip damaged checkpoints
                 value = self.metrics(step).get(self._best, math.nan)
                 if not math.isnan(value):
                     found.append((sign * value, step))
@@ -256,35 +258,35 @@ class Checkpointer:
         """Returns the metrics that were saved with a step.
 
         Args:
-          step: of a checkpoint.
+          step: the step of a checkpoint.
 
         Raises:
-          CheckpointError: there is no checkpoint of it.
+          CheckpointError: there is no checkpoint of this step.
         """
-        found: dict[str, float] = self._of(step)["metrics"]
+        found: dict[str, float] = self._record(step)["metrics"]
         return found
 
     def metadata(self, step: int) -> Any:
         """Returns the metadata that were saved with a step.
 
         Args:
-          step: of a checkpoint.
+          step: the step of a checkpoint.
 
         Raises:
-          CheckpointError: there is no checkpoint of it.
+          CheckpointError: there is no checkpoint of this step.
         """
-        return self._of(step)["metadata"]
+        return self._record(step)["metadata"]
 
-    def _of(self, step: int) -> Any:
-        """Returns what was saved beside the state of a step."""
+    def _record(self, step: int) -> Any:
+        """Returns the step, metrics and metadata that were saved with a step."""
         self._require(step)
         return saving.described(self._at(step)).metadata
 
     def _require(self, step: int) -> None:
         if not self._at(step).has(NAME):
             raise CheckpointError(
-                f"{self._storage}: there is no checkpoint of step {step}; those there "
-                f"are: {self.steps()}"
+                f"{self._storage}: there is no checkpoint of step {step}; there are "
+                f"checkpoints of steps {self.steps()}"
             )
 
     # -- restoring ---------------------------------------------------------------------
@@ -300,32 +302,32 @@ class Checkpointer:
         """Reads the state of a step.
 
         Args:
-          like: as of `checkpoint.restore`.
-          step: which; None means the newest one that is not damaged. One that is gets a
-            warning.
-          at_most: without `step`, the newest one up to this step; None means any.
-          **options: those of `checkpoint.restore`.
+          like: as for `checkpoint.restore`.
+          step: the step; None means the newest undamaged checkpoint. A damaged one
+            causes a warning.
+          at_most: without `step`, the largest step to consider; None means any.
+          **options: the options of `checkpoint.restore`.
 
         Returns:
           The state.
 
         Raises:
-          CheckpointError: there is no checkpoint, or it is not like `like`.
+          CheckpointError: there is no checkpoint, or it differs from `like`.
         """
         self.wait()
         if step is not None:
             return self._restored(step, like, options)
         steps = [s for s in self.steps() if at_most is None or s <= at_most]
         if not steps:
-            upto = "" if at_most is None else f" of a step up to {at_most}"
+            up_to = "" if at_most is None else f" of a step up to {at_most}"
             raise CheckpointError(
-                f"{self._storage}: there is no checkpoint{upto} here yet"
+                f"{self._storage}: there is no checkpoint{up_to} here yet"
             )
         for older in steps[:0:-1]:
             try:
                 return self._restored(older, like, options)
             except DamagedCheckpointError as error:
-                warn(f"{error}; going back to an older one")
+                warn(f"{error}; restoring an older one")
         return self._restored(steps[0], like, options)
 
     def _restored(self, step: int, like: Any, options: Mapping[str, Any]) -> Any:
@@ -337,8 +339,8 @@ class Checkpointer:
             if type(like) is not int or isinstance(error, DamagedCheckpointError):
                 raise
             raise CheckpointError(
-                f"{error}\nlike= is the number {like}: to restore the checkpoint of a "
-                f"step, write restore(step={like})"
+                f"{error}\nlike= is the number {like}: to restore the checkpoint of "
+                f"that step, write restore(step={like})"
             ) from None
         self.restored_step = step
         return found

@@ -1,7 +1,7 @@
-"""What a checkpoint says of itself: `tree.json`, for programs and for readers.
+"""A checkpoint's description, `tree.json`, for programs and for people.
 
-It has the structure of the tree, and of each leaf its path, type, and checksum. Values
-of Python stand in it; the elements of arrays are in other files, which it names. It is
+It has the structure of the tree, and the path, type and checksum of each leaf. It also
+contains Python values; the elements of arrays are in other files, which it names. It is
 written last: a checkpoint without it does not exist.
 """
 
@@ -32,7 +32,8 @@ NAME = "tree.json"
 _FORMAT = "fxflow checkpoint"
 _VERSION = 1
 
-#: Leaves that are written into the description. bool before int, which it is too.
+#: The types of leaves that the description contains. bool is a subclass of int, so it
+#: comes first.
 PYTHON: dict[str, type] = {
     "bool": bool, "int": int, "float": float, "complex": complex, "str": str,
     "bytes": bytes,
@@ -41,16 +42,16 @@ PYTHON: dict[str, type] = {
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A leaf.
+    """The description of a leaf.
 
     Attributes:
-      name: its path, `layers/0/w`.
-      dtype: of an array, `float32`; of keys that of their bits; else empty.
-      shape: of an array; of keys that of their bits.
-      key: the generator, if these are random keys; else empty.
-      python: the type of a value of Python, or empty.
-      value: the value as text.
-      checksum: CRC-32 of the elements in C order; None where the store checks itself.
+      name: its path, such as `layers/0/w`.
+      dtype: the dtype of an array, or of the bits of random keys; else empty.
+      shape: the shape of an array, or of the bits of random keys.
+      key: the generator of random keys; else empty.
+      python: the type of a Python value; else empty.
+      value: the Python value as text.
+      checksum: CRC-32 of the elements in C order; None if the store has checksums.
     """
 
     name: str
@@ -63,14 +64,14 @@ class Entry:
 
     @property
     def stored(self) -> np.dtype[Any]:
-        """NumPy's dtype of the elements as they are stored.
+        """The NumPy dtype of the stored elements.
 
         Older checkpoints have big-endian arrays in their own byte order.
         """
         return np.dtype(self.dtype)
 
     def __str__(self) -> str:
-        """The type, as in `f32[2,3]`, `key<threefry>[]` or `int`."""
+        """The type, such as `f32[2,3]` or `int`."""
         if self.python:
             return self.python
         if self.key:
@@ -85,13 +86,13 @@ def _listed(shape: Sequence[int]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What `tree.json` says.
+    """The contents of `tree.json`.
 
     Attributes:
-      files: where the elements of arrays are.
-      structure: of the tree, leaves numbered; see `outline`.
+      files: the file or folder with the elements of arrays.
+      structure: the structure of the tree, with numbers as leaves; see `outline`.
       entries: the leaves.
-      metadata: what the user gave, of what JSON can say.
+      metadata: the user's metadata, a JSON value.
     """
 
     files: str
@@ -100,14 +101,14 @@ class Description:
     metadata: Any = None
 
     def encode(self) -> bytes:
-        """Returns the file."""
+        """Returns the file's bytes."""
         body = {
             "format": _FORMAT,
             "version": _VERSION,
             "files": self.files,
             "metadata": self.metadata,
             "structure": self.structure,
-            "leaves": [_said(entry) for entry in self.entries],
+            "leaves": [_fields(entry) for entry in self.entries],
         }
         text = json.dumps(body, indent=1)
         return json.dumps({**body, "checksum": _checksum(text)}, indent=1).encode()
@@ -117,8 +118,8 @@ def _checksum(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-def _said(entry: Entry) -> dict[str, Any]:
-    """Returns what differs from the defaults."""
+def _fields(entry: Entry) -> dict[str, Any]:
+    """Returns the fields that differ from the defaults."""
     defaults = Entry("")
     found = dataclasses.asdict(entry)
     return {k: v for k, v in found.items() if v != getattr(defaults, k)}
@@ -132,7 +133,7 @@ def decode(data: bytes, where: str) -> Description:
       where: the checkpoint, for messages.
 
     Raises:
-      CheckpointError: it is not a description, of another version, or damaged.
+      CheckpointError: it is not a description, or of another version, or damaged.
     """
     try:
         body = json.loads(data)
@@ -143,7 +144,7 @@ def decode(data: bytes, where: str) -> Description:
         is_whole = False
     if not is_whole:
         raise DamagedCheckpointError(
-            f"{where}: {NAME} is not fxflow's, or it is damaged"
+            f"{where}: {NAME} is damaged, or not a file of fxflow"
         )
     if body["version"] != _VERSION:
         raise CheckpointError(
@@ -164,7 +165,7 @@ def entry_of(name: str, leaf: Any) -> Entry:
     """Describes a leaf of a state.
 
     Raises:
-      ArgumentError: it is neither an array nor a simple value of Python.
+      ArgumentError: it is neither an array nor a Python value of a type in `PYTHON`.
     """
     if isinstance(leaf, Array):
         if dtypes.is_key(leaf.dtype):
@@ -177,8 +178,8 @@ def entry_of(name: str, leaf: Any) -> Entry:
             dtypes.dtype(leaf.dtype)
         except DtypeError as error:
             raise ArgumentError(
-                f"checkpoint: {name} is a NumPy array of {leaf.dtype}, which has no "
-                f"dtype here: save numbers, or texts one by one ({error})"
+                f"checkpoint: {name} is a NumPy array of {leaf.dtype}, which is not a "
+                f"dtype of fxflow: save numbers, or single strings ({error})"
             ) from None
         return Entry(name, str(leaf.dtype.newbyteorder("=")), tuple(leaf.shape))
     for python, kind in PYTHON.items():
@@ -186,7 +187,7 @@ def entry_of(name: str, leaf: Any) -> Entry:
             return Entry(name, python=python, value=_text(leaf))
     raise ArgumentError(
         f"checkpoint: {name} is a {type(leaf).__name__}, which cannot be saved; a "
-        f"state has arrays, random keys, numbers, texts and bytes"
+        f"state may have arrays, random keys, numbers, strings and bytes"
     )
 
 
@@ -195,7 +196,7 @@ def _text(value: Any) -> str:
 
 
 def python_value(entry: Entry) -> Any:
-    """Returns the value of Python that a leaf is."""
+    """Returns the Python value of a leaf."""
     if entry.python == "bytes":
         return base64.b64decode(entry.value)
     if entry.python == "bool":
@@ -207,7 +208,7 @@ def python_value(entry: Entry) -> Any:
 
 
 def named_leaves(state: Any) -> list[tuple[str, Any]]:
-    """Returns the leaves of a tree with their paths, `layers/0/w`."""
+    """Returns the leaves of a tree with their paths, such as `layers/0/w`."""
     found: dict[str, Any] = {}
     for path, leaf in tree.leaves_with_path(state):
         name = path_name(path, "state")
@@ -218,11 +219,11 @@ def named_leaves(state: Any) -> list[tuple[str, Any]]:
 
 
 def outline(state: Any) -> Any:
-    """Returns the structure of a tree as JSON can say it, its leaves numbered.
+    """Returns the structure of a tree as a JSON value, with numbers as leaves.
 
-    A dictionary is `{"dict": [[key, …], …]}`, a list `{"list": […]}`, a tuple
-    `{"tuple": […]}`; any other container `{its class: [[name, …], …]}`. For keys see
-    `_said_key`.
+    A dictionary becomes `{"dict": [[key, …], …]}`, a list `{"list": […]}`, a tuple
+    `{"tuple": […]}`, and any other container `{its class: [[name, …], …]}`. For keys,
+    see `_key_to_json`.
     """
     numbers = iter(range(tree.structure(state).num_leaves))
 
@@ -234,7 +235,9 @@ def outline(state: Any) -> Any:
         children, _ = tree.flatten_one_level_with_keys(node)
         if type(node) is dict:
             return {
-                "dict": [[_said_key(key.key), walk(child)] for key, child in children]
+                "dict": [
+                    [_key_to_json(key.key), walk(child)] for key, child in children
+                ]
             }
         if type(node) in (list, tuple):
             return {type(node).__name__: [walk(child) for _, child in children]}
@@ -245,7 +248,7 @@ def outline(state: Any) -> Any:
 
 
 def _plain(key: Any) -> Any:
-    """Returns what a key of a path holds: a text or a number."""
+    """Returns the string or the number in a key of a path."""
     match key:
         case GetAttrKey(name=value) | SequenceKey(idx=value):
             return value
@@ -254,47 +257,47 @@ def _plain(key: Any) -> Any:
     return str(key)
 
 
-def _said_key(key: Any) -> Any:
-    """Returns a dictionary's key as JSON can say it.
+def _key_to_json(key: Any) -> Any:
+    """Returns a dictionary's key as a JSON value.
 
-    Texts, integers, booleans and None are themselves. Others are `{type: value}`, as
-    are a NumPy scalar (`{"float32": {"float": "0.5"}}`) and a tuple. Only the text
-    of an object of another class is known, `{"object": text}`.
+    Strings, integers, booleans and None do not change. Other Python values, NumPy
+    scalars (`{"float32": {"float": "0.5"}}`) and tuples become `{type: value}`. For an
+    object of another class, `{"object": text}` has only its text.
     """
     if key is None or isinstance(key, (str, int)):
         return key
     if type(key) in PYTHON.values():
         return {type(key).__name__: _text(key)}
     if type(key) is tuple:
-        return {"tuple": [_said_key(part) for part in key]}
+        return {"tuple": [_key_to_json(part) for part in key]}
     if isinstance(key, np.generic) and key.dtype.kind in "biufc":
-        return {key.dtype.name: _said_key(key.item())}
+        return {key.dtype.name: _key_to_json(key.item())}
     return {"object": f"{key!r} of type {type(key).__name__}"}
 
 
-def _key_of(said: Any) -> Any:
-    """Returns the key that `_said_key` wrote.
+def _key_from_json(found: Any) -> Any:
+    """Returns the key that `_key_to_json` wrote.
 
     Raises:
-      CheckpointError: it is an object of another class.
+      CheckpointError: the key is an object of another class.
     """
-    if not isinstance(said, dict):
-        return said
-    ((kind, value),) = said.items()
+    if not isinstance(found, dict):
+        return found
+    ((kind, value),) = found.items()
     if kind == "object":
         raise CheckpointError(
-            f"restore: a dictionary of the checkpoint has the key {value}, which only "
-            "like= can give back"
+            f"restore: a dictionary of the checkpoint has the key {value}, which "
+            "requires like="
         )
     if kind == "tuple":
-        return tuple(map(_key_of, value))
+        return tuple(map(_key_from_json, value))
     if kind in PYTHON and isinstance(value, str):
         return python_value(Entry("", python=kind, value=value))
-    return np.dtype(kind).type(_key_of(value))
+    return np.dtype(kind).type(_key_from_json(value))
 
 
 def rebuilt(structure: Any, leaves: Sequence[Any]) -> Any:
-    """Returns the tree of an outline; containers of other classes are dictionaries."""
+    """Returns the tree of an outline; containers of other classes become dicts."""
     if structure is None:
         return None
     if isinstance(structure, int):
@@ -304,4 +307,4 @@ def rebuilt(structure: Any, leaves: Sequence[Any]) -> Any:
         return [rebuilt(child, leaves) for child in children]
     if kind == "tuple":
         return tuple(rebuilt(child, leaves) for child in children)
-    return {_key_of(key): rebuilt(child, leaves) for key, child in children}
+    return {_key_from_json(key): rebuilt(child, leaves) for key, child in children}

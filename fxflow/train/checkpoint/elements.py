@@ -1,8 +1,8 @@
-"""The elements of arrays in files: one safetensors file, or a zarr array each.
+"""The elements of arrays: in one safetensors file, or in one zarr array per leaf.
 
-safetensors holds what one process has whole; TensorStore's zarr arrays are written by
-several processes, each its own parts once. Both are read in parts of any shape, so that
-a checkpoint can be restored onto other devices.
+A single process writes a safetensors file. Several processes write TensorStore's zarr
+arrays, each its own parts. Both formats can be read in parts of any shape, so that a
+checkpoint can be restored to other devices.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fxflow.train.checkpoint.storage import (
     waited,
 )
 
-try:  # zlib's, four times as fast
+try:  # zlib's, but four times as fast
     from zlib_ng.zlib_ng import crc32
 except ImportError:
     from zlib import crc32
 
-#: What zarr calls as NumPy does; the others are written as bytes.
+#: The dtypes that zarr has under NumPy's names; others are written as bytes.
 _ZARR = {
     "bool", "int4", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32",
@@ -48,20 +48,19 @@ _ZARR = {
 
 
 def bits_of(leaf: Any) -> Any:
-    """Returns what is written of a leaf: of random keys their bits."""
+    """Returns a leaf as it is written: random keys as their bits."""
     if isinstance(leaf, Array) and dtypes.is_key(leaf.dtype):
         return key_data(leaf)
     return leaf
 
 
 def own_parts(bits: Any) -> list[tuple[Index, Any]]:
-    """Returns the parts of an array that this process writes, where they are.
+    """Returns the parts of an array that this process writes, on their devices.
 
-    These are first replicas; what is not an array over devices belongs to the process
-    that describes the checkpoint. Copies to the host are started.
+    These are first replicas. A NumPy array is one part. Copies to the host are started.
 
     Args:
-      bits: the array, of `bits_of`.
+      bits: a result of `bits_of`.
     """
     if not isinstance(bits, Array):
         return [((), bits)]
@@ -76,13 +75,13 @@ def own_parts(bits: Any) -> list[tuple[Index, Any]]:
 def on_host(part: Any, copy: bool) -> NDArray:
     """Returns a part in host memory, in this machine's byte order.
 
-    An `Array` that is there already is not copied: the runtime does not write into
-    memory of which there is a view, so that it stays as it is though it is donated. Nor
-    is a file that is mapped to be read: it may be larger than memory.
+    An `Array` that is in host memory is not copied: the runtime does not overwrite
+    memory that has a view, even if the array is donated. Nor is a file that is mapped
+    read-only, which may be larger than memory.
 
     Args:
-      part: of `own_parts`.
-      copy: whether a NumPy array may change before it is written.
+      part: a part from `own_parts`.
+      copy: whether to copy a NumPy array, because it may change before it is written.
     """
     mapped = isinstance(part, np.memmap) and part.mode == "r"
     owned = copy and not (mapped or isinstance(part, Array))
@@ -102,65 +101,65 @@ def chunk_of(bits: Any) -> tuple[int, ...]:
 
 
 class Reader(abc.ABC):
-    """Reads the elements of a checkpoint's arrays, whole or in parts."""
+    """Reads the elements of a checkpoint's arrays, entirely or in parts."""
 
     def mapped(self, number: int, entry: Entry) -> NDArray:
         """Returns the array of an entry, memory-mapped; `finish` checks it.
 
         Args:
-          number: of the leaf.
-          entry: what is known of it.
+          number: the leaf's number.
+          entry: the leaf's description.
 
         Raises:
-          CheckpointError: the elements are damaged or not there, or cannot be mapped.
+          CheckpointError: the elements are damaged or missing, or cannot be mapped.
         """
         raise CheckpointError(
             "restore: mmap=True is for a checkpoint of one process in a folder, a "
-            "safetensors file; this one is of several, or in an object store"
+            "safetensors file; this one is of several processes, or in an object store"
         )
 
     @abc.abstractmethod
     def read(self, number: int, entry: Entry, index: Index) -> NDArray:
-        """Returns a part of the array of an entry; `finish` says whether it is right.
+        """Returns a part of the array of an entry; `finish` checks it.
 
         Args:
-          number: of the leaf.
-          entry: what is known of it.
-          index: the part; `()` is all of it.
+          number: the leaf's number.
+          entry: the leaf's description.
+          index: the part; `()` for the whole array.
 
         Raises:
-          CheckpointError: the elements are damaged or not there.
+          CheckpointError: the elements are damaged or missing.
         """
 
     def finish(self) -> None:  # noqa: B027 (there may be nothing to do)
-        """Waits until all that was read is checked.
+        """Waits until all elements that were read are checked.
 
         Raises:
           CheckpointError: the elements of an array are damaged.
         """
 
     def close(self) -> None:  # noqa: B027
-        """Gives back what was opened."""
+        """Closes what was opened."""
 
 
 def reader(storage: Storage, files: str, timeout: float) -> Reader:
-    """Returns what reads the files that a description names."""
+    """Returns a reader for the files that a description names."""
     if files.endswith(".zarr"):
         return _Zarr(storage, files, timeout)
     if not isinstance(storage, Local):
-        raise CheckpointError(f"{storage}: {files} can be read from a folder only")
+        raise CheckpointError(f"{storage}: {files} can only be read from a folder")
     return _Safetensors(storage, files)
 
 
 def write_safetensors(
     folder: Local, entries: Sequence[Entry], arrays: Sequence[NDArray | None]
 ) -> tuple[str, list[int | None]]:
-    """Writes whole arrays to a new file.
+    """Writes arrays to a new file.
 
     Args:
-      folder: where.
+      folder: the folder for the file.
       entries: the leaves.
-      arrays: of each, None for what is not an array.
+      arrays: the array of each leaf; None for leaves that are not arrays.
 
     Returns:
       The file's name, and the checksum of each array.
@@ -172,7 +171,7 @@ def write_safetensors(
             whole = None if array is None else crc32(_as_bytes(array).data)
             checksums.append(whole)
 
-    # zlib and the system's write both release the GIL.
+    # zlib and the system call that writes both release the GIL.
     thread = threading.Thread(target=check)
     thread.start()
     try:
@@ -190,7 +189,7 @@ def write_safetensors(
 
 
 def _as_bytes(array: NDArray) -> NDArray:
-    """Returns the elements as bytes, in one more axis."""
+    """Returns the elements as bytes, with one more axis."""
     flat = np.ascontiguousarray(array).reshape(array.shape)
     return flat.reshape(*array.shape, 1).view(np.uint8)
 
@@ -217,10 +216,10 @@ class _Safetensors(Reader):
                     f"{self._where} is damaged: {error}"
                 ) from None
         if entry.name not in self._arrays:
-            raise DamagedCheckpointError(f"{self._where}: {entry.name} is not there")
+            raise DamagedCheckpointError(f"{self._where}: {entry.name} is missing")
         array = self._arrays[entry.name]
         if array.dtype != entry.stored and array.shape[-1:] == (entry.stored.itemsize,):
-            # Older checkpoints have dtypes that safetensors lacks as plain bytes.
+            # Older checkpoints store dtypes that safetensors lacks as bytes.
             array = array.view(entry.stored)[..., 0]
         if array.dtype != entry.stored or array.shape != entry.shape:
             raise DamagedCheckpointError(
@@ -254,7 +253,7 @@ class _Safetensors(Reader):
             if check.result() != entry.checksum:
                 raise DamagedCheckpointError(
                     f"{self._where}: the elements of {entry.name} are damaged: "
-                    f"their checksum is another"
+                    f"their checksum is wrong"
                 )
 
     def close(self) -> None:
@@ -269,13 +268,13 @@ def _zarr(storage: Storage, files: str, number: int, entry: Entry) -> dict[str, 
     return {
         "driver": "zarr3",
         "kvstore": {**kvstore, "path": f"{kvstore['path']}{files}/{number:05}/"},
-        # A chunk that is missing would else be read as zeros.
+        # Otherwise a missing chunk would be read as zeros.
         "fill_missing_data_reads": False,
     }
 
 
 def _stored(dtype: Any) -> tuple[str, bool]:
-    """Returns what zarr calls a dtype, and whether it is written as bytes."""
+    """Returns zarr's name for a dtype, and whether elements are written as bytes."""
     return (str(dtype), False) if str(dtype) in _ZARR else ("uint8", True)
 
 
@@ -290,11 +289,11 @@ def write_zarr(
     """Writes this process's parts of arrays.
 
     Args:
-      storage: where.
-      files: the name of a new folder, the same in all processes.
+      storage: the folder for the arrays.
+      files: the name of a new subfolder, the same in all processes.
       entries: the leaves.
-      parts: of each array those that this process writes.
-      chunks: of each array the shape of its parts.
+      parts: the parts of each array that this process writes.
+      chunks: the shape of the parts of each array.
       timeout: seconds for all of it.
     """
     ts = tensorstore()
@@ -327,7 +326,7 @@ def write_zarr(
         array = waited(opened, timeout, f"{storage}: creating {entry.name}")
         for index, data in own:
             stored = _as_bytes(data) if in_bytes else data
-            # What is written stays as it is: no second copy is needed.
+            # The data do not change while they are written, so no copy is needed.
             written = array[index or ...].write(
                 stored, can_reference_source_data_indefinitely=True
             )
@@ -353,7 +352,9 @@ class _Zarr(Reader):
         name, in_bytes = _stored(entry.dtype)
         shape = array.shape[:-1] if in_bytes else array.shape
         if (shape, str(array.dtype.numpy_dtype)) != (entry.shape, name):
-            raise DamagedCheckpointError(f"{what} is damaged: it is another array")
+            raise DamagedCheckpointError(
+                f"{what} is damaged: its type differs from that in tree.json"
+            )
         found: NDArray = waited(
             array[index or ...].read(), self._timeout, what, DamagedCheckpointError
         )

@@ -1,4 +1,4 @@
-"""`save` and `restore`: one checkpoint, of one process or of many."""
+"""`save` and `restore`: write and read one checkpoint, in one process or several."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fxflow.train.checkpoint.description import Description, Entry
 from fxflow.train.checkpoint.elements import Reader
 from fxflow.train.checkpoint.storage import Local, Storage, Where, storage_of
 
-#: Seconds that saving or restoring may take before it counts as stuck.
+#: Seconds after which saving or restoring counts as stuck.
 TIMEOUT = 600.0
 Rename = Mapping[str, str] | Callable[[str], str]
 
@@ -44,15 +44,15 @@ Rename = Mapping[str, str] | Callable[[str], str]
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """A state in host memory, to be written.
+    """A copy of a state in host memory, to be written.
 
     Attributes:
-      entries: its leaves.
-      structure: `description.outline` of it.
-      parts: of each array, what this process writes; None for what is not an array.
-      chunks: of each array, the shape of the parts it is written in.
-      files: what the folder of its arrays is called, the same in all processes; empty
-        for a safetensors file, which only one process writes.
+      entries: the leaves' descriptions.
+      structure: the state's `description.outline`.
+      parts: the parts of each array that this process writes; None for other leaves.
+      chunks: the shape of the parts of each array.
+      files: the name of the folder of arrays, the same in all processes; empty for a
+        safetensors file, which a single process writes.
     """
 
     entries: tuple[Entry, ...]
@@ -63,12 +63,13 @@ class Snapshot:
 
 
 def snapshot(state: Any, storage: Storage, copy: bool) -> Snapshot:
-    """Brings a state to host memory.
+    """Copies a state to host memory.
 
     Args:
       state: pytree.
       storage: where it will be written.
-      copy: whether NumPy arrays may change before it is written.
+      copy: whether to copy NumPy arrays, because they may change before they are
+        written.
 
     Raises:
       ArgumentError: a leaf cannot be saved.
@@ -79,9 +80,9 @@ def snapshot(state: Any, storage: Storage, copy: bool) -> Snapshot:
     if process_count() > 1 or not isinstance(storage, Local):
         mark = np.array(secrets.randbits(32), np.uint32)
         files = f"arrays-{int(broadcast_one_to_all(mark)):08x}.zarr"
-    # What each process has whole is written by process 0.
+    # Process 0 writes the arrays that do not span processes.
     bits = [elements.bits_of(leaf) for _, leaf in leaves]
-    # All copies are under way before the first is waited for.
+    # Start all copies before waiting for the first.
     own = [
         elements.own_parts(leaf)
         if not entry.python and (process_index() == 0 or _is_divided(leaf))
@@ -110,14 +111,14 @@ def write(
     timeout: float,
     tidy: Callable[[], None] = lambda: None,
 ) -> None:
-    """Writes a snapshot: arrays first, then, by one process, `tree.json`.
+    """Writes a snapshot: first arrays, then process 0 writes `tree.json`.
 
     Args:
       taken: the snapshot.
-      storage: where.
-      metadata: what JSON can say.
+      storage: where to write it.
+      metadata: a JSON value.
       timeout: seconds for all of it.
-      tidy: called by process 0 then, before any process goes on.
+      tidy: called by process 0 afterwards, before any process continues.
     """
     entries, files = taken.entries, taken.files
     if files:
@@ -135,9 +136,9 @@ def write(
             for entry, checksum in zip(entries, checksums, strict=True)
         )
     if process_index() == 0:
-        said = Description(files, taken.structure, entries, metadata)
-        storage.write(description.NAME, said.encode())
-        # Files of an earlier checkpoint here, or of a run that was killed.
+        contents = Description(files, taken.structure, entries, metadata)
+        storage.write(description.NAME, contents.encode())
+        # Remove files of an earlier checkpoint, or of a run that was killed.
         for name in storage.names():
             is_old = name.startswith("arrays-") and name != files
             if is_old or TEMPORARY.fullmatch(name):
@@ -150,27 +151,27 @@ def write(
 def save(
     where: Where, state: Any, *, metadata: Any = None, timeout: float = TIMEOUT
 ) -> None:
-    """Writes a state, in place of what was there.
+    """Writes a state, replacing an earlier checkpoint.
 
-    One process writes a safetensors file; several, or a URL, TensorStore's zarr arrays,
-    each process its own parts once. Beside them `tree.json` says what they are. It is
-    written last, so that a checkpoint is there whole or not at all: a reader finds
-    the old one or the new one.
+    A single process writes a safetensors file to a folder. Several processes, or one
+    that writes to a URL, write TensorStore's zarr arrays, each process its own parts.
+    `tree.json` describes the arrays. It is written last, which makes saving atomic: a
+    reader finds the old checkpoint or the new one.
 
     Args:
       where: a folder, a URL (`s3://bucket/path`, `gs://…`) or TensorStore's
-        specification of a key-value store. In several processes all call this, with a
-        folder that all of them see.
-      state: pytree of arrays, random keys, numbers, texts and bytes. What each
-        process has whole is taken from process 0.
-      metadata: what JSON can say, kept in `tree.json`.
+        specification of a key-value store. If there are several processes, all call
+        this, with a folder that all can access.
+      state: pytree of arrays, random keys, numbers, strings and bytes. Process 0 writes
+        the leaves that do not span processes.
+      metadata: a JSON value, stored in `tree.json`.
       timeout: seconds that writing, and waiting for other processes, may take.
 
     Raises:
       ArgumentError: a leaf cannot be saved.
-      CheckpointError: the object store refuses, or another writer saves to the folder.
-      OSError: the file system does, such as when the disk is full.
-      DistributedError: another process is late or gone.
+      CheckpointError: the object store fails, or another writer saves to the folder.
+      OSError: the file system fails, such as when the disk is full.
+      DistributedError: another process is late or lost.
 
     Example:
       >>> folder = tempfile.mkdtemp()
@@ -192,10 +193,10 @@ def save(
 
 
 def described(storage: Storage) -> Description:
-    """Returns what is known of a checkpoint.
+    """Returns the description of a checkpoint.
 
     Raises:
-      CheckpointError: there is none, or its description is damaged.
+      CheckpointError: there is no checkpoint, or its description is damaged.
     """
     data = storage.read(description.NAME)
     if data is None:
@@ -206,14 +207,14 @@ def described(storage: Storage) -> Description:
 
 
 def metadata(where: Where, *, timeout: float = TIMEOUT) -> Any:
-    """Returns what `save` was given as metadata.
+    """Returns the metadata that were passed to `save`.
 
     Args:
-      where: as of `save`.
+      where: as for `save`.
       timeout: seconds that reading may take.
 
     Returns:
-      Lists, dictionaries, texts and numbers; None if there were none.
+      A JSON value; None without metadata.
 
     Raises:
       CheckpointError: there is no checkpoint, or its description is damaged.
@@ -233,33 +234,35 @@ def restore(
     mmap: bool = False,
     timeout: float = TIMEOUT,
 ) -> Any:
-    """Reads a state, onto the devices where it is wanted.
+    """Reads a state onto devices.
 
     Args:
-      where: as of `save`. In several processes each reads what its devices need.
-      like: pytree that says what is expected: arrays or `ShapeDtypeStruct`, keys,
-        values of Python. Its arrays say where theirs go, as does
-        `ShapeDtypeStruct(…, sharding=)`, whatever mesh, devices and number of processes
-        there were when it was saved. NumPy arrays are restored as such. None restores
-        everything as NumPy arrays (keys as keys), in dictionaries, lists and tuples.
-      shardings: where arrays go instead, a pytree prefix of `like`.
-      rename: gives for a path in `like` (`"layers/0/w"`) that in the checkpoint: a
-        function, or a dictionary of those that differ.
-      missing: whether a leaf that the checkpoint does not have is an error, or keeps
-        its value of `like`.
-      unused: whether leaves that `like` does not have are an error.
-      cast: whether arrays may have another dtype in the checkpoint, and are converted.
-      mmap: whether NumPy arrays stay in the checkpoint's file, memory-mapped and
-        read-only, so that they may be larger than memory. The file may be removed
-        meanwhile. Checkpoints of one process in a folder only.
+      where: as for `save`. If there are several processes, each reads the parts that
+        its devices need.
+      like: pytree of the expected leaves: arrays or `ShapeDtypeStruct`, random keys,
+        Python values. Arrays are restored with the shardings of its arrays, or of
+        `ShapeDtypeStruct(…, sharding=)`; the checkpoint may have been saved with
+        another mesh, other devices and another number of processes. NumPy arrays are
+        restored as NumPy arrays. None restores everything as NumPy arrays (keys as
+        keys), in dictionaries, lists and tuples.
+      shardings: a pytree prefix of `like` with shardings that override those of `like`.
+      rename: maps a path in `like` (`"layers/0/w"`) to a path in the checkpoint: a
+        function, or a dictionary of the paths that differ.
+      missing: `"error"`, or `"keep"` to take the leaves that the checkpoint lacks from
+        `like`.
+      unused: `"error"`, or `"ignore"` to ignore leaves that `like` lacks.
+      cast: whether to convert arrays that have another dtype in the checkpoint.
+      mmap: whether to memory-map NumPy arrays, read-only, so that they may be larger
+        than memory; only for a checkpoint of one process in a folder. The file may be
+        removed meanwhile.
       timeout: seconds that reading may take.
 
     Returns:
       A pytree with the structure of `like`.
 
     Raises:
-      CheckpointError: there is no checkpoint, it is damaged, or its leaves are not
-        those of `like`: the message names them, with both types.
+      CheckpointError: there is no checkpoint, it is damaged, or its leaves differ from
+        those of `like`; the message names them, with both types.
 
     Example:
       >>> folder = tempfile.mkdtemp()
@@ -295,7 +298,7 @@ def restored(
     mmap: bool = False,
     timeout: float = TIMEOUT,
 ) -> Any:
-    """Reads a state: `restore`, of a storage."""
+    """Reads a state from a storage; see `restore`."""
     for name, given, allowed in (
         ("missing", missing, ("error", "keep")),
         ("unused", unused, ("error", "ignore")),
@@ -304,23 +307,23 @@ def restored(
             raise ArgumentError(
                 f"restore: {name} must be one of {allowed}, got {given!r}"
             )
-    said = described(storage)
-    reader = elements.reader(storage, said.files, timeout)
+    saved = described(storage)
+    reader = elements.reader(storage, saved.files, timeout)
     try:
         if like is None:
             values = [
                 _value(reader, number, entry, None, None, mmap)
-                for number, entry in enumerate(said.entries)
+                for number, entry in enumerate(saved.entries)
             ]
             reader.finish()
-            return description.rebuilt(said.structure, values)
-        pairs = _paired(str(storage), said, like, rename, missing, unused, cast)
+            return description.rebuilt(saved.structure, values)
+        pairs = _paired(str(storage), saved, like, rename, missing, unused, cast)
         places = tree.broadcast_prefix(
             shardings, like, is_leaf=lambda x: x is None, name="restore: shardings"
         )
         found = [
             expected if number is None
-            else _value(reader, number, said.entries[number], expected, place, mmap)
+            else _value(reader, number, saved.entries[number], expected, place, mmap)
             for (expected, number), place in zip(pairs, places, strict=True)
         ]  # fmt: skip
         reader.finish()
@@ -331,7 +334,7 @@ def restored(
 
 def _paired(
     where: str,
-    said: Description,
+    saved: Description,
     like: Any,
     rename: Rename | None,
     missing: str,
@@ -341,30 +344,30 @@ def _paired(
     """Returns each expected leaf with the number of its entry, None if it is missing.
 
     Raises:
-      CheckpointError: they do not fit; it names the first ones.
+      CheckpointError: leaves do not fit; the message names the first of them.
     """
-    numbers = {entry.name: number for number, entry in enumerate(said.entries)}
+    numbers = {entry.name: number for number, entry in enumerate(saved.entries)}
     wrong, found, used = [], [], set()
     for name, expected in description.named_leaves(like):
         stored = _renamed(rename, name)
         number = numbers.get(stored)
         if number is None:
             if missing == "error":
-                wrong.append(f"{stored}: expected {_type(expected)}, but there is none")
+                wrong.append(f"{stored}: expected {_type(expected)}, but it is missing")
         else:
             used.add(stored)
-            entry = said.entries[number]
+            entry = saved.entries[number]
             if not _fits(expected, entry, cast):
                 wrong.append(f"{stored}: expected {_type(expected)}, found {entry}")
         found.append((expected, number))
     if unused == "error":
-        wrong += [f"{e.name}: not expected, found {e}" for e in said.entries
+        wrong += [f"{e.name}: not expected, found {e}" for e in saved.entries
                   if e.name not in used]  # fmt: skip
     if wrong:
         more = f"\n  and {len(wrong) - 8} more" if len(wrong) > 8 else ""
         listed = "".join(f"\n  {line}" for line in wrong[:8])
         raise CheckpointError(
-            f"restore: the checkpoint in {where} is not like the given tree:{listed}"
+            f"restore: the checkpoint in {where} differs from the given tree:{listed}"
             f"{more}\nSee rename=, missing=, unused= and cast="
         )
     return found
@@ -381,18 +384,18 @@ def _is_python(leaf: Any) -> bool:
 
 
 def _type(leaf: Any) -> str:
-    """Returns the type of an expected leaf, as messages say it."""
+    """Returns the type of an expected leaf, for messages."""
     if _is_python(leaf):
         return type(leaf).__name__
     if isinstance(leaf, (np.ndarray, np.generic)):  # 64 bits stay on the host
-        dtypes.dtype(leaf.dtype)  # says it if there is none
+        dtypes.dtype(leaf.dtype)  # raises if fxflow does not have it
         return str(Aval(leaf.shape, leaf.dtype.newbyteorder("=")))
     try:
         return str(typeof(leaf))
     except TypeError:
         raise ArgumentError(
             f"restore: like has a leaf of type {type(leaf).__name__}; expected arrays, "
-            f"ShapeDtypeStruct, keys or values of Python"
+            f"ShapeDtypeStruct, keys or Python values"
         ) from None
 
 
@@ -415,14 +418,14 @@ def _fits(expected: Any, entry: Entry, cast: bool) -> bool:
 
 
 def _here(entry: Entry) -> Any:
-    """Returns the dtype that an array of an entry's has: config may cut 64 bits off."""
+    """Returns the dtype of an entry's array under the current `config.x64`."""
     return dtypes.dtype(entry.stored)
 
 
 def _value(
     reader: Reader, number: int, entry: Entry, expected: Any, place: Any, mmap: bool
 ) -> Any:
-    """Returns a leaf as it is expected, where it is expected."""
+    """Returns a leaf with the expected type and placement."""
     if entry.python:
         return description.python_value(entry)
     dtype: Any = entry.stored.newbyteorder("=")
@@ -454,7 +457,7 @@ def _value(
 
 
 def _place(expected: Any) -> Any:
-    """Returns where an expected leaf is, None if it does not say."""
+    """Returns the sharding of an expected leaf; None if it has none."""
     if isinstance(expected, Array):
         return expected.sharding if expected.committed else None
     return expected.sharding if isinstance(expected, ShapeDtypeStruct) else None

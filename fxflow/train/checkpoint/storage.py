@@ -1,7 +1,7 @@
-"""Where checkpoints are: folders of this machine, and object stores.
+"""Storage for checkpoints: local folders and object stores.
 
-Both hold named files and replace one atomically. What needs more is written so that a
-file which is written last, whole or not at all, says that the rest is there.
+Both hold named files, and replace a single file atomically. A checkpoint of several
+files is atomic because its last file, `tree.json`, makes it valid.
 """
 
 from __future__ import annotations
@@ -26,55 +26,56 @@ _LOCK = ".writer"
 
 
 class Storage(abc.ABC):
-    """A folder of named files, perhaps in an object store."""
+    """A folder of named files, local or in an object store."""
 
     @abc.abstractmethod
     def read(self, name: str) -> bytes | None:
-        """Returns a file; None if there is none."""
+        """Returns a file's bytes; None if it does not exist."""
 
     @abc.abstractmethod
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file, which is there whole or not at all."""
+        """Writes a file atomically."""
 
     @abc.abstractmethod
     def names(self) -> list[str]:
-        """Returns the names at the top, of files and folders, sorted."""
+        """Returns the names of the files and folders in this folder, sorted."""
 
     def has(self, name: str) -> bool:
-        """Returns whether there is a file of this name."""
+        """Returns whether a file exists."""
         return self.read(name) is not None
 
     @abc.abstractmethod
     def remove(self, name: str) -> None:
-        """Removes a file or folder, if it is there."""
+        """Removes a file or folder, if it exists."""
 
     @abc.abstractmethod
     def inside(self, name: str) -> Storage:
-        """Returns a folder in this one."""
+        """Returns a subfolder."""
 
     @property
     @abc.abstractmethod
     def kvstore(self) -> dict[str, Any]:
-        """What TensorStore calls this folder."""
+        """TensorStore's specification of this folder."""
 
     def lock(self, run: str = "") -> Callable[[], None]:
-        """Claims this folder for one writer; returns what gives it back.
+        """Locks this folder for one writer; returns the function that unlocks it.
 
         Args:
-          run: of many processes, of which one at a time writes. One that was stopped
-            and replaced, and still has the claim, does not keep the others out.
+          run: identifies an elastic run, of which one process writes at a time. If a
+            process that was stopped and replaced still has the lock, it does not block
+            the other processes of its run.
 
         Raises:
-          CheckpointError: another process writes here.
+          CheckpointError: another writer has locked it.
         """
         return lambda: None
 
 
 class Local(Storage):
-    """A folder of this machine, or of a file system that is mounted.
+    """A folder on this machine or a mounted file system.
 
     Attributes:
-      path: of the folder.
+      path: the folder's path.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -128,7 +129,7 @@ class Local(Storage):
             f"run {run}" if run else f"process {os.getpid()} of {socket.gethostname()}"
         )
         self.path.mkdir(parents=True, exist_ok=True)
-        # The system lets go of it when the process ends, however that happens.
+        # The system releases the lock when the process ends, however that happens.
         descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,7 +140,7 @@ class Local(Storage):
                 return lambda: None
             raise CheckpointError(
                 f"{self}: another writer saves checkpoints here ({other}); give each "
-                f"run a folder of its own"
+                f"run its own folder"
             ) from None
         os.truncate(descriptor, 0)
         os.write(descriptor, own.encode())
@@ -147,10 +148,11 @@ class Local(Storage):
 
 
 class ObjectStore(Storage):
-    """A prefix of an object store, by TensorStore.
+    """A prefix in an object store, accessed by TensorStore.
 
     Args:
-      spec: its key-value store, such as `{"driver": "s3", "bucket": …, "path": …}`.
+      spec: TensorStore's specification of a key-value store, such as `{"driver": "s3",
+        "bucket": …, "path": …}`.
       timeout: seconds that an operation may take.
     """
 
@@ -213,7 +215,11 @@ class ObjectStore(Storage):
 
 
 def tensorstore() -> Any:
-    """Returns the module TensorStore."""
+    """Returns the module `tensorstore`.
+
+    Raises:
+      ImportError: it is missing.
+    """
     try:
         import tensorstore
     except ImportError:
@@ -230,16 +236,16 @@ def waited(
     what: str,
     failure: type[CheckpointError] = CheckpointError,
 ) -> Any:
-    """Returns what a future of TensorStore gives.
+    """Waits for the result of a future of TensorStore.
 
     Args:
-      future: to wait for.
+      future: the future.
       timeout: seconds.
-      what: it is about, for messages.
-      failure: what to raise if it fails.
+      what: the operation, for messages.
+      failure: the class of the error to raise if it fails.
 
     Raises:
-      TimeoutError: it gives nothing in `timeout` seconds.
+      TimeoutError: it took more than `timeout` seconds.
     """
     try:
         return future.result(timeout=timeout)
@@ -250,7 +256,7 @@ def waited(
 
 
 def storage_of(where: Where, timeout: float) -> Storage:
-    """Returns what a path, a URL or a specification of TensorStore names."""
+    """Returns the storage at a path, a URL or a specification of TensorStore."""
     if isinstance(where, Mapping):
         return ObjectStore(where, timeout)
     path = os.fspath(where)

@@ -140,7 +140,7 @@ def test_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
         folder = tmp_path / f"step_{step:010d}"
         (path,) = folder.glob("*.safetensors")
         path.write_bytes(path.read_bytes()[:-1] + b"\x77")
-    with pytest.warns(UserWarning, match="going back to an older one"):
+    with pytest.warns(UserWarning, match="restoring an older one"):
         assert checkpoints.restore(at(0))["step"] == 0
     with pytest.raises(CheckpointError, match="checksum"):
         checkpoints.restore(at(0), step=2)
@@ -172,7 +172,7 @@ def test_absent_steps(tmp_path: Path) -> None:
         checkpoints.restore()
     checkpoints.save(2, at(2))
     checkpoints.wait()
-    with pytest.raises(CheckpointError, match=r"of step 1; those there are: \[2\]"):
+    with pytest.raises(CheckpointError, match=r"of step 1; .* of steps \[2\]"):
         checkpoints.metrics(1)
     checkpoints.close()
 

@@ -93,5 +93,5 @@ def test_types_in_messages(entry: Entry, text: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"3", b"\xff", b'{"checksum": 1}'])
 def test_files_that_are_not_descriptions_are_refused(data: bytes) -> None:
-    with pytest.raises(DamagedCheckpointError, match=r"here: tree\.json is not"):
+    with pytest.raises(DamagedCheckpointError, match=r"here: tree\.json is damaged"):
         description.decode(data, "here")

@@ -60,7 +60,7 @@ def together() -> None:
         try:
             checkpoints.restore({**state, "more": 1})
         except CheckpointError as error:
-            assert "more: expected int, but there is none" in str(error)
+            assert "more: expected int, but it is missing" in str(error)
         else:
             raise AssertionError("no error")
     print("done")

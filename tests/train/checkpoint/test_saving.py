@@ -180,7 +180,7 @@ def test_mismatches_are_named(tmp_path: Path) -> None:
     text = str(caught.value)
     assert "layers/0/w: expected f32[2,4], found f32[2,3]" in text
     assert "layers/0/b: expected f32[], found int" in text
-    assert "layers/0/c: expected float, but there is none" in text
+    assert "layers/0/c: expected float, but it is missing" in text
     with pytest.raises(CheckpointError, match=r"layers/0/b: not expected, found int"):
         checkpoint.restore(tmp_path, {"layers": [{"w": fnp.ones((2, 3))}]})
 
@@ -355,7 +355,7 @@ def test_other_versions_and_other_files(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="of version 9; this fxflow reads"):
         checkpoint.restore(tmp_path)
     path.write_text(json.dumps({"some": "json"}))
-    with pytest.raises(DamagedCheckpointError, match=r"is not fxflow's, or it is"):
+    with pytest.raises(DamagedCheckpointError, match=r"is damaged, or not a file"):
         checkpoint.restore(tmp_path)
 
 
