@@ -397,8 +397,8 @@ def _program(
         )
         return compiled, False
     # All processes of a program compile it together, so none may take it from the cache
-    # alone. On CPUs each process compiles by itself, and an elastic run may return to a
-    # number of members that it had before.
+    # alone. On CPUs each process compiles by itself, and the cache helps an elastic run
+    # that returns to an earlier number of members.
     here = client.process_index()
     alone = devices[0].platform == "cpu" or all(
         d.process_index == here for d in devices

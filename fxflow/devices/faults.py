@@ -102,8 +102,8 @@ FAULTS = (
     ),
     Fault(
         "squares that are NaN",
-        "`x * x >= 0` is True for NaN, and so for other expressions that XLA considers "
-        "nonnegative.",
+        "`x * x >= 0` is True for NaN, and so is `y >= 0` for other expressions y that "
+        "XLA considers nonnegative.",
         (),
         platforms=(),
         lowered="fxflow/lax/comparison.py",

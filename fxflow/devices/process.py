@@ -38,7 +38,7 @@ _PATIENCE = 0.5
 _SHIELDED = "fxflow-shielded"
 #: Prefix of the names of fxflow's other threads, and the package whose functions wait
 #: for messages of other processes: neither is in the runtime.
-_OURS, _TALKING = "fxflow-", "fxflow.distributed"
+_OWN_PREFIX, _MESSAGING = "fxflow-", "fxflow.distributed"
 
 # -- interrupts ------------------------------------------------------------------------
 
@@ -218,12 +218,12 @@ def _threads_inside() -> Iterator[tuple[int, bool]]:
     here = threading.get_ident()
     for ident, frame in sys._current_frames().items():
         name = ours.get(ident, "")
-        if ident == here or (name.startswith(_OURS) and name != _SHIELDED):
+        if ident == here or (name.startswith(_OWN_PREFIX) and name != _SHIELDED):
             continue
         found: Any = frame
         while found is not None:
             module = found.f_globals.get("__name__", "")
-            if module.startswith("fxflow.") and not module.startswith(_TALKING):
+            if module.startswith("fxflow.") and not module.startswith(_MESSAGING):
                 yield ident, name != _SHIELDED
                 break
             found = found.f_back

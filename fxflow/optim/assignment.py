@@ -77,9 +77,9 @@ def _columns(costs: Array) -> Array:
             i, _, lowest, length, before, seen_rows, seen = search
             seen_rows = seen_rows.at[i].set(True)
             reduced = fnp.subtract(fnp.subtract(costs[i], u[i]), v)
-            there = fnp.add(lowest, reduced)
-            nearer = fnp.logical_and(~seen, fnp.less(there, length))
-            length = fnp.where(nearer, there, length)
+            candidate = fnp.add(lowest, reduced)
+            nearer = fnp.logical_and(~seen, fnp.less(candidate, length))
+            length = fnp.where(nearer, candidate, length)
             before = fnp.where(nearer, i, before)
             left = fnp.where(seen, fnp.inf, length)
             # If no remaining length is finite, choose a column that is not seen.
@@ -107,7 +107,7 @@ def _columns(costs: Array) -> Array:
         inner = seen & (places != last)
         v = fnp.where(inner, fnp.subtract(v, fnp.subtract(lowest, length)), v)
 
-        def turn(path: Any) -> Any:
+        def augment(path: Any) -> Any:
             j, _, row_of, column_of = path
             i = before[j]
             following = column_of[i]
@@ -115,7 +115,7 @@ def _columns(costs: Array) -> Array:
 
         _, _, row_of, column_of = lax.while_loop(
             lambda path: fnp.not_equal(path[1], row),
-            turn,
+            augment,
             (last, fnp.asarray(-1, "int32"), row_of, column_of),
         )
         return u, v, row_of, column_of

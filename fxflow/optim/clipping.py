@@ -44,7 +44,7 @@ def clip(max_delta: Scalar) -> GradientTransformation:
     return stateless(lambda updates, params: tree.map(one, updates))
 
 
-def _shortening(norm: Any, longest: Any) -> Any:
+def _clip_factor(norm: Any, longest: Any) -> Any:
     """Returns the factor that reduces a norm to at most `longest`."""
     short = fnp.less_equal(norm, longest)
     return fnp.where(short, 1.0, fnp.divide(longest, fnp.where(short, 1.0, norm)))
@@ -69,7 +69,7 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
     """
 
     def all_of(updates: Updates, params: Params | None) -> Updates:
-        factor = _shortening(global_norm(updates), max_norm)
+        factor = _clip_factor(global_norm(updates), max_norm)
         return tree.map(lambda x: fnp.multiply(x, factor), updates)
 
     return in_float32(stateless(all_of))
@@ -95,7 +95,7 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
 
     def one(x: Any) -> Any:
         rms = safe_root_mean_squares(x, 0.0)
-        return fnp.multiply(x, _shortening(rms, threshold))
+        return fnp.multiply(x, _clip_factor(rms, threshold))
 
     return in_float32(stateless(lambda updates, params: tree.map(one, updates)))
 
@@ -223,7 +223,7 @@ def _example_squares(g: Any) -> Any:
 
 
 def _clipped_sum(g: Any, norms: Any, longest: Any) -> Any:
-    weights = _shortening(norms, longest)
+    weights = _clip_factor(norms, longest)
     return cast_like(fnp.tensordot(weights, widened(g), 1), g)
 
 

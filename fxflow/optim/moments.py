@@ -64,7 +64,7 @@ def _divided(mean: Any, square: Any, eps: Scalar, eps_root: Scalar) -> Any:
     return fnp.divide(mean, fnp.add(root, eps))
 
 
-def _ahead(mu: Updates, updates: Updates, b1: Scalar, count: Any) -> Updates:
+def _nesterov(mu: Updates, updates: Updates, b1: Scalar, count: Any) -> Updates:
     """Returns the first moments of Nesterov's variant."""
     later = unbiased(mu, b1, safe_increment(count))
     now = unbiased(updates, b1, count)
@@ -105,7 +105,9 @@ def _adam_like(
         count = safe_increment(state.count)
         mu = update_moment(updates, state.mu, b1, 1)
         nu = second(updates, mu, state.nu)
-        mean = _ahead(mu, updates, b1, count) if nesterov else unbiased(mu, b1, count)
+        mean = (
+            _nesterov(mu, updates, b1, count) if nesterov else unbiased(mu, b1, count)
+        )
         square = unbiased(nu, b2, count) if debias else nu
         out = tree.map(lambda m, v: step(count, m, v), mean, square)
         return out, ScaleByAdamState(count, mu, nu)

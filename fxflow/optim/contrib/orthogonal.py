@@ -109,15 +109,15 @@ def _frobenius(x: Any) -> Any:
     return positive_root(fnp.sum(fnp.square(x), (-2, -1), keepdims=True))
 
 
-def _orthogonal(x: Any, coefficients: Any, steps: int, eps: Any, first: str) -> Any:
+def _orthogonal(x: Any, coefficients: Any, steps: int, eps: Any, norm: str) -> Any:
     """Returns matrices with singular values near 1, by Newton-Schulz iteration."""
     tall = typeof(x).shape[-2] > typeof(x).shape[-1]
     x = _transposed(x) if tall else x
-    if first == "schatten":  # the 4-norm of the singular values
+    if norm == "schatten":  # the 4-norm of the singular values
         length = positive_root(_frobenius(fnp.matmul(x, _transposed(x))))
-    elif first == "spectral":
+    elif norm == "spectral":
         length = fnp.linalg.norm(x, 2, axis=(-2, -1), keepdims=True)
-    elif first == "aol":  # a norm for each row
+    elif norm == "aol":  # a norm for each row
         products = fnp.abs(fnp.matmul(x, _transposed(x)))
         length = positive_root(fnp.sum(products, -1, keepdims=True))
     else:
