@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     class ProfileOptions:
-        """What a profile records.
+        """Options of a profile.
 
         Attributes:
           host_tracer_level: 0 for nothing of the host, 1 for annotations, 2 for the

@@ -353,7 +353,7 @@ def _parts(
 
 
 def assemble(aval: BareType, parts: Sequence[Any], placement: Placement) -> Buffer:
-    """Returns the buffer whose parts are given.
+    """Returns the buffer that consists of the given parts.
 
     Args:
       aval: type of the whole.
@@ -376,7 +376,7 @@ def parts(buffer: Buffer) -> list[Buffer]:
 
 
 def aligned_empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
-    """Returns an uninitialised NumPy array that `put` can alias on the CPU.
+    """Returns an uninitialized NumPy array that `put` can alias on the CPU.
 
     Args:
       shape: lengths of the axes.

@@ -344,7 +344,7 @@ def _remove(path: str) -> None:
 
 
 def _entries(path: str) -> Iterator[tuple[float, int, str]]:
-    """Yields (time of use, bytes, path) of each entry; removes stale other files."""
+    """Yields time of use, bytes and path of entries; removes stale temporary files."""
     try:
         listing = os.scandir(path)
     except OSError:

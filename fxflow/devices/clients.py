@@ -272,7 +272,7 @@ def started() -> tuple[str, ...]:
 
 
 def on_clear(callback: Callable[[], None]) -> None:
-    """Calls `callback`, which drops references to clients, when they are dropped."""
+    """Calls `callback` when the clients are dropped, to drop references to them."""
     _on_clear.append(callback)
 
 
@@ -436,7 +436,7 @@ _NAME = (
 
 
 def resolve(device: Device | str) -> Device:
-    """Returns the device with a name.
+    """Returns the device that a name refers to.
 
     Args:
       device: a `Device` (returned as it is), ``"gpu"``, ``"gpu:1"`` (of this

@@ -358,7 +358,7 @@ def lamb(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: Mask = None,
 ) -> GradientTransformation:
-    """Makes LAMB, for large batches: Adam with steps in proportion to the parameters.
+    """Makes LAMB, for large batches: Adam with steps scaled by each layer's norms.
 
     Returns:
       A transformation, which needs the parameters.

@@ -201,7 +201,7 @@ def apply_every(k: int = 1) -> GradientTransformation:
 def skip_not_finite(
     updates: Updates, gradient_step: Array, params: Params | None
 ) -> tuple[Array, dict[str, Array]]:
-    """Returns whether to skip gradients: they have nan or infinity.
+    """Returns whether to skip gradients, because they have nan or infinity.
 
     Args:
       updates: gradients.
@@ -229,7 +229,7 @@ def skip_large_updates(
     params: Params | None,
     max_squared_norm: Scalar,
 ) -> tuple[Array, dict[str, Array]]:
-    """Returns whether to skip gradients: they have a large norm or nan.
+    """Returns whether to skip gradients, because they have a large norm or nan.
 
     Args:
       updates: gradients.

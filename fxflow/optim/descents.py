@@ -129,7 +129,7 @@ def lars(
     momentum: Scalar = 0.9,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Makes LARS, for large batches: momentum, steps in proportion to the parameters.
+    """Makes LARS, for large batches: momentum with steps scaled by each layer's norms.
 
     Args:
       weight_decay: λ.

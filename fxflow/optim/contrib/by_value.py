@@ -84,7 +84,7 @@ def _rate(learning_rate: Any, count: Any) -> Any:
 def _step(
     rate: Any, most: Any, weight_decay: Any, level: Any, inner: Any, square: Any
 ) -> Any:
-    """Returns the longest step at which the modelled loss is above its lower bound."""
+    """Returns the longest step at which the modeled loss is above its lower bound."""
     grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
     gap = fnp.maximum(fnp.add(fnp.multiply(grow, level), inner), 0.0)
     return fnp.minimum(most, quotient(gap, square))
@@ -174,7 +174,7 @@ def momo(
 def _lowered(
     level: Any, inner: Any, bound: Any, grow: Any, least: Any, weight: Any = 1.0
 ) -> Any:
-    """Returns a lower bound of the modelled loss.
+    """Returns a lower bound of the modeled loss.
 
     `weight` is the sum of the averages' weights, which corrects their bias.
     """
@@ -361,7 +361,9 @@ def reduce_on_plateau(
     accumulation_size: int = 1,
     min_scale: float = 0.0,
 ) -> GradientTransformationExtraArgs:
-    """Makes a scale that is reduced when the loss stops decreasing, for a chain's end.
+    """Makes a scale that is reduced when the loss stops decreasing.
+
+    Put it at the end of a chain.
 
     Args:
       factor: the factor of each reduction, between 0 and 1.
