@@ -305,7 +305,7 @@ def rmsprop(
       >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
       [-2.0]
 
-    Reference: Tieleman and Hinton 2012; Graves 2013 (centred).
+    Reference: Tieleman and Hinton 2012; Graves 2013 (centered).
     """
     by = scale_by_stddev if centered else scale_by_rms
     return wide_chain(

@@ -16,7 +16,7 @@ def test_numbers_match_optax(name: str) -> None:
     suite.matches_optax_on_a_loss(name)
 
 
-def minimised(tx, f, x, steps: int):
+def minimized(tx, f, x, steps: int):
     def step(carry, _):
         x, state = carry
         value, grad = optim.value_and_grad_from_state(f)(x, state=state)
@@ -33,7 +33,7 @@ def rosenbrock(x):
 
 
 def test_lbfgs_minimizes_rosenbrocks_function() -> None:
-    x, values = minimised(optim.lbfgs(), rosenbrock, fnp.array([-1.2, 1.0]), 40)
+    x, values = minimized(optim.lbfgs(), rosenbrock, fnp.array([-1.2, 1.0]), 40)
     np.testing.assert_allclose(x, [1, 1], atol=1e-3)
     assert values[-1] < 1e-8
 
@@ -44,7 +44,7 @@ def test_lbfgs_of_a_tree_with_two_dtypes() -> None:
         return ((p["a"] - 1) ** 2).sum() + ((p["b"] + 2.0) ** 2).astype("float32").sum()
 
     start = {"a": fnp.zeros(3), "b": fnp.zeros(2, "bfloat16")}
-    p, _ = minimised(optim.lbfgs(memory_size=3), f, start, 6)
+    p, _ = minimized(optim.lbfgs(memory_size=3), f, start, 6)
     assert p["b"].dtype == "bfloat16"
     np.testing.assert_allclose(p["a"], 1, atol=1e-3)
     np.testing.assert_allclose(p["b"].astype("float32"), -2, atol=2e-2)
