@@ -1,9 +1,9 @@
-"""Functions that leave the process: portable programs, and programs for other runtimes.
+"""Exports functions as portable programs, and as programs for other runtimes.
 
-`export` makes a program of a jitted function, `Exported.serialize` makes bytes of it,
-`deserialize` brings it back, here or in JAX; `save` and `load` do so with a file, in
-which its parameters may be, too (`docs/guides/export.md`). `iree` makes a
-program for another runtime, on a phone or a board (`docs/guides/phones.md`).
+`export` turns a jitted function into a portable program, `Exported.serialize` into
+bytes, which `deserialize` and JAX read; `save` and `load` use a file, which can include
+the parameters (`docs/guides/export.md`). `iree`, `onnx` and `c_library` make programs
+for other runtimes, on phones or boards (`docs/guides/phones.md`).
 """
 
 # fmt: off
@@ -39,7 +39,7 @@ __all__ = [
     "DisabledSafetyCheck", "default_export_platform",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
-    # sizes that a call says
+    # symbolic sizes
     "symbolic_shape", "symbolic_args_specs", "SymbolicScope", "is_symbolic_dim",
     # files
     "save", "load", "Bundle",
@@ -49,14 +49,14 @@ __all__ = [
     "onnx", "OnnxModel",
     # C without a runtime
     "c_library", "CLibrary",
-    # weights in eight bits
+    # int8 weights
     "quantize", "dequantize", "QuantizedWeights",
 ]
 
 _public(
     globals(),
     __all__,
-    # A process that loads a program has no use for these.
+    # Loading a program does not need these.
     elsewhere={
         "c_libraries": "CLibrary c_library",
         "exporting": "default_export_platform export",

@@ -1,10 +1,10 @@
-"""A function as a library for C: an object file, a header and a source, nothing else.
+"""Compiles a function to a C library: an object file, a header and a source.
 
-IREE's compiler makes the object: one function for each step of the program. What calls
-them, in which order and on which memory, its runtime would read from bytecode; here it
-is written out as C, which is possible as sizes are known and there are no loops outside
-the steps. So the result needs no runtime, no allocation and no threads: it goes where a
-C compiler goes, microcontrollers with an ARM64 or RISC-V core included.
+IREE's compiler produces the object file, with one function for each dispatch of the
+program. IREE's runtime would read their order and memory from bytecode; here they
+become C code, which is possible because sizes are static and there are no loops outside
+the dispatches. So the library needs no runtime, no allocation and no threads: it runs
+wherever a C compiler targets, including microcontrollers with ARM64 or RISC-V cores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fxflow.export.c_schedule import CopyStep, Dispatch, Fill, Schedule, Span
 from fxflow.export.iree_modules import TARGETS, checked_program, compiled
 from fxflow.export.programs import Program
 
-#: One function, straight on, with its constants as they are written.
+#: Straight-line code, with the constants as written.
 _OPTIONS = (
     "--compile-to=hal",
     "--iree-hal-memoization=false",
@@ -35,8 +35,8 @@ _OPTIONS = (
     "--iree-llvmcpu-link-static",
     "--mlir-print-elementsattrs-with-hex-if-larger=0",
 )
-_ALIGNMENT = 64  # that IREE's code expects of memory
-#: The version of the interface between object and source below.
+_ALIGNMENT = 64  # that IREE's code expects
+#: Version of IREE's executable library interface, as declared below.
 _VERSION = 6
 
 
@@ -44,9 +44,9 @@ class CLibrary(NamedTuple):
     """The files of a library.
 
     Attributes:
-      header: declares the function, with the types of what it takes.
-      source: to be compiled with the program that calls it.
-      object: to be linked to it.
+      header: declares the function and documents its arguments.
+      source: C code to compile with the calling program.
+      object: object file to link to it.
     """
 
     header: Path
@@ -63,31 +63,32 @@ def c_library(
     quantize: str | None = None,
     options: Sequence[str] = (),
 ) -> CLibrary:
-    """Writes a function as a library for C, which needs no runtime.
+    """Compiles a function to a C library, which needs no runtime.
 
-    The function in C takes a pointer for each leaf of the arguments that it reads (in
-    the order of the tree), one for each leaf of the result, and memory to work in:
+    The C function takes a pointer for each leaf of the arguments that it reads (in the
+    order of the tree), one for each leaf of the result, and a workspace:
 
         int model(const float *images, float *out0, void *workspace);
 
-    It returns 0, or another number if a step failed. Weights that the function captures
-    are in the source. Two calls at once need two workspaces.
+    It returns 0, or another number if a dispatch failed. The source includes the
+    weights that the function captures. Concurrent calls need separate workspaces.
 
     Args:
-      exported: what `export(jit(f))(...)` or `jit(f).lower(...)` gives.
-      folder: that the files are written to; it is made if need be.
-      name: of the files and of the function in C.
-      target: as of `iree`, but `vulkan`.
-      quantize: as of `iree`.
-      options: as of `iree`.
+      exported: the result of `export(jit(f))(...)` or `jit(f).lower(...)`.
+      folder: folder for the files; it is created if it does not exist.
+      name: name of the files and the C function.
+      target: as for `iree`, except `vulkan`.
+      quantize: as for `iree`.
+      options: as for `iree`.
 
     Returns:
       The paths of the header, the source and the object.
 
     Raises:
-      ArgumentError: the name is not a name in C; `vulkan`; else as `iree`.
-      CompileError: IREE's compiler refuses an operation, or the program has what
-        cannot be written straight on, such as loops around steps.
+      ArgumentError: the name is not a C identifier; the target is `vulkan`; otherwise
+        as for `iree`.
+      CompileError: IREE's compiler rejects an operation, or the program has loops
+        around dispatches or other code that is not straight-line.
       ImportError: IREE's compiler is not installed (extra `iree`).
 
     Example:
@@ -99,7 +100,7 @@ def c_library(
     Source: IREE (`iree-compile`, static libraries).
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ArgumentError(f"c_library: {name!r} is not a name in C")
+        raise ArgumentError(f"c_library: {name!r} is not a C identifier")
     if target == "vulkan":
         raise ArgumentError("c_library: a GPU needs a runtime: use iree for 'vulkan'")
     program = checked_program(exported, "c_library", target, quantize)
@@ -142,7 +143,7 @@ def _c_type(aval: Aval) -> str:
 
 
 def _arguments(program: Program) -> list[tuple[str, str, Aval]]:
-    """Returns declaration, name and type of each pointer but the workspace."""
+    """Returns declaration, name and type of each pointer except the workspace."""
     taken = {"workspace"}
     found = []
 
@@ -175,7 +176,7 @@ def _padded(size: int) -> int:
 
 
 def _places(program: Program, schedule: Schedule) -> tuple[dict[str, int], int]:
-    """Returns where in the workspace each buffer begins, and the size of it."""
+    """Returns the offset of each buffer in the workspace, and the workspace's size."""
     sizes = {
         f"input{n}": program.in_avals[i].physical.nbytes
         for n, i in enumerate(program.kept)
@@ -190,14 +191,14 @@ def _places(program: Program, schedule: Schedule) -> tuple[dict[str, int], int]:
 def _header(name: str, program: Program, schedule: Schedule) -> str:
     _, size = _places(program, schedule)
     guard = f"{name.upper()}_H"
-    told = "\n".join(f" *   {n}: {aval}" for _, n, aval in _arguments(program))
+    listed = "\n".join(f" *   {n}: {aval}" for _, n, aval in _arguments(program))
     return f"""\
-/* {name}: written by fxflow.
+/* {name}: generated by fxflow.
  *
-{told}
- *   workspace: {name.upper()}_WORKSPACE bytes, of one call at a time
+{listed}
+ *   workspace: {name.upper()}_WORKSPACE bytes, for one call at a time
  *
- * Arrays are dense, the last axis next to itself. Returns 0, or what went wrong.
+ * Arrays are dense and row-major. Returns 0, or an error code.
  */
 #ifndef {guard}
 #define {guard}
@@ -217,7 +218,7 @@ extern "C" {{
 
 
 _SUPPORT = """\
-/* What IREE's object file takes and gives (version 6 of its interface). */
+/* Version 6 of IREE's executable library interface. */
 typedef struct {
   const uint32_t *constants;
   void *import_thunk;
@@ -324,7 +325,7 @@ def _source(name: str, program: Program, schedule: Schedule, query: str) -> str:
     )
     lines = "\n".join(body)
     return f"""\
-/* {name}: written by fxflow. */
+/* {name}: generated by fxflow. */
 #include "{name}.h"
 
 #include <stddef.h>

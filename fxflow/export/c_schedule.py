@@ -1,7 +1,7 @@
-"""The steps of a program, read from what IREE's compiler writes of it.
+"""Parses the schedule of a program from IREE's `hal` dialect.
 
-Lowered to the dialect `hal`, a program says on which bytes of which buffer each step
-works. Here that is read from its text; any other step is refused by name.
+In the `hal` dialect, a program names the buffer and bytes of each fill, copy and
+dispatch. This module parses its text, and rejects all other operations by name.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fxflow.errors import CompileError
 
 
 class Span(NamedTuple):
-    """Bytes of a buffer.
+    """A range of bytes of a buffer.
 
     Attributes:
-      buffer: `input0`, `constants0` or `work0`.
-      offset: where they begin.
-      length: how many they are.
+      buffer: name of the buffer, such as `input0`, `constants0` or `work0`.
+      offset: first byte.
+      length: number of bytes.
     """
 
     buffer: str
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """Bytes that are set to a pattern."""
+    """Fills bytes with a pattern."""
 
     span: Span
     pattern: int
@@ -40,14 +40,14 @@ class Fill(NamedTuple):
 
 
 class CopyStep(NamedTuple):
-    """Bytes that are copied."""
+    """Copies bytes."""
 
     source: Span
     target: Span
 
 
 class Dispatch(NamedTuple):
-    """A step of the program."""
+    """Runs a function on a grid of workgroups."""
 
     function: str
     counts: tuple[int, ...]
@@ -68,20 +68,20 @@ _SPAN = re.compile(r"\((%[\w#-]+) : !hal\.buffer\)\[(%[\w-]+), (%[\w-]+)\]")
 
 @dataclass
 class Schedule:
-    """The steps of a program in their order, read from what the compiler writes.
+    """The steps of a program in order.
 
     Args:
-      text: the program, lowered to IREE's dialect `hal`.
-      name: of the function, for messages.
+      text: the program in IREE's `hal` dialect.
+      name: name of the function, for messages.
 
     Attributes:
-      steps: what is done.
-      constants: bytes by buffer.
-      work: sizes of the buffers that are worked in.
-      outputs: where the results are.
+      steps: the steps.
+      constants: bytes of the constant buffers by name.
+      work: sizes of the temporary buffers by name.
+      outputs: the bytes that hold the results.
 
     Raises:
-      CompileError: it has another step.
+      CompileError: the program has another operation.
     """
 
     text: str
@@ -93,7 +93,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._buffers: dict[str, tuple[str, int]] = {}  # and where they begin there
+        self._buffers: dict[str, tuple[str, int]] = {}  # buffer and offset
         self._views: dict[str, Span] = {}
         self._functions: dict[str, str] = {}
         self._globals = dict(self._read_constants())
@@ -114,7 +114,9 @@ class Schedule:
                 r"util\.global\.store %[\w-]+, @(\w+) : !hal\.buffer", body
             )
             if len(written) != 1 or len(stored) != 1:
-                raise CompileError(f"{self.name}: constants in a form that C has not")
+                raise CompileError(
+                    f"{self.name}: IREE wrote constants that C cannot express"
+                )
             buffer = f"constants{len(self.constants)}"
             self.constants[buffer] = bytes_of(written[0], self.name)
             yield stored[0], buffer
@@ -140,8 +142,8 @@ class Schedule:
         read = known.get(kind[1]) if kind else None
         if read is None:
             raise CompileError(
-                f"{self.name}: a library for C runs straight on and cannot have "
-                f"{kind[1] if kind else statement[:60]}: take the loop out of the "
+                f"{self.name}: a C library is straight-line code and cannot have "
+                f"{kind[1] if kind else statement[:60]}: move the loop out of the "
                 "function, or use iree with IREE's runtime"
             )
         read(statement)
@@ -239,12 +241,12 @@ class Schedule:
 def _matched(pattern: str, text: str) -> tuple[str, ...]:
     found = re.search(pattern, text, re.S)
     if found is None:
-        raise CompileError(f"IREE wrote what is not understood: {text[:200]}")
+        raise CompileError(f"IREE wrote an unknown form: {text[:200]}")
     return tuple(found.groups())
 
 
 def _statements(body: str) -> Iterator[str]:
-    """Yields statements, each of which may go over several lines."""
+    """Yields statements, which may span several lines."""
     parts: list[str] = []
     depth = 0
     for line in body.splitlines():
@@ -259,18 +261,18 @@ def _statements(body: str) -> Iterator[str]:
 
 
 def bytes_of(written: str, name: str) -> bytes:
-    """Returns the bytes of a constant, which may have parts.
+    """Returns the bytes of a constant, which may have several parts.
 
     Args:
-      written: as MLIR writes it.
-      name: of the function, for messages.
+      written: the constant as MLIR text.
+      name: name of the function, for messages.
 
     Raises:
-      CompileError: they are not written there.
+      CompileError: the text does not include the bytes.
     """
     parts = re.findall(r"dense<(.*?)> : (?:tensor|vector)<([^>]+)>", written, re.S)
     if not parts or "dense_resource" in written:
-        raise CompileError(f"{name}: IREE wrote a constant in a form that C has not")
+        raise CompileError(f"{name}: IREE wrote a constant that C cannot express")
     return b"".join(_elements(value, typed) for value, typed in parts)
 
 
@@ -280,7 +282,7 @@ def _elements(value: str, typed: str) -> bytes:
         return bytes.fromhex(value[3:-1])
     count = int(np.prod([int(n) for n in shape], dtype=np.int64))
     width = 1 if kind in ("i1", "index") else int(re.sub(r"\D", "", kind)) // 8
-    if value.startswith("0x"):  # the bits of a float that has no other name
+    if value.startswith("0x"):  # the bits of a float such as NaN
         return int(value, 16).to_bytes(width, "little") * count
     if kind.startswith(("f", "bf")):
         dtype = dtypes.dtype({"bf16": "bfloat16"}.get(kind, f"float{kind[1:]}"))

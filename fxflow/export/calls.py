@@ -1,7 +1,7 @@
-"""The call of an exported function: one node of a graph, whose inside is a module.
+"""The call of an exported function: one graph node, lowered to the function's module.
 
-Its program joins the caller's: its functions become private ones there, under names of
-their own. It is a function like any other to `jit` and to the compiler; `vmap` runs it
+The functions of the module become private functions of the caller's module, under
+unique names, so that the compiler optimizes across the call. `vmap` runs the function
 for one slice after the other, and its derivative is another exported function.
 """
 
@@ -54,7 +54,7 @@ class ExportedCall(MultipleResults):
     )
 
     def abstract(self, *avals: Aval, exported: Record) -> list[Aval]:
-        """The types it was exported with, for the sizes of the operands."""
+        """The types that it was exported with, at the operands' sizes."""
         known = solve(exported.in_avals, [a.shape for a in avals], exported.fun_name)
         return [settled(aval, known) for aval in exported.out_avals]
 
@@ -63,12 +63,12 @@ class ExportedCall(MultipleResults):
         return _lowered(ctx, operands, exported)
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
-        """Runs a program of this one call."""
+        """Compiles and runs the call."""
         arrays = [as_array(x, x.dtype) for x in values]
         return [np.asarray(x) for x in under(EVAL, self.bind, *arrays, **params)]
 
     def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
-        """A loop over the slices: its program is for arrays of these shapes."""
+        """A loop over the slices, as the program has fixed shapes."""
         outs = vectorized(
             "sequential",
             lambda *row: self.bind(*row, **params),
@@ -80,7 +80,7 @@ class ExportedCall(MultipleResults):
         return outs, [True] * len(outs)
 
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Its name."""
+        """The function's name."""
         return {"exported": params["exported"].fun_name}
 
 
@@ -92,23 +92,23 @@ def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     Args:
       exported: an `Exported`.
-      args: arguments of the structure and types that it was exported with.
-      kwargs: likewise.
+      args: positional arguments, of the structure and types of the export.
+      kwargs: keyword arguments, likewise.
 
     Returns:
-      The result, in the structure it was exported with.
+      The result, in the structure of the export.
 
     Raises:
       ArgumentError: structure or dtypes of the arguments differ.
       ShapeError: shapes differ.
-      ExportError: it has effects.
+      ExportError: the function has effects.
     """
     name = exported.fun_name
     effects = (*exported.ordered_effects, *exported.unordered_effects)
     if effects:
         raise ExportError(
             f"{name} has effects ({', '.join(sorted(set(effects)))}), which a loaded "
-            "program cannot have here: leave prints and callbacks out of it"
+            "program cannot have: remove prints and callbacks before the export"
         )
     leaves, treedef = tree.flatten((args, kwargs))
     if treedef != exported.in_tree:
@@ -134,7 +134,7 @@ def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             )
         arrays.append(array)
     if any(aval.is_symbolic for aval in exported.in_avals):
-        # Here the arguments have names.
+        # Check again with the arguments' names: `abstract` only knows their numbers.
         labels = [_label(exported, i) for i in range(len(arrays))]
         solve(exported.in_avals, [a.aval.shape for a in arrays], name, labels)
     function = exported.__dict__.get("_function")
@@ -144,7 +144,7 @@ def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _label(exported: Any, index: int) -> str:
-    """Returns what messages call a leaf of the arguments: `args[0]['w']`."""
+    """Returns the name of a leaf of the arguments, such as `args[0]['w']`."""
 
     def called(*args: Any, **kwargs: Any) -> None:
         pass
@@ -176,8 +176,8 @@ def _differentiable(exported: Any) -> Any:
 
 
 def _platform_index(exported: Record, platform: str) -> int:
-    """Returns which of the platforms of an exported function is this one."""
-    # The GPU of XLA is one of two, whose programs differ in their custom calls.
+    """Returns the index of a platform among those of an exported function."""
+    # XLA's "gpu" is CUDA or ROCm, whose programs differ in their custom calls.
     names = ("cuda", "gpu", "rocm") if platform == "gpu" else (platform,)
     for name in names:
         if name in exported.platforms:
@@ -185,7 +185,7 @@ def _platform_index(exported: Record, platform: str) -> int:
     if DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
         return 0
     raise ExportError(
-        f"{exported.fun_name} was exported for {', '.join(exported.platforms)} and is "
+        f"{exported.fun_name} was exported for {', '.join(exported.platforms)}, but is "
         f"called on {platform}: export it with platforms=[..., {platform!r}]"
     )
 
@@ -196,9 +196,10 @@ def _lowered(ctx: Context, operands: Sequence[str], exported: Record) -> list[st
     several = exported.nr_devices > 1
     if several and (len(module.devices) != exported.nr_devices or module.manual):
         raise ExportError(
-            f"{name} was exported for {exported.nr_devices} devices and is called on "
+            f"{name} was exported for {exported.nr_devices} devices, but is called on "
             f"{'a part of them' if module.manual else len(module.devices) or 1}: place "
-            "its arguments with exported.in_shardings_jax(mesh), over a mesh of as many"
+            "its arguments with exported.in_shardings_jax(mesh), over a mesh of that "
+            "many devices"
         )
     index = _platform_index(exported, ctx.platform)
     names = list(operands)
@@ -260,9 +261,9 @@ def _spliced(
     outs: Sequence[str],
     several: bool,
 ) -> str:
-    """Returns the text of `main` of an exported program, under the name `taken`.
+    """Returns the text of an exported program's `main`, under the name `taken`.
 
-    Its other functions are written into the caller's module.
+    Adds its other functions to the caller's module.
     """
     portable = importlib.import_module("fxflow.devices.portable")
     name = exported.fun_name
@@ -275,7 +276,7 @@ def _spliced(
         if module.platform == "cpu" and any(t.startswith("lapack_") for t in targets):
             lapack.ensure()
         declared, given, _, _ = portable.signature(inner)
-        # Where the caller has sizes of its own, those of the program stay open, too.
+        # If the caller's sizes are symbolic, those of the program stay open.
         stablehlo = importlib.import_module("fxflow.core.sizes.stablehlo")
         open_types = stablehlo.open_types
         types, outs = [*map(open_types, types)], [*map(open_types, outs)]
@@ -292,8 +293,8 @@ def _spliced(
         raise ExportError(f"{name}: the program in the artifact: {error}") from None
     if list(declared) != list(types) or list(given) != list(outs):
         raise ExportError(
-            f"{name}: the artifact's program takes ({', '.join(declared)}) and gives "
-            f"({', '.join(given)}), where its types say ({', '.join(types)}) and "
+            f"{name}: the artifact's program takes ({', '.join(declared)}) and returns "
+            f"({', '.join(given)}), but its types are ({', '.join(types)}) and "
             f"({', '.join(outs)})"
         )
     meshes = portable.meshes(inner)
@@ -313,10 +314,10 @@ def _spliced(
 def _with_sizes(
     portable: Any, inner: Any, types: Sequence[str], outs: Sequence[str]
 ) -> str:
-    """Returns a module with a `main` of known sizes around one of open ones."""
+    """Returns a module whose `main` of known sizes calls the one of open sizes."""
     declared, given, _, _ = portable.signature(inner)
     if len(declared) != len(types) or len(given) != len(outs):
-        raise ExportError("the artifact's program takes or gives other arrays")
+        raise ExportError("the artifact's program takes or returns other arrays")
     portable.rename(inner, lambda old: f"open_{old}", lambda old: old)
     lines, names = [], []
     for i, (have, want) in enumerate(zip(types, declared, strict=True)):

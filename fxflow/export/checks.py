@@ -1,9 +1,9 @@
-"""What a program may call that is not StableHLO, and which checks a user switched off.
+"""Checks the custom calls of exported programs.
 
-A custom call names a function of the runtime, and only some of them mean the same in
-other versions: those of the linear-algebra libraries, and the markers of the compiler.
-Any other has to be named by the user. Calls back into Python are never exported: the
-function would not be there where the program is loaded.
+A custom call names a function of the runtime, and only some are stable across versions:
+those of the linear-algebra libraries, and the compiler's markers. The user has to allow
+any other. Callbacks into Python are never exported: the function does not exist where
+the program is loaded.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _STABLE = frozenset(
         "tpu_custom_call",
     ]
 )
-#: Calls back into Python, however they are named.
+#: Callbacks into Python, under any name.
 _CALLBACK = r"(?i).*(callback|python).*"
 
 
 class DisabledSafetyCheck:
-    """A check that `export`, or a call of what was exported, is to leave out.
+    """A check that `export`, or the call of an exported function, skips.
 
     Args:
-      check: its text; use `platform` and `custom_call`.
+      check: text of the check; use `platform` or `custom_call` instead.
 
     Example:
       >>> DisabledSafetyCheck.custom_call("my_kernel")
@@ -66,21 +66,21 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """Lets a program be called on a platform that it was not exported for."""
+        """Allows calls on platforms that the program was not exported for."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Lets a program with calls of one function of the runtime be exported.
+        """Allows exporting a program with custom calls of one target.
 
         Args:
           target_name: the name under which the function is registered, here and
-            wherever the program will be loaded.
+            wherever the program is loaded.
         """
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """Returns the name of the function, or None if this is another check."""
+        """Returns the target of an allowed custom call, or None for other checks."""
         kind, _, name = self._check.partition(":")
         return name if kind == "custom_call" and name else None
 
@@ -100,26 +100,25 @@ def require_known_calls(
     """Checks the custom calls of a program.
 
     Args:
-      targets: the functions that it calls.
-      disabled: the checks that are left out.
-      name: of the program.
+      targets: targets of the custom calls.
+      disabled: checks to skip.
+      name: name of the program, for messages.
 
     Raises:
-      ExportError: one calls back into Python, or is not known to be the same in other
+      ExportError: a target calls back into Python, or is not known to be stable across
         versions of the runtime.
     """
     allowed = {check.is_custom_call() for check in disabled}
     for target in sorted(targets):
         if re.fullmatch(_CALLBACK, target):
             raise ExportError(
-                f"{name} calls back into Python ({target}), where it is loaded that "
-                "function does not exist: leave callbacks and debug prints out of what "
-                "is exported"
+                f"{name} calls back into Python ({target}), a function that does not "
+                "exist where the program is loaded: remove callbacks and debug prints"
             )
         known = target in _STABLE or re.fullmatch(f"{_LAPACK}|{_GPU}", target)
         if not known and target not in allowed:
             raise ExportError(
-                f"{name} calls {target!r}, which other versions of the runtime need "
-                "not have, or may have changed: if you see to it that they have it, "
-                f"say disabled_checks=[DisabledSafetyCheck.custom_call({target!r})]"
+                f"{name} calls {target!r}, which other versions of the runtime may "
+                "lack or may have changed: if you make sure that they have it, give "
+                f"disabled_checks=[DisabledSafetyCheck.custom_call({target!r})]"
             )

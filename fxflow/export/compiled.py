@@ -1,8 +1,7 @@
-"""A compiled program for one kind of machine, beside the portable one.
+"""Compiled programs in `.fx` files, in addition to the portable program.
 
-It is machine code: it runs where the runtime's version and the processor are those it
-was made for, which its key says, and nowhere else. Then a process neither traces nor
-lowers nor compiles before its first answer.
+A compiled program is machine code: it runs only with the runtime's version and on the
+processor that its key names. A process that loads it does not trace, lower or compile.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from fxflow.transforms.jit import jit
 
 
 def _key(exported: Exported, placement: Any) -> str:
-    """Returns what tells a machine and a program from all others."""
+    """Returns a key that identifies a program, a processor and a runtime."""
     device = placement.devices[0]
     return cache.key(exported.mlir_module_serialized, b"", device, "export").hex()
 
@@ -33,15 +32,15 @@ def compiled(exported: Exported) -> tuple[dict[str, Any], bytes]:
     """Compiles an exported function for the default device.
 
     Returns:
-      What a file says of it, and the program.
+      The description for the file's header, and the program.
 
     Raises:
-      ArgumentError: it is for several devices, or has open sizes.
+      ArgumentError: the function is for several devices, or has symbolic sizes.
     """
     if exported.nr_devices != 1 or not _is_static(exported):
         raise ArgumentError(
-            "save: compiled=True is for one device and known sizes, which "
-            f"{exported!r} is not"
+            "save: compiled=True needs a function for one device, with static sizes, "
+            f"got {exported!r}"
         )
     specs = [ShapeDtypeStruct(a.shape, a.dtype) for a in exported.in_avals]
     args, kwargs = exported.in_tree.unflatten(specs)
@@ -50,9 +49,9 @@ def compiled(exported: Exported) -> tuple[dict[str, Any], bytes]:
         return exported.call(*args, **kwargs)
 
     function.__name__ = exported.fun_name
-    # An argument that the program does not use is passed all the same.
+    # Keep unused arguments, so that a call passes all of them.
     jitted: Any = jit(function, keep_unused=True)
-    # What was loaded from the disk cache serializes without its machine code.
+    # A program loaded from the disk cache serializes without its machine code.
     with config.override(cache=False):
         program = jitted.lower(*args, **kwargs).compile().program
     payload: bytes = program.executable.serialize()
@@ -74,12 +73,12 @@ def _out_types(exported: Exported, placement: Any) -> list[Any]:
 
 
 class Ready(Frozen, eq=False):
-    """An exported function whose compiled program is loaded.
+    """An exported function with a loaded compiled program.
 
     Attributes:
       exported: the function.
-      program: the runtime's.
-      placement: where it runs.
+      program: the compiled program.
+      placement: the placement of its arguments and results.
     """
 
     exported: Exported
@@ -87,10 +86,10 @@ class Ready(Frozen, eq=False):
     placement: Any
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
-        """Returns the result in a tuple, or None if the program is not for this call.
+        """Returns the result in a tuple, or None if the program does not fit the call.
 
-        That is one within a transformation, with other types, or with arrays elsewhere;
-        `Exported.call` knows what to do with it, or what to say.
+        It does not fit calls within a transformation, or with other types or
+        placements; `Exported.call` handles these, or raises an error.
         """
         exported = self.exported
         leaves, treedef = tree.flatten((args, kwargs))
@@ -115,18 +114,19 @@ def ready(exported: Exported, described: Any, payload: bytes) -> Ready | None:
 
     Args:
       exported: the function.
-      described: what the file says of the program.
+      described: the file's description of the program.
       payload: the program.
 
     Returns:
-      None if it was made for another machine, or another version of the runtime.
+      The function, or None if the program is for another processor or another version
+      of the runtime.
 
     Raises:
       ExportError: the runtime cannot load it.
     """
     placement = buffers.default_placement()
     if not isinstance(described, dict) or not _is_static(exported):
-        raise ExportError("the file says nothing sensible of its compiled program")
+        raise ExportError("the file's description of its compiled program is corrupt")
     if described.get("key") != _key(exported, placement):
         return None
     if described.get("lapack"):

@@ -1,7 +1,7 @@
-"""`Exported`: a function that has left Python, and `deserialize`, which brings it back.
+"""`Exported`, a function as a portable program, and `deserialize`, which loads one.
 
-Both sides of an artifact meet here: what `export` made knows how to write its own
-derivatives, what was loaded has those that were written.
+An `Exported` made by `export` can export its derivatives; a loaded one has the
+derivatives that were written.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from fxflow.export.calls import call
 from fxflow.export.foreign import reread
 from fxflow.export.records import Record
 
-#: How a `.fx` file begins: not text, and changed by whatever changes the ends of lines.
+#: Signature of `.fx` files: not text, and damaged by any conversion of line ends.
 FILE_MARK = b"\x89FX\r\n\x1a\n\0"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Exported(Record):
-    """A function as a portable StableHLO program, with all that a call needs.
+    """A function as a portable StableHLO program, with everything that a call needs.
 
-    `export` makes one of a jitted function, `deserialize` of bytes. It is called with
-    `call`, which takes part in `jit`, `vmap`, `grad` and `pmap`.
+    `export` makes one from a jitted function, `deserialize` from bytes. Its method
+    `call` works under `jit`, `vmap`, `grad` and `pmap`.
 
     Attributes:
-      fun_name: of the function.
+      fun_name: name of the function.
       in_tree: structure of `(args, kwargs)`.
       in_avals: types of the leaves of the arguments.
       out_tree: structure of the result.
       out_avals: types of its leaves.
-      in_layouts: how the leaves of the arguments are laid over devices, or None.
-      out_layouts: likewise of the result.
-      nr_devices: how many devices the program is for.
-      platforms: that it is for: `cpu`, `cuda`, `rocm`, `tpu`.
-      ordered_effects: names of what it does besides, in order; one with effects cannot
-        be called.
-      unordered_effects: likewise, in any order.
-      disabled_safety_checks: what was left unchecked.
-      mlir_module_serialized: the program, a portable artifact of StableHLO.
-      calling_convention_version: how `main` is called; JAX's numbers.
-      module_kept_var_idx: which leaves of the arguments `main` takes.
+      in_layouts: layouts over devices of the leaves of the arguments, or None.
+      out_layouts: layouts of the leaves of the result, or None.
+      nr_devices: number of devices that the program is for.
+      platforms: platforms that it is for: `cpu`, `cuda`, `rocm`, `tpu`.
+      ordered_effects: names of its ordered effects; a function with effects cannot be
+        called.
+      unordered_effects: names of its other effects.
+      disabled_safety_checks: the checks that the export skipped.
+      mlir_module_serialized: the program, a portable StableHLO artifact.
+      calling_convention_version: the calling convention of `main`, in JAX's numbering.
+      module_kept_var_idx: indices of the leaves of the arguments that `main` takes.
       uses_global_constants: whether sizes or the platform are arguments of the program.
-      traced: the graph it was made of; None of what was loaded.
-      in_names: of the leaves of the arguments, by the function's parameters, such as
-        `x` or `params.w`. A `.fx` file keeps them; JAX's format has no place for them,
-        so what `deserialize` returns has none.
+      traced: the graph that was exported; None for a loaded function.
+      in_names: names of the leaves of the arguments, from the function's parameters,
+        such as `x` or `params.w`. A `.fx` file keeps them; JAX's format does not, so
+        they are empty after `deserialize`.
 
     Source: `jax.export.Exported`.
     """
@@ -69,7 +69,7 @@ class Exported(Record):
         """Returns the program.
 
         Args:
-          serialized: as text; False: an object of the compiler's bindings.
+          serialized: True: as text; False: as an object of the compiler's bindings.
 
         Raises:
           ExportError: this jaxlib cannot read it.
@@ -82,7 +82,7 @@ class Exported(Record):
         return portable.text(module) if serialized else module
 
     def has_vjp(self) -> bool:
-        """Returns whether there is a derivative."""
+        """Returns whether the derivative is available."""
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:
@@ -93,7 +93,7 @@ class Exported(Record):
         those of integers are `float0`.
 
         Raises:
-          ExportError: there is none: the artifact was written without it.
+          ExportError: the artifact was written without it.
         """
         if self._get_vjp is None:
             raise ExportError(
@@ -109,12 +109,12 @@ class Exported(Record):
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function.
 
-        Under `vmap` it runs once for each slice, in a loop; `grad` and `vjp` need
-        `has_vjp()`; forward mode there is not.
+        Under `vmap` it runs once for each slice, in a loop. `grad` and `vjp` need
+        `has_vjp()`. Forward mode is not supported.
 
         Args:
-          *args: of the structure and types that it was exported with.
-          **kwargs: likewise.
+          *args: positional arguments, of the structure and types of the export.
+          **kwargs: keyword arguments, likewise.
 
         Returns:
           The result.
@@ -122,42 +122,43 @@ class Exported(Record):
         Raises:
           ArgumentError: structure or dtypes of the arguments differ.
           ShapeError: shapes differ.
-          ExportError: it is for another platform or number of devices, has effects, or
-            its program cannot be read.
+          ExportError: the function is for another platform or number of devices, has
+            effects, or its program cannot be read.
         """
         return call(self, args, kwargs)
 
     def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """Returns where the leaves of the arguments are to be, over a mesh.
+        """Returns the shardings of the leaves of the arguments over a mesh.
 
         Args:
-          mesh: with the axes of that which it was exported for.
+          mesh: a mesh with the axes that the function was exported for.
         """
         return tuple(x and x.on(mesh) for x in self.in_layouts)
 
     def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """Returns where the leaves of the result will be, over a mesh.
+        """Returns the shardings of the leaves of the result over a mesh.
 
         Args:
-          mesh: with the axes of that which it was exported for.
+          mesh: a mesh with the axes that the function was exported for.
         """
         return tuple(x and x.on(mesh) for x in self.out_layouts)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """Returns the function as bytes, which `deserialize` and JAX's read.
+        """Returns the function as bytes, which `deserialize` reads, here or in JAX.
 
         Args:
-          vjp_order: how many derivatives to write; 2 lets `grad(grad(f))` be taken of
-            what is loaded.
+          vjp_order: number of derivatives to write; 2 allows `grad(grad(f))` after
+            loading.
 
         Raises:
-          ExportError: it has fewer derivatives, or a container or dtype
-            has no place in the format.
-          ArgumentError: `vjp_order` is not such a number.
+          ExportError: it has fewer derivatives, or the format does not support a
+            container or dtype.
+          ArgumentError: `vjp_order` is not a non-negative integer.
         """
         if not isinstance(vjp_order, int) or vjp_order < 0:
             raise ArgumentError(
-                f"serialize: vjp_order is a number of derivatives, got {vjp_order!r}"
+                "serialize: vjp_order must be a number of derivatives, got "
+                f"{vjp_order!r}"
             )
         listed = [self]
         for _ in range(vjp_order):
@@ -168,24 +169,25 @@ class Exported(Record):
 def deserialize(
     blob: bytes | bytearray | memoryview, *, trusted: bool = False
 ) -> Exported:
-    """Returns the exported function that bytes hold.
+    """Loads an exported function from bytes.
 
-    What fxflow wrote carries a digest of itself, so that damage is always found. What
-    JAX wrote has none: its frame is checked for being well-formed, and its program,
-    whose reader is not made for damaged bytes, is read in a process of its own, which
-    takes about a second. Take artifacts from where you would take programs.
+    Artifacts of fxflow include a digest, so that damage is always detected. Artifacts
+    of JAX have none: their structure is checked, and their program is read in a
+    separate process, which takes about a second, because its reader does not tolerate
+    damage. Load artifacts only from sources that you would run programs from.
 
     Args:
-      blob: of `Exported.serialize`, or of that of `jax.export`.
-      trusted: whether it is known to be whole, so that what JAX wrote can be read here.
+      blob: the result of `Exported.serialize`, of fxflow or of `jax.export`.
+      trusted: whether the bytes are known to be undamaged, so that a JAX artifact can
+        be read in this process.
 
     Returns:
-      The function; its derivatives are those that were written.
+      The function, with the derivatives that were written.
 
     Raises:
-      ExportError: they hold none, they are damaged, of another version, or name a
-        container that is not registered here.
-      ArgumentError: they are not bytes.
+      ExportError: the bytes are not an artifact, are damaged or of another version, or
+        name a container that is not registered here.
+      ArgumentError: `blob` is not bytes.
 
     Example:
       >>> exported = fxflow.export.export(fxflow.jit(fnp.sin))(fnp.ones(3))
@@ -196,7 +198,7 @@ def deserialize(
     """
     if isinstance(blob, str | os.PathLike):
         raise ArgumentError(
-            f"deserialize: expected bytes of Exported.serialize, got the path "
+            f"deserialize: expected the bytes of Exported.serialize, got the path "
             f"{os.fspath(blob)!r}; fxflow.export.load reads a .fx file by its path"
         )
     if not isinstance(blob, bytes | bytearray | memoryview):

@@ -1,4 +1,4 @@
-"""`export`: a jitted function, traced and lowered, made ready to leave the process."""
+"""`export`: traces and lowers a jitted function to a portable program."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from fxflow.transforms.jit import JitFunction, jit
 from fxflow.transforms.stages import Lowered, Traced
 from fxflow.transforms.vjp import vjp
 
-#: What artifacts call platforms, and what programs are lowered for.
+#: Platform in artifacts → platform of the lowering.
 _PLATFORMS = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "tpu": "tpu"}
 
 
 def default_export_platform() -> str:
-    """Returns the platform that `export` takes if none is said.
+    """Returns the default platform of `export`.
 
     Returns:
-      That of the default device: `"cpu"`, `"cuda"` or `"tpu"`.
+      The platform of the default device: `"cpu"`, `"cuda"` or `"tpu"`.
 
     Example:
       >>> default_export_platform() in ("cpu", "cuda", "tpu")
@@ -49,26 +49,25 @@ def export(
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Exported]:
-    """Makes a function that exports a jitted one for arguments of given types.
+    """Makes a function that exports a jitted function for arguments of given types.
 
-    The program is StableHLO in its portable form. What the function captures is written
-    into it; effects and callbacks cannot leave the process and are refused. Donated
-    arguments are not donated any more.
+    The program is portable StableHLO. It includes the arrays that the function
+    captures. Effects and callbacks raise an error. Donation is dropped.
 
     Args:
-      fun_jit: what `jit` made.
-      platforms: that the program is to run on, of `"cpu"`, `"cuda"` and `"tpu"`; which
-        of them is decided where it is called. None: that of the default device.
-      disabled_checks: what to leave unchecked, such as that a custom call is known to
-        be the same in other versions.
+      fun_jit: a function that `jit` returned.
+      platforms: platforms that the program can run on, of `"cpu"`, `"cuda"` and
+        `"tpu"`; a call selects its own. None: the platform of the default device.
+      disabled_checks: checks to skip, such as that a custom call is known to be stable
+        across versions.
 
     Returns:
-      A function that takes arrays or `ShapeDtypeStruct`s as the jitted function takes
-      arrays, and returns an `Exported`. Raises `ExportError` where the program has
-      effects or calls what other versions need not have.
+      A function that takes arrays or `ShapeDtypeStruct`s in place of the jitted
+      function's arguments, and returns an `Exported`. It raises `ExportError` if the
+      program has effects or custom calls that are not known to be stable.
 
     Raises:
-      ArgumentError: `fun_jit` is not what `jit` makes, or a platform is unknown.
+      ArgumentError: `fun_jit` is not a jitted function, or a platform is unknown.
 
     Example:
       >>> f = fxflow.jit(lambda x, *, scale: fnp.sin(x) * scale)
@@ -83,13 +82,15 @@ def export(
     """
     if not isinstance(fun_jit, JitFunction):
         raise ArgumentError(
-            f"export: expected what jit makes, got {fun_jit!r}; export(jit(f))(...)"
+            f"export: expected a jitted function, as in export(jit(f))(...), got "
+            f"{fun_jit!r}"
         )
     if platforms is None:
         wanted: tuple[str, ...] = (default_export_platform(),)
     elif isinstance(platforms, str) or not len(platforms):
         raise ArgumentError(
-            f"export: platforms is a sequence as ('cpu', 'tpu'), got {platforms!r}"
+            f"export: platforms must be a sequence such as ('cpu', 'tpu'), got "
+            f"{platforms!r}"
         )
     else:
         wanted = tuple(platforms)
@@ -103,7 +104,7 @@ def export(
     for check in checks:
         if not isinstance(check, DisabledSafetyCheck):
             raise ArgumentError(
-                f"export: disabled_checks are DisabledSafetyChecks, got {check!r}"
+                f"export: disabled_checks must be DisabledSafetyChecks, got {check!r}"
             )
 
     @boundary
@@ -151,7 +152,7 @@ def _exported(
 
 
 def _plain(avals: Sequence[Aval]) -> tuple[Aval, ...]:
-    """Returns types as artifacts know them: neither weak nor over explicit axes."""
+    """Returns types as in artifacts: neither weak nor over explicit axes."""
     return tuple(Aval(a.shape, a.dtype) for a in avals)
 
 
@@ -163,7 +164,7 @@ def _layouts(shardings: Sequence[Any]) -> tuple[LayoutRecord | None, ...]:
             continue
         spec = sharding.spec
         if PartitionSpec.UNCONSTRAINED in tuple(spec):
-            raise ExportError(f"export: artifacts cannot say {spec}")
+            raise ExportError(f"export: artifacts do not support {spec}")
         mesh = sharding.mesh.abstract_mesh
         found.append(LayoutRecord(mesh, spec, sharding.offloaded))
     return tuple(found)
@@ -196,7 +197,7 @@ def _exported_vjp(
             (*ins, *(a.tangent() for a in outs)), wanted, strict=True
         )
     ]
-    # A cotangent lies where the value does.
+    # A cotangent has the sharding of its value.
     jitted: Any = jit(function, out_shardings=traced.in_shardings)
     return _exported(jitted.trace(*specs), function.__name__, platforms, checks)
 
@@ -210,7 +211,7 @@ def _portable(
     several: bool,
     checks: Sequence[DisabledSafetyCheck],
 ) -> bytes:
-    """Returns the program for all platforms, with what it captures, as bytes."""
+    """Returns the program for all platforms, with its captured arrays, as bytes."""
     portable = importlib.import_module("fxflow.devices.portable")
     texts = [low.program.text for low in lowered]
     text, consts = texts[0], lowered[0].constants
@@ -234,10 +235,10 @@ def _joined(
     several: bool,
     name: str,
 ) -> str:
-    """Returns one module of those for each platform.
+    """Joins the modules for each platform into one.
 
-    Its `main` takes the number of the platform first, if they are several, and has
-    what the function captures as constants.
+    Its `main` takes the index of the platform first, if there are several, and has the
+    captured arrays as constants.
     """
     modules = [portable.parse(text) for text in dict.fromkeys(texts)]
     numbers = [list(dict.fromkeys(texts)).index(text) for text in texts]

@@ -1,14 +1,14 @@
-"""`.fx` files: an exported function, and parameters that it is called with.
+"""`.fx` files: an exported function, optionally with its parameters.
 
-A mark, the version of this layout, a JSON text that says what follows and where, and
-the parts, each at a multiple of 64 bytes, zeros between them:
+A file has a signature, a format version, a JSON header that lists the parts, and the
+parts, each at a multiple of 64 bytes, with zeros between them:
 
-- `program`: what `Exported.serialize` gives, which JAX reads, too;
-- `params`: arrays as a whole safetensors file. Or they lie in such a file beside it;
+- `program`: the bytes of `Exported.serialize`, which JAX reads too;
+- `params`: the parameters as a safetensors file, unless they are in a separate file;
 - `compiled`: the program as machine code for one kind of machine.
 
-The text has the SHA-256 digest of each part and stands under one of its own, so no byte
-of a file can change unnoticed. Parts that a later fxflow adds are passed over.
+The header includes the SHA-256 digest of each part, and a digest of its own precedes
+it, so that any changed byte is detected. Unknown parts are ignored.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ Path_ = str | os.PathLike[str]
 Buffer = bytes | memoryview
 
 _VERSION = 1
-#: Mark, version, length of the text, digest of the text.
+#: Signature, version, length of the header, digest of the header.
 _HEAD = struct.Struct("<8sII32s")
 _LARGEST_HEADER = 1 << 24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bundle:
-    """What a `.fx` file holds.
+    """The contents of a `.fx` file.
 
     Attributes:
       exported: the function.
-      params: its first argument, if that is in the file; its arrays are in the file's
-        own memory until they are used.
-      fxflow_version: of the fxflow that wrote it.
+      params: its first argument, if the file has it; the arrays are memory-mapped until
+        they are used.
+      fxflow_version: version of fxflow that wrote the file.
     """
 
     exported: Exported
@@ -64,7 +64,7 @@ class Bundle:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it runs a compiled program of the file."""
+        """Whether calls run the file's compiled program."""
         return self._ready is not None
 
     def __repr__(self) -> str:
@@ -72,11 +72,11 @@ class Bundle:
         return f"<Bundle of {self.exported!r}{with_params}>"
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function, with the parameters in front if the file has them.
+        """Calls the function, with the parameters as first argument if it has them.
 
         Args:
-          *args: the other arguments.
-          **kwargs: likewise.
+          *args: the other positional arguments.
+          **kwargs: keyword arguments.
 
         Returns:
           The result.
@@ -93,7 +93,7 @@ class Bundle:
 
 
 class _Part(NamedTuple):
-    """A part of a file: where it is, and the digest of its bytes."""
+    """A part of a file: its place and digest."""
 
     name: str
     start: int
@@ -113,25 +113,25 @@ def save(
     vjp_order: int = 0,
     compiled: bool = False,
 ) -> None:
-    """Writes an exported function to a file, with its parameters if wanted.
+    """Writes an exported function to a file, optionally with its parameters.
 
-    The file is there whole or not at all.
+    The write is atomic.
 
     Args:
-      path: of the file, as in `"model.fx"`.
+      path: path of the file, such as `"model.fx"`.
       exported: the function.
-      params: its first argument, a pytree of arrays; None: the caller will pass it.
-      beside: name of another file in the same folder for the parameters, as in
-        `"model.safetensors"`; it is a plain safetensors file. None: in the same file.
-      vjp_order: how many derivatives to write.
-      compiled: whether to compile it for the default device and write that program,
-        too; see `load`.
+      params: its first argument, a pytree of arrays; None: calls will pass it.
+      beside: name of a safetensors file in the same folder for the parameters, such as
+        `"model.safetensors"`; None: in the same file.
+      vjp_order: number of derivatives to write.
+      compiled: whether to compile the function for the default device and include that
+        program; see `load`.
 
     Raises:
-      ArgumentError: `params` does not fit the function's first argument, or an argument
-        is of another kind.
+      ArgumentError: `params` does not match the function's first argument, or another
+        argument is invalid.
       ExportError: see `Exported.serialize`.
-      OSError: the file system refuses.
+      OSError: the file cannot be written.
 
     Example:
       >>> import tempfile
@@ -147,8 +147,8 @@ def save(
         raise ArgumentError(f"save: expected an Exported, got {_given(exported)}")
     if beside is not None and (params is None or not _is_name(beside)):
         raise ArgumentError(
-            "save: beside is the name of a file in the same folder, for params; got "
-            f"{beside!r}"
+            "save: beside must be the name of a file in the same folder, for params; "
+            f"got {beside!r}"
         )
     contents: list[tuple[str, list[Buffer]]] = [
         ("program", [bytes(exported.serialize(vjp_order))])
@@ -171,17 +171,17 @@ def save(
 
 
 def _given(value: Any) -> str:
-    """Returns what was given in place of an `Exported`."""
+    """Describes a value given in place of an `Exported`."""
     if isinstance(value, bytes | bytearray | memoryview):
         return (
-            "bytes; save takes what export(...) returns, and deserialize makes that of "
-            "the bytes of serialize"
+            "bytes; save takes the result of export(...), or of deserialize for the "
+            "bytes of serialize"
         )
     return repr(value)
 
 
 def _is_name(name: Any) -> bool:
-    """Returns whether it is the name of a file, and of none in another folder."""
+    """Returns whether a value is a file name without a folder."""
     return (
         isinstance(name, str)
         and name not in ("", ".", "..")
@@ -203,7 +203,7 @@ def _laid_out(
     """Returns the bytes of a file, in parts."""
     known = [(name, parts, *_digest(parts)) for name, parts in contents]
     length = 0
-    # Where the parts are depends on the length of the text that says where they are.
+    # The parts' positions depend on the length of the header that lists them.
     for _ in range(8):
         at, listed = _aligned(_HEAD.size + length), []
         for name, _, digest, size in known:
@@ -231,24 +231,24 @@ def _aligned(at: int) -> int:
 
 
 def load(path: Path_, *, verify: bool = True, compiled: bool = False) -> Bundle:
-    """Returns the exported function and the parameters that a file holds.
+    """Loads an exported function, with its parameters if the file has them.
 
     Args:
-      path: of the file.
-      verify: whether the parameters are read to compare their digest. False leaves them
-        in the file until they are used: for large ones on a disk that is trusted. All
+      path: path of the file.
+      verify: whether to read the parameters and check their digest. False leaves them
+        on disk until they are used, for large parameters on a trusted disk. Everything
         else is always checked.
-      compiled: whether to use the compiled program in the file, if it was made for this
-        processor and this version of the runtime. It is machine code: say so only of
-        files that you made. Calls within transformations use the portable program.
+      compiled: whether to use the compiled program in the file, if it is for this
+        processor and this version of the runtime. It is machine code: set this only for
+        files that you trust. Calls within transformations use the portable program.
 
     Returns:
       A `Bundle`; its `call` takes the arguments that are not in the file.
 
     Raises:
-      ExportError: it is not such a file, is damaged or cut off, is of a later version,
-        or the file beside it is missing or another.
-      OSError: there is no such file, or it cannot be read.
+      ExportError: the file is not a `.fx` file, is damaged, truncated or of another
+        version, or its separate file of parameters is missing or differs.
+      OSError: the file does not exist or cannot be read.
 
     Example:
       >>> load("/nowhere/model.fx")
@@ -302,7 +302,7 @@ def _mapped(path: Path_) -> memoryview:
 
 
 def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _Part]]:
-    """Returns what a file says of itself, after all but the parts has been checked."""
+    """Returns the header and the parts of a file, after checking all but the parts."""
     if len(data) < _HEAD.size or bytes(data[:8]) != FILE_MARK:
         raise ExportError(f"{path} is not a .fx file{_instead(data)}")
     _, version, length, digest = _HEAD.unpack(data[: _HEAD.size])
@@ -313,8 +313,8 @@ def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _P
         )
     text = data[_HEAD.size : _HEAD.size + length]
     if length > _LARGEST_HEADER or len(text) < length:
-        raise ExportError(f"{path} is damaged or cut off")
-    _require(text, digest.hex(), path, "the description")
+        raise ExportError(f"{path} is damaged or truncated")
+    _require(text, digest.hex(), path, "the header")
     try:
         described = json.loads(bytes(text))
         parts = [_Part(**entry) for entry in described["parts"]]
@@ -325,17 +325,17 @@ def _header(data: memoryview, path: Path_) -> tuple[dict[str, Any], dict[str, _P
             if start < end or size < 0 or start - end >= safetensors.ALIGNMENT:
                 raise ValueError(f"{part.name} is in the wrong place")
             if any(data[end:start]) or start + size > len(data):
-                raise ValueError(f"{part.name} is cut off or not where it was")
+                raise ValueError(f"{part.name} is truncated or moved")
             end = start + size
         if end != len(data):
-            raise ValueError("it is longer or shorter than it was")
+            raise ValueError("its length does not match its header")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ExportError(f"{path} is damaged: {error}") from None
     return described, {part.name: part for part in parts}
 
 
 def _instead(data: memoryview) -> str:
-    """Returns what a file is that is not a `.fx` file, and what reads it."""
+    """Returns a hint for a file that is not a `.fx` file."""
     try:
         records.decode(bytes(data))
     except ExportError:
@@ -356,9 +356,9 @@ def _beside(entry: Any, path: Path_, verify: bool) -> memoryview:
         name, size, digest = entry["name"], entry["size"], entry["sha256"]
     except (TypeError, KeyError):
         name = size = digest = None
-    # A file from elsewhere must not have others of this machine read.
+    # An untrusted file must not make this process read files elsewhere.
     if not _is_name(name):
-        raise ExportError(f"{path} names no file in its folder for its parameters")
+        raise ExportError(f"{path} does not name a file in its folder for parameters")
     other = Path(path).parent / name
     try:
         data = _mapped(other)
@@ -378,7 +378,7 @@ def _beside(entry: Any, path: Path_, verify: bool) -> memoryview:
 
 
 def _first_argument(exported: Exported) -> tuple[Any, Sequence[Any]]:
-    """Returns structure and types of the first positional argument."""
+    """Returns the structure and types of the first positional argument."""
     positional = exported.in_tree.children()[0].children()
     if not positional:
         raise ArgumentError(
@@ -388,7 +388,7 @@ def _first_argument(exported: Exported) -> tuple[Any, Sequence[Any]]:
 
 
 def _names(treedef: Any) -> list[str]:
-    """Returns for each leaf of a tree its name in the file: `layers.0.w`."""
+    """Returns the name of each leaf of a tree in the file, such as `layers.0.w`."""
     indices = treedef.unflatten(range(treedef.num_leaves))
     names = [
         tree.keystr(path, simple=True, separator=".")
@@ -404,14 +404,14 @@ def _named_arrays(exported: Exported, params: Any) -> dict[str, Any]:
     if given != treedef:
         raise ArgumentError(
             f"save: the first argument of {exported.fun_name} has the structure "
-            f"{tree.written(treedef)}, params has {tree.written(given)}"
+            f"{tree.written(treedef)}, but params has {tree.written(given)}"
         )
     found = {}
     for name, leaf, aval in zip(_names(treedef), leaves, avals, strict=True):
         array = as_array(leaf, aval.dtype)
         if array.aval.shape != aval.shape or array.aval.dtype != aval.dtype:
             raise ArgumentError(
-                f"save: {exported.fun_name} takes {aval} for {name}, params has "
+                f"save: {exported.fun_name} takes {aval} for {name}, but params has "
                 f"{array.aval}"
             )
         is_key = dtypes.is_key(aval.dtype)
@@ -434,7 +434,7 @@ def _params(exported: Exported, arrays: dict[str, Any]) -> Any:
         wanted = aval.physical if isinstance(aval, Aval) else aval
         if given != wanted:
             raise ExportError(
-                f"the parameter {name} is {given}, the program takes {aval}"
+                f"the parameter {name} is {given}, but the program takes {aval}"
             )
         is_key = dtypes.is_key(aval.dtype)
         leaves.append(

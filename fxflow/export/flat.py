@@ -1,10 +1,10 @@
 """FlatBuffers, as far as the artifacts of `export` need them: tables and vectors.
 
-A table is a position in the bytes; before it, or after, lies its *vtable*, which says
-for each numbered field where in the table it is, or that it is absent. Strings, vectors
-and other tables are reached by unsigned offsets, forwards. The reader believes nothing:
-each position is checked against the bytes, and no more objects are read than the bytes
-could hold, so that no input makes it run for ever or beyond the end.
+A table is a position in the bytes. Its *vtable*, before or after it, has the offset of
+each numbered field in the table, or 0 if it is absent. Unsigned forward offsets point
+to strings, vectors and other tables. The reader trusts nothing: it checks each position
+against the bytes, and reads no more objects than the bytes can hold, so that no input
+makes it loop forever or read beyond the end.
 
 Source: the FlatBuffers internals document.
 """
@@ -29,7 +29,7 @@ _NUMBERS = {
 
 
 class Number(NamedTuple):
-    """A number to be written.
+    """A number to write.
 
     Attributes:
       kind: `int8`, `uint8`, `int16`, `uint16` or `uint32`.
@@ -41,10 +41,10 @@ class Number(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """A vector of numbers to be written.
+    """A vector of numbers to write.
 
     Attributes:
-      kind: as of `Number`.
+      kind: as for `Number`.
       values: the numbers.
     """
 
@@ -52,8 +52,8 @@ class Numbers(NamedTuple):
     values: Sequence[int]
 
 
-# A table to be written: by the number of the field a `Number`, `Numbers`, str, bytes,
-# another table, or a list of strings or tables. None is an absent field.
+# A table to write: field number → a `Number`, `Numbers`, str, bytes, another table, or
+# a list of strings or tables. None is an absent field.
 Fields = dict[int, Any]
 
 
@@ -61,11 +61,11 @@ Fields = dict[int, Any]
 
 
 def write(root: Fields, identifier: bytes) -> bytes:
-    """Returns the bytes of a table and all it refers to.
+    """Returns the bytes of a table and everything it refers to.
 
     Args:
       root: the table.
-      identifier: four bytes that say what it is.
+      identifier: the four-byte file identifier.
     """
     writer = _Writer()
     writer.out += bytes(4) + identifier
@@ -83,7 +83,7 @@ class _Writer:
         self.out += bytes(-len(self.out) % size)
 
     def place(self, slot: int, value: Any) -> None:
-        """Writes an object, and at `slot` how far away from there it is."""
+        """Writes an object, and its offset at `slot`."""
         self.align(4)
         at = self.table(value) if isinstance(value, dict) else self.vector(value)
         struct.pack_into("<I", self.out, slot, at - slot)
@@ -101,7 +101,7 @@ class _Writer:
         else:
             text = isinstance(value, str)
             data = value.encode() if text else bytes(value)
-            # Strings end in a zero, which their length does not count.
+            # Strings end with a zero byte, which their length does not include.
             out += struct.pack("<I", len(data)) + data + bytes(text)
         return at
 
@@ -136,21 +136,21 @@ class _Writer:
 
 
 class Buffer:
-    """Bytes that are read as tables.
+    """Reads bytes as tables.
 
     Args:
       data: the bytes.
 
     Attributes:
-      root: the outermost table.
+      root: the root table.
 
     Raises:
-      ExportError: there is no such table in them.
+      ExportError: the bytes have no valid root table.
     """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        # Each object takes four bytes at least, and none belongs to two others.
+        # Each object takes at least four bytes, and has one parent.
         self.left = len(data) // 4 + 1
         self.root = Table(self, self.follow(0))
 
@@ -158,25 +158,27 @@ class Buffer:
         """Returns the number at a position.
 
         Raises:
-          ExportError: it does not lie in the bytes.
+          ExportError: the position is outside the bytes.
         """
         if at < 0 or at + struct.calcsize(form) > len(self.data):
-            raise ExportError(f"the artifact is damaged: nothing is at byte {at}")
+            raise ExportError(f"the artifact is damaged: byte {at} is out of bounds")
         value: int = struct.unpack_from(form, self.data, at)[0]
         return value
 
     def follow(self, at: int) -> int:
-        """Returns the position that the offset at a position leads to.
+        """Returns the position that the offset at a position points to.
 
         Raises:
-          ExportError: it leads nowhere, or there are too many.
+          ExportError: it points outside the bytes, or there are too many offsets.
         """
         self.left -= 1
         if self.left < 0:
             raise ExportError("the artifact is damaged: it refers to parts twice")
         step = self.unpack("<I", at)
         if step < 4 or at + step + 4 > len(self.data):
-            raise ExportError(f"the artifact is damaged: byte {at} leads nowhere")
+            raise ExportError(
+                f"the artifact is damaged: the offset at byte {at} is out of bounds"
+            )
         return at + step
 
 
@@ -185,10 +187,10 @@ class Table:
 
     Args:
       buffer: the bytes.
-      at: where it begins.
+      at: position of the table.
 
     Raises:
-      ExportError: its vtable does not lie in the bytes.
+      ExportError: its vtable is outside the bytes.
     """
 
     def __init__(self, buffer: Buffer, at: int) -> None:
@@ -198,7 +200,7 @@ class Table:
         buffer.unpack("<H", self._vtable + max(self._size - 2, 0))
 
     def _field(self, slot: int) -> int:
-        """Returns where a field is, 0 if it is absent."""
+        """Returns the position of a field, or 0 if it is absent."""
         offset = 4 + 2 * slot
         if offset + 2 > self._size:
             return 0
@@ -209,15 +211,15 @@ class Table:
         """Returns a number.
 
         Args:
-          slot: of the field.
-          kind: as of `Number`.
-          default: if it is absent.
+          slot: number of the field.
+          kind: as for `Number`.
+          default: value of an absent field.
         """
         at = self._field(slot)
         return self._buffer.unpack(f"<{_NUMBERS[kind]}", at) if at else default
 
     def _vector(self, slot: int, size: int) -> tuple[int, int]:
-        """Returns where the items of a vector begin, and how many they are."""
+        """Returns the position of the first item of a vector, and the item count."""
         at = self._field(slot)
         if not at:
             return 0, 0
@@ -228,16 +230,16 @@ class Table:
         return at + 4, count
 
     def bytes(self, slot: int) -> bytes:
-        """Returns a vector of bytes, empty if it is absent."""
+        """Returns a vector of bytes; empty if it is absent."""
         at, count = self._vector(slot, 1)
         return self._buffer.data[at : at + count]
 
     def has(self, slot: int) -> bool:
-        """Returns whether a field is there."""
+        """Returns whether a field is present."""
         return bool(self._field(slot))
 
     def string(self, slot: int) -> str:
-        """Returns a string, empty if it is absent.
+        """Returns a string; empty if it is absent.
 
         Raises:
           ExportError: it is not UTF-8.
@@ -245,14 +247,14 @@ class Table:
         return _text(self.bytes(slot))
 
     def numbers(self, slot: int, kind: str) -> tuple[int, ...]:
-        """Returns a vector of numbers, empty if it is absent."""
+        """Returns a vector of numbers; empty if it is absent."""
         letter = _NUMBERS[kind]
         at, count = self._vector(slot, struct.calcsize(letter))
         dtype = np.dtype(f"<{letter}" if letter in "hHI" else letter)
         return tuple(np.frombuffer(self._buffer.data, dtype, count, at).tolist())
 
     def strings(self, slot: int) -> tuple[str, ...]:
-        """Returns a vector of strings, empty if it is absent."""
+        """Returns a vector of strings; empty if it is absent."""
         at, count = self._vector(slot, 4)
         found = []
         for i in range(count):
@@ -269,7 +271,7 @@ class Table:
         return Table(self._buffer, self._buffer.follow(at)) if at else None
 
     def tables(self, slot: int) -> list[Table]:
-        """Returns a vector of tables, empty if it is absent."""
+        """Returns a vector of tables; empty if it is absent."""
         at, count = self._vector(slot, 4)
         return [
             Table(self._buffer, self._buffer.follow(at + 4 * i)) for i in range(count)

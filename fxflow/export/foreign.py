@@ -1,9 +1,9 @@
-"""Programs that others wrote, read in a process of their own.
+"""Reads programs without a digest in a separate process.
 
-What fxflow writes has a digest, so that nothing damaged reaches MLIR's reader of
-bytecode, which corrupts memory on flipped bits. What JAX writes has none. A child reads
-it and prints it; the text is parsed and verified here, and written as a program again.
-Whatever the bytes do to their reader, it does to the child.
+Artifacts of fxflow have a digest, so that damage never reaches MLIR's bytecode reader,
+which corrupts memory on flipped bits. Artifacts of JAX have none. A child process reads
+them and prints their text, which is parsed, verified and serialized again here. Damaged
+bytes can only crash the child.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from collections.abc import Sequence
 
 from fxflow.errors import ExportError
 
-#: Seconds for the child: it starts in one, and reads 100 MB in some more.
+#: Seconds for the child, which starts in one and reads 100 MB in a few more.
 _DEADLINE = 120
 _CODE = "from fxflow.devices.portable import print_programs; print_programs()"
 _SIZE = struct.Struct("<Q")
 
 
 def reread(payloads: Sequence[bytes]) -> list[bytes]:
-    """Returns portable artifacts written anew from what a child read in them.
+    """Parses portable artifacts in a child process, and serializes them again.
 
     Args:
-      payloads: artifacts of StableHLO, of any writer.
+      payloads: StableHLO artifacts, of any writer.
 
     Raises:
-      ExportError: one is damaged, or of a version that is not known here; or no child
-        can be started.
+      ExportError: an artifact is damaged or of an unknown version, or the child cannot
+        be started.
     """
-    # The same modules as here, wherever they were found.
+    # Let the child import the same modules.
     found = os.pathsep.join(filter(None, sys.path))
     given = b"".join(part for p in payloads for part in (_SIZE.pack(len(p)), p))
     try:
@@ -47,28 +47,26 @@ def reread(payloads: Sequence[bytes]) -> list[bytes]:
         )
     except subprocess.TimeoutExpired:
         raise ExportError(
-            f"the artifact is damaged: its program was not read in {_DEADLINE} s"
+            f"the artifact is damaged: reading its program took over {_DEADLINE} s"
         ) from None
     except OSError as error:
         raise ExportError(
-            "the artifact has no digest, and no process that reads its program can be "
+            "the artifact has no digest, and a process to read its program cannot be "
             f"started ({error}): deserialize(blob, trusted=True) reads it here"
         ) from None
     if child.returncode:
-        said = child.stderr.decode(errors="replace").strip().splitlines()
-        why = said[-1] if said else f"its reader ended with {child.returncode}"
-        raise ExportError(f"the artifact has no program that can be read: {why}")
+        lines = child.stderr.decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"its reader exited with {child.returncode}"
+        raise ExportError(f"the artifact's program cannot be read: {why}")
     portable = importlib.import_module("fxflow.devices.portable")
     try:
         return [portable.write(text.decode()) for text in parts(child.stdout)]
     except ValueError as error:
-        raise ExportError(
-            f"the artifact has no program that can be read: {error}"
-        ) from None
+        raise ExportError(f"the artifact's program cannot be read: {error}") from None
 
 
 def parts(data: bytes) -> list[bytes]:
-    """Returns what was written one after another, each behind its length."""
+    """Splits a sequence of parts, each with its length before it."""
     found, at = [], 0
     while at < len(data):
         (size,) = _SIZE.unpack_from(data, at)

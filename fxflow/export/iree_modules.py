@@ -1,8 +1,8 @@
-"""IREE: a program compiled for other machines, run here through IREE's runtime.
+"""Compiles programs for other machines with IREE, and runs them with its runtime.
 
-The compiler is a program of its own, which reads StableHLO and writes one file: code
-for one kind of machine and the weights (`.vmfb`). The runtime needs neither Python nor
-fxflow where the file goes. Both are packages of PyPI (extra `iree`).
+IREE's compiler is a separate program that reads StableHLO and writes one file with the
+weights and the code for one kind of machine (`.vmfb`). IREE's runtime runs the file
+without Python or fxflow. Both are PyPI packages (extra `iree`).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def _cpu(triple: str, cpu: str, *more: str) -> tuple[str, ...]:
     )
 
 
-#: Each target with the compiler's options for it.
+#: Target → compiler options.
 TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "local": (*_LOCAL, "--iree-llvmcpu-target-cpu=host"),
         "x86-64": _cpu("x86_64-unknown-linux-gnu", "x86-64"),
         "arm64-linux": _cpu("aarch64-unknown-linux-gnu", "generic"),
         "arm64-android": _cpu("aarch64-unknown-linux-android29", "generic"),
-        # The profile that distributions are built for: RV64GC.
+        # RV64GC, the profile that Linux distributions target.
         "riscv64": _cpu(
             "riscv64-unknown-linux-gnu",
             "generic-rv64",
@@ -61,7 +61,7 @@ TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "vulkan": ("--iree-hal-target-device=vulkan",),
     }
 )
-#: What every program is compiled with: numbers keep their 64 bits.
+#: Options for every program: keep 64-bit types.
 _ALWAYS = (
     "--iree-input-type=stablehlo",
     "--iree-input-demote-f64-to-f32=false",
@@ -75,19 +75,19 @@ _HOSTS = {"x86-64": _X86, "arm64-linux": ("aarch64", "arm64"), "riscv64": ("risc
 class IreeModule:
     """A function compiled by IREE.
 
-    `iree` makes one, `load_iree` reads a saved one. Calling it runs it on this machine
-    through IREE's runtime, if it is for this machine.
+    `iree` compiles one, `load_iree` loads a saved one. Calling it runs it with IREE's
+    runtime, if it was compiled for this machine.
 
     Attributes:
       data: the file for IREE's runtime (`.vmfb`): code and weights.
-      name: of the function.
-      target: that it was compiled for.
+      name: name of the function.
+      target: the target that it was compiled for.
       in_tree: structure of `(args, kwargs)`.
       in_avals: types of the leaves of the arguments.
       out_tree: structure of the result.
       out_avals: types of its leaves.
-      labels: what messages call the leaves of the arguments.
-      kept: which of them the compiled `main` takes, in this order.
+      labels: names of the leaves of the arguments, for messages.
+      kept: indices of the leaves that the compiled `main` takes, in order.
     """
 
     data: bytes
@@ -127,14 +127,15 @@ class IreeModule:
         """Runs the program on this machine.
 
         Args:
-          *args: of the structure and types that it was compiled for.
-          **kwargs: likewise.
+          *args: positional arguments, of the structure and types of the compilation.
+          **kwargs: keyword arguments, likewise.
 
         Returns:
-          The function's result, of arrays.
+          The function's result, with arrays as leaves.
 
         Raises:
-          ArgumentError: structure or types differ, or it is for another machine.
+          ArgumentError: structure or types differ, or the module is for another
+            machine.
           ImportError: IREE's runtime is not installed (extra `iree`).
         """
         leaves = leaves_of(
@@ -146,7 +147,7 @@ class IreeModule:
         if self.out_avals:
             for out, aval in zip(outs, self.out_avals, strict=True):
                 found = np.asarray(out.to_host()).reshape(aval.shape)
-                # The runtime knows no `bfloat16` and the like by name: by their bits.
+                # The runtime returns `bfloat16` and similar dtypes as raw bits.
                 if found.dtype != aval.dtype:
                     found = found.view(aval.dtype)
                 arrays.append(as_array(found, aval.dtype))
@@ -159,8 +160,8 @@ class IreeModule:
             machine not in _HOSTS.get(self.target, ())
         ):
             raise ArgumentError(
-                f"{self.name} was compiled for {self.target} and this machine is "
-                f"{machine}: save it, take the file there, or compile for 'local'"
+                f"{self.name} was compiled for {self.target}, but this machine is "
+                f"{machine}: save it and run it there, or compile for 'local'"
             )
         runtime = _runtime()
         driver = "vulkan" if self.target == "vulkan" else "local-task"
@@ -179,15 +180,15 @@ class IreeModule:
         return context.modules[module.name].main
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the program, and beside it what it takes and gives.
+        """Writes the program, and a JSON description of its arguments and results.
 
         Args:
-          path: of the file for IREE's runtime, by custom `.vmfb`; the description is
-            written to `path` with `.json` after it.
+          path: path of the file for IREE's runtime, conventionally `.vmfb`; the
+            description is written to `path` with `.json` appended.
 
         Raises:
-          ArgumentError: the structure of arguments or result has containers other than
-            dicts, lists, tuples and None.
+          ArgumentError: the arguments or results have containers other than dicts,
+            lists, tuples and None.
 
         Example:
           >>> module.save("f.vmfb")  # writes f.vmfb.json, too   # doctest: +SKIP
@@ -215,29 +216,29 @@ def iree(
 ) -> IreeModule:
     """Compiles a function with IREE, for this machine or another.
 
-    What the function captures is inside: `jit(lambda x: apply(params, x))` gives a file
-    with the weights, `jit(apply)` takes them as arguments.
+    The module includes the arrays that the function captures: with
+    `jit(lambda x: apply(params, x))` it has the weights, with `jit(apply)` it takes
+    them as arguments.
 
     Args:
-      exported: what `export(jit(f))(...)` or `jit(f).lower(...)` gives.
-      target: `local`, this machine's CPU with all that it can; `x86-64`, any of its
-        kind; `arm64-linux`; `arm64-android`; `riscv64`; `vulkan`, a GPU by SPIR-V.
-      quantize: `"int8"` keeps captured weights of two axes or more in 8 bits, with a
-        scale for each channel (the last axis), but for those of at most 4 kB; None: as
-        they are. What was exported has its weights written into it already: quantise
-        what `jit(f).lower` gives, or the parameters (`quantize`).
+      exported: the result of `export(jit(f))(...)` or `jit(f).lower(...)`.
+      target: `local`, this machine's CPU with all its features; `x86-64`, any such CPU;
+        `arm64-linux`; `arm64-android`; `riscv64`; `vulkan`, a GPU by SPIR-V.
+      quantize: `"int8"` stores captured weights with at least two axes in int8, with a
+        scale for each channel (the last axis), except those of at most 4 kB; None:
+        unchanged. An exported program already includes its weights: quantize the
+        result of `jit(f).lower`, or the parameters (`quantize`).
       options: more options of `iree-compile`, such as
         `--iree-vulkan-target=adreno`.
 
     Returns:
-      The compiled module: bytes, which can be saved, and called here if it is for this
-      machine.
+      The compiled module, which can be saved, and called if it is for this machine.
 
     Raises:
       ArgumentError: the target is unknown; the function has effects, references,
         symbolic sizes or several devices; `quantize` is unknown or not possible.
-      CompileError: IREE's compiler refuses an operation; the message has its words and
-        the line of the operation.
+      CompileError: IREE's compiler rejects an operation; the message has the compiler's
+        error and the user's line.
       ImportError: IREE's compiler is not installed (extra `iree`).
 
     Example:
@@ -262,32 +263,31 @@ def iree(
 
 
 def load_iree(path: str | os.PathLike[str]) -> IreeModule:
-    """Reads a module that `IreeModule.save` wrote.
+    """Loads a module that `IreeModule.save` wrote.
 
     Args:
-      path: of the file for IREE's runtime; its description lies beside it.
+      path: path of the file for IREE's runtime; its description is in the same folder.
 
     Returns:
-      The module, with the arguments' and result's structure that it had; named tuples
-      have become tuples.
+      The module; namedtuples in its arguments and result have become tuples.
 
     Raises:
-      ArgumentError: the description is not one.
-      FileNotFoundError: a file is not there.
+      ArgumentError: the description is malformed.
+      FileNotFoundError: a file does not exist.
     """
     path = Path(path)
     text = path.with_name(f"{path.name}.json").read_text(encoding="utf-8")
     try:
-        told = json.loads(text)
-        arguments = told["arguments"]
+        described = json.loads(text)
+        arguments = described["arguments"]
         return IreeModule(
             path.read_bytes(),
-            name=str(told["name"]),
-            target=str(told["target"]),
-            in_tree=tree.structure(_read(told["args"])),
+            name=str(described["name"]),
+            target=str(described["target"]),
+            in_tree=tree.structure(_read(described["args"])),
             in_avals=list(map(_aval, arguments)),
-            out_tree=tree.structure(_read(told["result"])),
-            out_avals=list(map(_aval, told["results"])),
+            out_tree=tree.structure(_read(described["result"])),
+            out_avals=list(map(_aval, described["results"])),
             labels=[str(a["label"]) for a in arguments],
             kept=[i for i, a in enumerate(arguments) if a["kept"]],
         )
@@ -303,28 +303,30 @@ def load_iree(path: str | os.PathLike[str]) -> IreeModule:
 def checked_program(
     exported: Any, where: str, target: str, quantize: str | None
 ) -> Program:
-    """Returns the program that is to be compiled.
+    """Returns the program to compile, after checking the arguments.
 
     Args:
-      exported: as of `iree`.
-      where: the function that asks, for messages.
-      target: as of `iree`.
-      quantize: as of `iree`.
+      exported: as for `iree`.
+      where: name of the calling function, for messages.
+      target: as for `iree`.
+      quantize: as for `iree`.
 
     Raises:
-      ArgumentError: as `iree`.
+      ArgumentError: as for `iree`.
     """
     if target not in TARGETS:
         raise ArgumentError(
             f"{where}: unknown target {target!r}: use {_listed(TARGETS)}"
         )
     if quantize not in (None, "int8"):
-        raise ArgumentError(f"{where}: quantize is 'int8' or None, got {quantize!r}")
+        raise ArgumentError(
+            f"{where}: quantize must be 'int8' or None, got {quantize!r}"
+        )
     program = program_of(exported, where, written_as_int8 if quantize else None)
     if quantize and program.graph is None:
         raise ArgumentError(
-            f"{where}: the weights of what was exported are in its program already: "
-            "quantise what jit(f).lower(...) gives"
+            f"{where}: an exported program already includes its weights: quantize the "
+            "result of jit(f).lower(...)"
         )
     for aval in program.out_avals:
         if dtypes.is_key(aval.dtype):
@@ -335,15 +337,15 @@ def checked_program(
 
 
 def compiled(program: Program, options: Sequence[str]) -> bytes:
-    """Returns what IREE's compiler makes of a program.
+    """Compiles a program with IREE's compiler.
 
     Args:
-      program: to compile.
-      options: of the compiler, besides those that every program has.
+      program: the program.
+      options: compiler options, in addition to those for every program.
 
     Raises:
-      CompileError: the compiler refuses it.
-      ImportError: there is no compiler.
+      CompileError: the compiler rejects the program.
+      ImportError: the compiler is not installed.
     """
     ran = subprocess.run(
         [_compiler(), "-", "-o", "-", *_ALWAYS, *options],
@@ -352,9 +354,9 @@ def compiled(program: Program, options: Sequence[str]) -> bytes:
         check=False,
     )
     if ran.returncode:
-        told = ran.stderr.decode(errors="replace")
+        stderr = ran.stderr.decode(errors="replace")
         error = CompileError(
-            f"{program.name}: IREE refuses it: {_words(told, program)}"
+            f"{program.name}: IREE's compiler failed: {_first_error(stderr, program)}"
         )
         error.module_text = program.text
         raise error
@@ -376,18 +378,17 @@ def _runtime() -> Any:
         return importlib.import_module("iree.runtime")
     except ImportError:
         raise ImportError(
-            "running what iree compiled needs IREE's runtime: "
-            "pip install 'fxflow[iree]'"
+            "calling an IreeModule needs IREE's runtime: pip install 'fxflow[iree]'"
         ) from None
 
 
-def _words(told: str, program: Program) -> str:
-    """Returns the compiler's first complaint, with the user's line."""
-    line = next((t for t in told.splitlines() if "error:" in t), told.strip()[:300])
+def _first_error(stderr: str, program: Program) -> str:
+    """Returns the compiler's first error, with the user's line."""
+    line = next((t for t in stderr.splitlines() if "error:" in t), stderr.strip()[:300])
     words = line.partition("error:")[2].strip() or line
-    # The operation stands there in full, with its types, and its weights.
+    # The message may include the whole operation with its types and weights.
     words = words if len(words) <= 300 else f"{words[:300]}…"
-    where = re.search(r'loc\("([^"]+)"', told)
+    where = re.search(r'loc\("([^"]+)"', stderr)
     lines = lines_of(program, where[1]) if where else []
     return f"{words} (from {', or '.join(lines)})" if lines else words
 
@@ -411,12 +412,12 @@ def _described(
     return found
 
 
-def _aval(told: dict[str, Any]) -> Aval:
-    return Aval(tuple(told["shape"]), dtypes.dtype(told["dtype"]))
+def _aval(described: dict[str, Any]) -> Aval:
+    return Aval(tuple(described["shape"]), dtypes.dtype(described["dtype"]))
 
 
 def _written(treedef: Any, name: str) -> Any:
-    """Returns a structure for JSON: leaves are `"*"`, tuples lists under `"tuple"`."""
+    """Returns a structure as JSON: leaves are `"*"`, tuples lists under `"tuple"`."""
 
     def visit(value: Any) -> Any:
         if value is None or value == "*":
@@ -429,22 +430,22 @@ def _written(treedef: Any, name: str) -> Any:
             if all(isinstance(key, str) for key in value):
                 return {"dict": {key: visit(v) for key, v in value.items()}}
             raise ArgumentError(
-                f"{name}: save: dicts have strings as keys, got {value}"
+                f"{name}: save: dicts must have string keys, got {value}"
             )
         raise ArgumentError(
-            f"{name}: save: {type(value).__name__} has no place in a description: "
-            "take and give dicts, lists and tuples"
+            f"{name}: save: descriptions do not support {type(value).__name__}: use "
+            "dicts, lists and tuples"
         )
 
     return visit(treedef.unflatten(["*"] * treedef.num_leaves))
 
 
-def _read(told: Any) -> Any:
-    if told is None or told == "*":
-        return told
-    if isinstance(told, list):
-        return [_read(v) for v in told]
-    ((kind, parts),) = told.items()
+def _read(written: Any) -> Any:
+    if written is None or written == "*":
+        return written
+    if isinstance(written, list):
+        return [_read(v) for v in written]
+    ((kind, parts),) = written.items()
     if kind == "tuple":
         return tuple(_read(v) for v in parts)
     return {key: _read(v) for key, v in parts.items()}

@@ -1,7 +1,7 @@
-"""ONNX: a function as a model that ONNX Runtime and other tools read.
+"""Converts functions to ONNX models, for ONNX Runtime and other tools.
 
-The model is made of the function's graph, an operation at a time (`onnx_rules/`).
-Parameters that are bound are its initializers and have the names of their tree.
+The function's graph is converted one operation at a time (`onnx_rules/`). Bound
+parameters become initializers, named after their place in the tree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fxflow.export.quantization import is_weight
 from fxflow.export.quantization import quantize as quantized
 from fxflow.export.sizes import settled, solve
 
-#: Protocol buffers end at 2 GiB: what is larger lies beside the model.
+#: Protocol buffers are limited to 2 GiB; larger models need a separate file of weights.
 _LARGEST = 2**31 - 2**20
 
 
@@ -37,17 +37,17 @@ _LARGEST = 2**31 - 2**20
 class OnnxModel:
     """A function as an ONNX model.
 
-    `onnx` makes one. Calling it runs it through ONNX Runtime, if that is installed.
+    `onnx` makes one. Calling it runs it with ONNX Runtime, if that is installed.
 
     Attributes:
       model: the `onnx.ModelProto`.
-      name: of the function.
+      name: name of the function.
       in_tree: structure of `(args, kwargs)`, without the bound parameters.
       in_avals: types of the leaves of the arguments.
-      in_names: what the model calls them.
+      in_names: names of the model's inputs.
       out_tree: structure of the result.
       out_avals: types of its leaves.
-      out_names: what the model calls them.
+      out_names: names of the model's outputs.
     """
 
     in_avals: tuple[Aval, ...]
@@ -84,17 +84,17 @@ class OnnxModel:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the model through ONNX Runtime on the CPU.
+        """Runs the model with ONNX Runtime on the CPU.
 
         Args:
-          *args: of the structure and types that it was made for.
-          **kwargs: likewise.
+          *args: positional arguments, of the structure and types of the conversion.
+          **kwargs: keyword arguments, likewise.
 
         Returns:
-          The function's result, of arrays.
+          The function's result, with arrays as leaves.
 
         Raises:
-          ArgumentError: structure or types differ, or ONNX Runtime refuses the model.
+          ArgumentError: structure or types differ, or ONNX Runtime rejects the model.
           ImportError: ONNX Runtime is not installed.
         """
         leaves = leaves_of(
@@ -125,7 +125,7 @@ class OnnxModel:
                 "calling an OnnxModel needs ONNX Runtime: pip install onnxruntime"
             ) from None
         options = runtime.SessionOptions()
-        # What it has to say about the model is in its error.
+        # The error includes the log messages about the model.
         options.log_severity_level = 4
         options.intra_op_num_threads = len(os.sched_getaffinity(0))
         try:
@@ -140,12 +140,12 @@ class OnnxModel:
         """Writes the model.
 
         Args:
-          path: of the file, by custom `.onnx`.
-          beside: name of a file in the same folder for the parameters' bytes; None: all
-            in one file, up to 2 GiB.
+          path: path of the file, conventionally `.onnx`.
+          beside: name of a file in the same folder for the weights; None: a single
+            file, up to 2 GiB.
 
         Raises:
-          ArgumentError: it is larger than 2 GiB and `beside` is None.
+          ArgumentError: the model is larger than 2 GiB and `beside` is None.
 
         Example:
           >>> model.save("f.onnx")  # doctest: +SKIP
@@ -160,7 +160,7 @@ class OnnxModel:
             return
         model = type(self.model)()
         model.CopyFrom(self.model)
-        # It appends to a file that is there.
+        # `save_model` appends to an existing file.
         Path(path).with_name(beside).unlink(missing_ok=True)
         importlib.import_module("onnx").save_model(
             model,
@@ -174,31 +174,31 @@ class OnnxModel:
 def onnx(
     exported: Any, *, params: Any = None, quantize: str | None = None
 ) -> OnnxModel:
-    """Makes an ONNX model of a function.
+    """Converts a function to an ONNX model.
 
-    What the function captures is inside, and so is what is bound with `params`; the
-    other arguments are the model's inputs, with the names of the function's parameters
-    and of their tree (`x`, `state.0`); its outputs are `output`, or `output.0` and so
-    on. Symbolic sizes are dynamic axes with their names; constraints are checked where
-    the model is called here, and not by other runtimes. The model is of opset 21 (ONNX
-    1.16), which ONNX Runtime 1.18 and later read.
+    The model includes the arrays that the function captures, and `params`. The other
+    arguments are the model's inputs, named after the function's parameters and their
+    tree (`x`, `state.0`); its outputs are `output`, or `output.0` and so on. Symbolic
+    sizes become dynamic axes with their names; calls of the `OnnxModel` check their
+    constraints, other runtimes do not. The model has opset 21 (ONNX 1.16), which ONNX
+    Runtime 1.18 and later support.
 
     Args:
-      exported: what `jit(f).lower(...)`, `jit(f).trace(...)` or `export(jit(f))(...)`
-        gives; not what was loaded, of which only StableHLO is left.
-      params: for the function's first argument: they become initializers with the names
-        of their tree (`params.w`). None: it stays an input.
-      quantize: `"int8"` keeps weights (captured or bound floats of two axes or more) in
-        8 bits with a scale for each channel; None: as they are.
+      exported: the result of `jit(f).lower(...)`, `jit(f).trace(...)` or
+        `export(jit(f))(...)`; not a loaded function, which has only StableHLO.
+      params: value of the function's first argument, which becomes initializers named
+        after their tree (`params.w`). None: it stays an input.
+      quantize: `"int8"` stores weights (captured or bound floats with at least two
+        axes) in int8, with a scale for each channel; None: unchanged.
 
     Returns:
-      The model, which can be saved, and called here through ONNX Runtime.
+      The model, which can be saved, and called with ONNX Runtime.
 
     Raises:
-      ArgumentError: `params` do not fit; the function has effects, references or
-        several devices; `quantize` is unknown.
-      ExportError: an operation or dtype has no counterpart in ONNX; the message has its
-        name and the line. Or no input says what a name of a size stands for.
+      ArgumentError: `params` do not match the argument; the function has effects,
+        references or several devices; `quantize` is unknown.
+      ExportError: an operation or dtype has no counterpart in ONNX (the message has its
+        name and line), or no input determines a symbolic size.
       ImportError: the package `onnx` is not installed (extra `onnx`).
 
     Example:
@@ -212,7 +212,7 @@ def onnx(
     Source: ONNX, opset 21.
     """
     if quantize not in (None, "int8"):
-        raise ArgumentError(f"onnx: quantize is 'int8' or None, got {quantize!r}")
+        raise ArgumentError(f"onnx: quantize must be 'int8' or None, got {quantize!r}")
     traced = traced_of(exported, "onnx")
     try:
         importlib.import_module("onnx")
@@ -259,7 +259,7 @@ def onnx(
 
 
 def _bound(traced: Any, params: Any) -> tuple[list[Any], Any]:
-    """Returns the leaves of bound parameters, and the structure of what is left."""
+    """Returns the leaves of `params`, and the structure of the other arguments."""
     if params is None:
         return [], traced.in_tree
     args, kwargs = traced.in_tree.unflatten(range(len(traced.in_avals)))
@@ -285,7 +285,7 @@ def _initializer(
     if quantize is None or not is_weight(array):
         return w.initializer(name, array)
     small, scales = (np.asarray(part) for part in quantized(array))
-    # No runtime has scales of other dtypes.
+    # Runtimes support only float32 scales.
     inputs = [
         w.initializer(f"{name}.int8", small),
         w.initializer(f"{name}.scales", scales.astype(np.float32)),
@@ -302,7 +302,7 @@ def _written(
     out_names: Sequence[str],
     out_avals: Sequence[Aval],
 ) -> list[tuple[Value, Aval]]:
-    """Writes the graph; returns the results under the names that are asked for."""
+    """Writes the graph; returns the results under the given names."""
     outputs = []
     for value, name, aval in zip(
         w.graph(graph, values), out_names, out_avals, strict=True
@@ -324,7 +324,7 @@ def _model(
 ) -> Any:
     graph = w.helper.make_graph(
         w.sizes.nodes + w.nodes,
-        # Without the place of a lambda on this machine.
+        # The name without the location of a lambda on this machine.
         graph_name(w.name),
         [w.info(*given) for given in inputs],
         [w.info(*given) for given in outputs],
@@ -346,7 +346,7 @@ def _value_of(runtime: Any, array: np.ndarray[Any, Any]) -> Any:
     array = np.ascontiguousarray(array).reshape(array.shape)
     if array.dtype.isbuiltin == 1:
         return runtime.OrtValue.ortvalue_from_numpy(array)
-    # `bfloat16` and the like it knows by their number and their bits.
+    # It takes `bfloat16` and similar dtypes as raw bits with their ONNX type.
     helper = importlib.import_module("onnx.helper")
     return runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(
         array.view(f"uint{8 * array.dtype.itemsize}"),

@@ -1,8 +1,8 @@
-"""What the other runtimes' compilers read: one module that needs nothing beside it.
+"""Self-contained StableHLO modules, for the compilers of other runtimes.
 
-A program that was lowered takes the values that it captures as its first arguments; one
-that was exported may take the number of its platform. Here either gets a `main` whose
-arguments are the function's own, with the rest written into it.
+A lowered program takes the arrays that it captures as its first arguments; an exported
+one may take the index of its platform. This module wraps either in a `main` that takes
+only the function's own arguments, with the rest as constants.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from fxflow.export.exported import Exported
 from fxflow.lax.random_bits import random_unwrap
 from fxflow.transforms.stages import Lowered, Traced
 
-#: Writes a captured value into the program: gives lines that define the name, or None
-#: where it is to be written as it is.
+#: Returns the lines that define a captured value (name, value, type), or None to write
+#: it as a plain constant.
 Writer = Callable[[str, np.ndarray[Any, Any], str], "list[str] | None"]
 
 
 class Program(Frozen, eq=False):
-    """A function as StableHLO with all that it captures.
+    """A function as StableHLO, with the arrays that it captures.
 
     Attributes:
-      name: of the function.
-      text: a module whose `main` takes the leaves that `kept` names.
+      name: name of the function.
+      text: a module whose `main` takes the leaves that `kept` lists.
       in_tree: structure of `(args, kwargs)`.
       in_avals: types of the leaves of the arguments.
       out_tree: structure of the result.
       out_avals: types of its leaves.
-      labels: what messages call the leaves of the arguments.
-      kept: which of them `main` takes.
-      graph: what the function computes; None where only the program is known.
+      labels: names of the leaves of the arguments, for messages.
+      kept: indices of the leaves that `main` takes.
+      graph: the function's graph; None if only the program is available.
       consts: values of the graph's first inputs.
     """
 
@@ -60,15 +60,16 @@ class Program(Frozen, eq=False):
 
 
 def program_of(given: Any, where: str, write: Writer | None = None) -> Program:
-    """Returns the program of what was lowered, traced or exported.
+    """Returns the program of a lowered, traced or exported function.
 
     Args:
-      given: of `jit(f).lower(...)`, `jit(f).trace(...)` or `export(jit(f))(...)`.
-      where: the function that asks, for messages.
-      write: how captured values are written, where not as they are.
+      given: the result of `jit(f).lower(...)`, `jit(f).trace(...)` or
+        `export(jit(f))(...)`.
+      where: name of the calling function, for messages.
+      write: writes captured values; None: as plain constants.
 
     Raises:
-      ArgumentError: it is not one of these, takes references, has effects, is for
+      ArgumentError: `given` is not one of these, takes references, has effects, is for
         several devices or captures a traced value.
     """
     if isinstance(given, Exported):
@@ -83,19 +84,19 @@ def _require_known(name: str, avals: Sequence[Aval], where: str) -> None:
         if aval.is_symbolic:
             raise ArgumentError(
                 f"{where}: {name} has symbolic sizes ({aval}): export it for the sizes "
-                "that the device will see"
+                "that the device will use"
             )
 
 
 def traced_of(given: Any, where: str) -> Traced:
-    """Returns the graph of what was lowered, traced or exported, with its arguments.
+    """Returns the trace of a lowered, traced or exported function.
 
     Args:
-      given: as of `program_of`; what was exported has its graph until it is loaded.
-      where: the function that asks, for messages.
+      given: as for `program_of`, except a loaded function, which has no graph.
+      where: name of the calling function, for messages.
 
     Raises:
-      ArgumentError: as `program_of`, or only the program of what was exported is known.
+      ArgumentError: as for `program_of`, or the function was loaded.
     """
     traced = given
     if isinstance(given, Lowered):
@@ -104,20 +105,20 @@ def traced_of(given: Any, where: str) -> Traced:
         traced = given.traced
         if traced is None:
             raise ArgumentError(
-                f"{where}: {given.fun_name} was loaded, and only its StableHLO is "
-                "left: give what export(jit(f))(...) or jit(f).lower(...) gives"
+                f"{where}: {given.fun_name} was loaded, and has only StableHLO: pass "
+                "the result of export(jit(f))(...) or jit(f).lower(...)"
             )
     if not isinstance(traced, Traced):
         raise ArgumentError(
-            f"{where}: expected what export(jit(f))(...) or jit(f).lower(...) gives, "
-            f"got {type(given).__name__}"
+            f"{where}: expected the result of export(jit(f))(...) or "
+            f"jit(f).lower(...), got {type(given).__name__}"
         )
     require_portable(traced, traced.name, where)
     return traced
 
 
 def without_donation(traced: Traced) -> Traced:
-    """Returns a program without donation: elsewhere arguments belong to the caller.
+    """Returns a program without donation, as exported functions never own arguments.
 
     Args:
       traced: the program.
@@ -131,17 +132,17 @@ def require_portable(
     where: str,
     error: type[FxflowError] = ArgumentError,
 ) -> None:
-    """Checks that a program needs nothing of this process.
+    """Checks that a program does not depend on this process.
 
     Args:
       traced: the program.
-      name: of it, for messages.
-      where: the function that asks, for messages.
-      error: raised for references and effects.
+      name: name of the program, for messages.
+      where: name of the calling function, for messages.
+      error: error class for references and effects.
 
     Raises:
-      FxflowError: `error`: it takes references, or has effects.
-      ArgumentError: it captures a traced value.
+      FxflowError: `error`: the program takes references, or has effects.
+      ArgumentError: the program captures a traced value.
     """
     if traced.call is not None:
         raise error(
@@ -152,7 +153,7 @@ def require_portable(
         which = ", ".join(sorted(map(str, traced.graph.effects)))
         raise error(
             f"{where}: {name} has effects ({which}), which only this process can have: "
-            "leave callbacks, prints and checks out of what is exported"
+            "remove callbacks, prints and checks"
         )
     for const in traced.consts:
         if isinstance(const, Tracer):
@@ -200,7 +201,7 @@ def _of_exported(exported: Any, where: str) -> Program:
     _require_known(exported.fun_name, avals, where)
     text = str(exported.mlir_module())
     if len(exported.platforms) > 1:
-        # Any will do, but the CPU's is made of operations that all compilers have.
+        # Prefer the CPU's program: all compilers support its operations.
         platforms = list(exported.platforms)
         number = platforms.index("cpu") if "cpu" in platforms else 0
         text = _closed(
@@ -228,7 +229,7 @@ def words_of(const: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
     Args:
       const: array-like.
-      dtype: the declared one, as of `as_array`.
+      dtype: the declared dtype, as for `as_array`.
     """
     array = as_array(const, dtype)
     is_key = dtypes.is_key(array.aval.dtype)
@@ -243,7 +244,7 @@ def _closed(
     values: Sequence[np.ndarray[Any, Any]],
     write: Writer | None = None,
 ) -> str:
-    """Returns the module with a `main` that has the first arguments written into it."""
+    """Returns the module with the first arguments of `main` as constants."""
     if not consts:
         return text
     lines = []
@@ -272,15 +273,15 @@ def _closed(
     return f"{inner[:end]}{main}{body}\n}}\n}}\n"
 
 
-# -- where an operation is from --------------------------------------------------------
+# -- source lines ----------------------------------------------------------------------
 
 
 def lines_of(program: Program, path: str) -> list[str]:
-    """Returns the user's lines behind an operation of the program.
+    """Returns the user's lines that an operation comes from.
 
     Args:
-      program: it belongs to.
-      path: the operation's name there: `jit_f/scope/sin`.
+      program: the program.
+      path: name of the operation in the program, such as `jit_f/scope/sin`.
     """
     found: dict[str, None] = {}
 
@@ -311,12 +312,12 @@ def leaves_of(
     """Returns the leaves of a call's arguments as NumPy arrays.
 
     Args:
-      name: of the function, for messages.
+      name: name of the function, for messages.
       in_tree: structure of `(args, kwargs)`.
       in_avals: types of the leaves.
-      labels: what messages call them.
+      labels: names of the leaves, for messages.
       args: positional arguments.
-      kwargs: the others.
+      kwargs: keyword arguments.
 
     Raises:
       ArgumentError: structure or types differ.

@@ -1,9 +1,9 @@
-"""Weights in eight bits: whole numbers from −127 to 127 and a scale for each channel.
+"""Quantizes weights to int8, with a scale for each channel.
 
-A weight w of channel c is round(w / s_c), where s_c is the greatest |w| of the channel
-over 127; what comes back differs from w by s_c / 2 at most. Channels are the last axis,
-as of dense layers `[inputs, outputs]` and filters `[…, inputs, outputs]`. Activations
-stay as they are: this is about the size of a program, not about its arithmetic.
+A weight w of channel c becomes round(w / s_c), where s_c is the channel's largest |w|
+divided by 127; the error is at most s_c / 2. Channels are the last axis, as in dense
+layers `[inputs, outputs]` and filters `[…, inputs, outputs]`. Activations keep their
+dtype: this reduces the size of a program, not its arithmetic.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _GREATEST = 127
 
 
 class QuantizedWeights(NamedTuple):
-    """An array in eight bits.
+    """An array quantized to int8.
 
     Attributes:
       values: i8[…, channels].
-      scales: float[channels], of the dtype that the array had.
+      scales: float[channels], of the original dtype.
 
     Source: Jacob et al. 2018, "Quantization and training of neural networks for
     efficient integer-arithmetic-only inference" (symmetric, per channel).
@@ -38,15 +38,15 @@ class QuantizedWeights(NamedTuple):
 
 
 def quantize(params: Any) -> Any:
-    """Returns parameters whose weights are in eight bits.
+    """Quantizes the weights among parameters to int8.
 
     Args:
-      params: tree of arrays. Floats of two axes or more become `QuantizedWeights`, the
-        others (biases, integers) stay.
+      params: a tree of arrays. Floats with at least two axes become
+        `QuantizedWeights`; other arrays (biases, integers) are unchanged.
 
     Returns:
-      A tree of the same containers; `dequantize` gives the first one back, but for
-      half a step of each channel's scale.
+      A tree of the same containers; `dequantize` restores the original up to half of
+      each channel's scale.
 
     Raises:
       ArgumentError: a leaf is not an array.
@@ -70,13 +70,13 @@ def quantize(params: Any) -> Any:
         array = as_array(leaf)
         dtype = array.dtype
         if dtypes.is_complex(dtype) and array.ndim >= 2:
-            raise DtypeError(f"quantize: weights are real, got {array.aval}")
+            raise DtypeError(f"quantize: weights must be real, got {array.aval}")
         if not is_weight(array):
             return leaf
         axes = tuple(range(array.ndim - 1))
         wide = array.astype(fnp.promote_types(dtype, "float32"))
         greatest = fnp.max(fnp.abs(wide), axis=axes)
-        # A channel of zeros stays one.
+        # Avoid dividing by 0 in a channel of zeros.
         scales = fnp.where(greatest > 0, greatest, 1) / _GREATEST
         scales = scales.astype(dtype)
         values = fnp.round(wide / scales.astype(wide.dtype))
@@ -87,10 +87,10 @@ def quantize(params: Any) -> Any:
 
 
 def dequantize(params: Any) -> Any:
-    """Returns parameters as they were before `quantize`, nearly.
+    """Approximately restores the parameters given to `quantize`.
 
     Args:
-      params: of `quantize`.
+      params: the result of `quantize`.
 
     Returns:
       The tree with a float array for each `QuantizedWeights`.
@@ -111,22 +111,22 @@ def dequantize(params: Any) -> Any:
 
 
 def is_weight(array: Any) -> bool:
-    """Returns whether an array is one that `quantize` keeps in eight bits."""
+    """Returns whether `quantize` quantizes an array."""
     return bool(array.ndim >= 2 and dtypes.is_floating(array.dtype) and array.size)
 
 
 def written_as_int8(
     name: str, value: np.ndarray[Any, Any], mlir: str
 ) -> list[str] | None:
-    """Returns the lines of a program that define a captured weight from eight bits.
+    """Returns the StableHLO that dequantizes a captured weight from int8.
 
     Args:
-      name: of the value in the program.
+      name: name of the value in the program.
       value: the weight.
-      mlir: its type, as `tensor<3x4xf32>`.
+      mlir: its type, such as `tensor<3x4xf32>`.
 
     Returns:
-      The lines; None if it stays as it is.
+      The lines, or None if `value` is not a weight.
     """
     if not is_weight(value):
         return None
@@ -134,7 +134,7 @@ def written_as_int8(
     small = mlir[: mlir.rindex("x") + 1] + "i8>"
     kind = mlir[mlir.rindex("x") + 1 : -1]
     row = f"tensor<{len(scales)}x{kind}>"
-    # The barrier keeps the compiler from computing the floats now.
+    # The barrier prevents constant folding to floats.
     return [
         f"{name}q0 = stablehlo.constant {dense(values, values.dtype)} : {small}",
         f"{name}q = stablehlo.optimization_barrier {name}q0 : {small}",

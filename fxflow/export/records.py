@@ -1,12 +1,12 @@
-"""What an artifact says of a function besides its program: types, layouts, its name.
+"""Reads and writes artifacts: a function's program, types, layouts and name.
 
-The flatbuffer of `jax.export` is the format, so that what either library writes the
-other loads: the numbers below are those of its fields and enumerations. What fxflow
-writes carries a mark in front and a digest at the end, which readers of flatbuffers
-pass over; where either is there, both must be right.
+The format is the FlatBuffer of `jax.export`, so that each library can load the other's
+artifacts: the numbers below are those of its fields and enumerations. fxflow adds a
+file identifier and, at the end, a digest, which FlatBuffers readers ignore; if either
+is present, both must be right.
 
-Artifacts of serialization versions 2 to 11 are read: each adds fields, and none takes
-one away.
+Artifacts of serialization versions 2 to 11 are readable: each version adds fields, and
+none removes any.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from fxflow.export.checks import DisabledSafetyCheck
 from fxflow.export.flat import Fields, Number, Numbers, Table
 from fxflow.export.sizes import parse_shape
 
-#: Written into artifacts: what readers of all ages take (the fields say the rest).
+#: The version in artifacts of fxflow: readers of all versions accept it, and read the
+#: fields that they know.
 _SERIALIZATION_VERSION = 3
 _OLDEST, _NEWEST = 2, 11
-#: How the program is called: versions 9 and 10 differ in what programs of fxflow never
-#: have.
+#: Versions of the calling convention; 9 and 10 differ only in features that fxflow's
+#: programs do not use.
 OLDEST_CALLING_CONVENTION, CALLING_CONVENTION = 9, 10
 _MARK = b"FXE1"
 _END = b"fxflow sha256:  "
-#: Derivatives of derivatives; no writer makes more.
+#: Most derivatives of derivatives.
 _MOST_VJPS = 32
 
 #: Numbers of the element types.
@@ -91,12 +92,12 @@ _DEVICE_MEMORY = 1
 
 
 class LayoutRecord(NamedTuple):
-    """How an array is laid over devices that the artifact does not name.
+    """The layout of an array over an abstract mesh.
 
     Attributes:
-      mesh: the grid of devices, of no axes for a single one.
-      spec: which axes of the array are split over which of the mesh.
-      memory_kind: of the memory, None for the devices' own.
+      mesh: the abstract mesh, without axes for a single device.
+      spec: partition spec of the array.
+      memory_kind: the memory kind; None: the devices' default memory.
     """
 
     mesh: AbstractMesh
@@ -104,24 +105,26 @@ class LayoutRecord(NamedTuple):
     memory_kind: str | None
 
     def on(self, mesh: Mesh) -> NamedSharding:
-        """Returns the same on devices.
+        """Returns the sharding on the devices of a mesh.
 
         Args:
-          mesh: with axes of these names and lengths.
+          mesh: a mesh with the same axis names and sizes.
 
         Raises:
-          ExportError: it has others.
+          ExportError: its axes differ.
         """
         wanted = dict(zip(self.mesh.axis_names, self.mesh.axis_sizes, strict=True))
         given = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
         if wanted and wanted != given:
-            raise ExportError(f"it was exported for a mesh of {wanted}, got {given}")
+            raise ExportError(
+                f"the function was exported for a mesh of {wanted}, got {given}"
+            )
         return NamedSharding(mesh, self.spec, memory_kind=self.memory_kind)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Record:
-    """All that an artifact says, the derivatives' artifacts apart; see `Exported`."""
+    """The contents of an artifact, without its derivatives; see `Exported`."""
 
     fun_name: str
     in_tree: PyTreeDef
@@ -148,7 +151,7 @@ def encode(records: Sequence[Record]) -> bytes:
     """Returns an artifact.
 
     Args:
-      records: of the function, of its derivative, of that one's, …
+      records: the function, its derivative, the derivative's derivative, …
     """
     table: Fields | None = None
     for record in reversed(records):
@@ -169,7 +172,7 @@ def _to_table(record: Record, vjp: Fields | None) -> Fields:
         return Numbers("uint32", [avals.index(a) for a in given])
 
     def layout_numbers(given: Sequence[LayoutRecord | None]) -> Numbers:
-        # 0 is "unsaid".
+        # 0 means unspecified.
         return Numbers("uint32", [layouts.index(x) + 1 if x else 0 for x in given])
 
     def sharding(layout: LayoutRecord | None) -> Fields:
@@ -208,8 +211,8 @@ def _aval_table(aval: Aval) -> Fields:
     number = _NUMBER_OF.get(aval.dtype)
     if number is None:
         raise ExportError(
-            f"export: artifacts have no {dtypes.short_name(aval.dtype)}, of which "
-            f"{aval} is an argument or a result"
+            f"export: artifacts do not support {dtypes.short_name(aval.dtype)}, the "
+            f"dtype of an argument or result {aval}"
         )
     return {
         0: Number("int8", 0),
@@ -222,9 +225,7 @@ def _aval_table(aval: Aval) -> Fields:
 def _mesh_table(mesh: AbstractMesh) -> Fields:
     for name in mesh.axis_names:
         if not isinstance(name, str):
-            raise ExportError(
-                f"export: the axis {name!r} of a mesh is not called by a string"
-            )
+            raise ExportError(f"export: mesh axis names must be strings, got {name!r}")
     return {
         0: Numbers("uint32", mesh.axis_sizes),
         1: list(mesh.axis_names),
@@ -252,29 +253,31 @@ def _check_table(check: DisabledSafetyCheck) -> Fields:
         return {0: Number("int8", 1), 1: target}
     if check == DisabledSafetyCheck.platform():
         return {0: Number("int8", 0)}
-    raise ExportError(f"export: there is no safety check {check}")
+    raise ExportError(f"export: unknown safety check {check}")
 
 
 # -- reading ---------------------------------------------------------------------------
 
 
 def has_digest(blob: bytes) -> bool:
-    """Returns whether an artifact carries a digest: fxflow's do, JAX's do not."""
+    """Returns whether an artifact has a digest: fxflow's do, JAX's do not."""
     return blob[4:8] == _MARK or blob[-48:-32] == _END
 
 
 def decode(blob: bytes) -> list[Record]:
-    """Returns what an artifact says: of the function and of each derivative in turn.
+    """Parses an artifact into records of the function and of each derivative.
 
     Raises:
-      ExportError: it is not an artifact, is damaged, or of a version unknown here.
+      ExportError: `blob` is not an artifact, is damaged, or of an unknown version.
     """
     data = blob
     if has_digest(blob):
         data = blob[:-48]
         whole = blob[4:8] == _MARK and blob[-48:-32] == _END
         if not whole or hashlib.sha256(data).digest() != blob[-32:]:
-            raise ExportError("the artifact is damaged or cut off: its digest differs")
+            raise ExportError(
+                "the artifact is damaged or truncated: its digest differs"
+            )
     found: list[Record] = []
     table: Table | None = flat.Buffer(data).root
     while table is not None:
@@ -300,14 +303,14 @@ def _from_table(table: Table) -> Record:
     version = table.number(0, "uint16")
     if not _OLDEST <= version <= _NEWEST:
         raise ExportError(
-            f"the artifact is of serialization version {version}; this fxflow reads "
+            f"the artifact has serialization version {version}; this fxflow reads "
             f"{_OLDEST} to {_NEWEST}"
         )
     convention = table.number(14, "uint16")
     if not OLDEST_CALLING_CONVENTION <= convention <= CALLING_CONVENTION:
         raise ExportError(
             f"the artifact's calling convention is version {convention}; this fxflow "
-            f"knows {OLDEST_CALLING_CONVENTION} to {CALLING_CONVENTION}"
+            f"supports {OLDEST_CALLING_CONVENTION} to {CALLING_CONVENTION}"
         )
     avals = list(map(_aval, table.tables(19)))
     meshes = list(map(_mesh, table.tables(20)))
@@ -328,15 +331,15 @@ def _from_table(table: Table) -> Record:
     in_avals, out_avals = types(22, 3), types(23, 5)
     in_layouts, out_layouts = places(24, 7), places(25, 8)
     if len(in_layouts) != len(in_avals) or len(out_layouts) != len(out_avals):
-        raise ExportError("the artifact is damaged: it has more types than layouts")
+        raise ExportError("the artifact is damaged: not every type has a layout")
     for layout, aval in zip((*in_layouts, *out_layouts), (*in_avals, *out_avals)):
         if layout and len(layout.spec) > len(aval.shape):
             raise ExportError(
-                f"the artifact is damaged: {layout.spec} is not of {aval}"
+                f"the artifact is damaged: {layout.spec} does not fit {aval}"
             )
     kept = table.numbers(15, "uint16")
     if list(kept) != sorted(set(kept)) or (kept and kept[-1] >= len(in_avals)):
-        raise ExportError("the artifact is damaged: it takes arguments it has not")
+        raise ExportError("the artifact is damaged: its kept arguments are invalid")
     platforms = table.strings(9)
     if not platforms:
         raise ExportError("the artifact is damaged: it names no platform")
@@ -348,7 +351,7 @@ def _from_table(table: Table) -> Record:
         out_avals=out_avals,
         in_layouts=in_layouts,
         out_layouts=out_layouts,
-        # In older artifacts it has 16 bits.
+        # Older artifacts store 16 bits.
         nr_devices=table.number(18, "uint32") or table.number(6, "int16") or 1,
         platforms=platforms,
         ordered_effects=tuple(t.string(0) for t in table.tables(10)),
@@ -363,11 +366,11 @@ def _from_table(table: Table) -> Record:
 
 def _aval(table: Table) -> Aval:
     if table.number(0, "int8") != 0:
-        raise ExportError("the artifact takes or gives tokens, which no caller has")
+        raise ExportError("the artifact takes or returns tokens, which fxflow lacks")
     number = table.number(2, "int8")
     dtype = _DTYPE_OF.get(number)
     if dtype is None:
-        raise ExportError(f"the artifact has elements of the unknown kind {number}")
+        raise ExportError(f"the artifact has an unknown element type, {number}")
     return Aval(parse_shape(table.strings(1)), dtype)
 
 
@@ -413,8 +416,8 @@ def _sharding(table: Table, meshes: Sequence[AbstractMesh]) -> LayoutRecord | No
         return _layout(named, meshes)
     if table.has(1):
         raise ExportError(
-            "the artifact says of layouts only what XLA calls them: it is older than "
-            "January 2026; export it again with a newer jax"
+            "the artifact has layouts only as XLA shardings: it is older than January "
+            "2026; export it again with a newer jax"
         )
     return None
 
@@ -425,4 +428,4 @@ def _check(table: Table) -> DisabledSafetyCheck:
         return DisabledSafetyCheck.custom_call(table.string(1))
     if kind == 0:
         return DisabledSafetyCheck.platform()
-    raise ExportError(f"the artifact leaves out an unknown check, {kind}")
+    raise ExportError(f"the artifact disables an unknown check, {kind}")

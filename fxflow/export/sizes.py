@@ -1,4 +1,4 @@
-"""Sizes of exported functions: given as text, and settled by each call."""
+"""Symbolic sizes of exported functions: parsed from text, and resolved by each call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = tuple[Any, ...]
 
 
 def is_symbolic_dim(dim: Any) -> bool:
-    """Returns whether the length of an axis is a size that only a call says.
+    """Returns whether the length of an axis is a symbolic size.
 
     Args:
       dim: an entry of a shape.
@@ -33,14 +33,14 @@ def is_symbolic_dim(dim: Any) -> bool:
 
 
 def parse_shape(texts: Sequence[str], scope: Scope = NO_SCOPE) -> Shape:
-    """Returns the shape whose axes an artifact says as texts.
+    """Parses a shape in an artifact.
 
     Args:
-      texts: one for each axis.
-      scope: that the names are of.
+      texts: the length of each axis as text.
+      scope: scope of the names.
 
     Raises:
-      ExportError: one is not a size.
+      ExportError: a text is not a size.
     """
     return tuple(_length(text, scope) for text in texts)
 
@@ -56,7 +56,7 @@ def _length(text: str, scope: Scope) -> Any:
 
 
 def _wrong(what: str) -> ExportError:
-    return ExportError(f"the artifact has {what} for the length of an axis")
+    return ExportError(f"the artifact has {what} as the length of an axis")
 
 
 # -- at a call -------------------------------------------------------------------------
@@ -68,18 +68,18 @@ def solve(
     name: str,
     labels: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns what the names of sizes stand for in a call.
+    """Returns the values of symbolic sizes in a call, by name.
 
     Args:
       expected: types of the arguments.
-      shapes: of those given, of as many axes; sizes where an exported function is
-        called in one that is being exported.
-      name: of the function, for messages.
-      labels: what messages call the arguments.
+      shapes: shapes of the given arguments, of the same ranks; symbolic if the call is
+        itself being exported.
+      name: name of the function, for messages.
+      labels: names of the arguments, for messages.
 
     Raises:
-      ShapeError: the shapes contradict the types, leave a name open, or a constraint
-        does not hold.
+      ShapeError: the shapes contradict the types, leave a name undetermined, or violate
+        a constraint.
     """
     listed = labels or [f"argument {i}" for i in range(len(expected))]
     pairs: list[Any] = [
@@ -95,7 +95,7 @@ def solve(
             continue
         value, remainder = divmod(length - evaluated(rest, known), factor)
         if remainder != 0 or value < 1:
-            where = f" with {_said(known)}" if known and rest != 0 else ""
+            where = f" with {_values(known)}" if known and rest != 0 else ""
             raise ShapeError(
                 f"{name}: {what} is {length}, for which there is no {unknown} ≥ 1"
                 f"{where}"
@@ -103,14 +103,14 @@ def solve(
         known[unknown] = value
     if missing:
         raise ShapeError(
-            f"{name}: the shapes of the arguments do not say what "
-            f"{', '.join(sorted(missing))} is in {', '.join(map(str, expected))}"
+            f"{name}: the shapes of the arguments do not determine "
+            f"{', '.join(sorted(missing))} in {', '.join(map(str, expected))}"
         )
     for (size, length, what), unknown, *_ in steps:
         if unknown is None and size.evaluate(known) != length:
             raise ShapeError(
-                f"{name}: {what} is {length}, and {size} is {size.evaluate(known)} for "
-                f"{_said(known)}"
+                f"{name}: {what} is {length}, but {size} is {size.evaluate(known)} for "
+                f"{_values(known)}"
             )
     scope = equations[0].size.scope if equations else NO_SCOPE
     for text, size, exact in scope.checks:
@@ -121,28 +121,28 @@ def solve(
             given = {n: known[n] for n in names_of(size)}
             raise ShapeError(
                 f"{name}: {text}, which it was exported for, does not hold for "
-                f"{_said(given)} in {', '.join(map(str, expected))}"
+                f"{_values(given)} in {', '.join(map(str, expected))}"
             )
     return known
 
 
-def _said(known: Mapping[str, Any]) -> str:
+def _values(known: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in sorted(known.items()))
 
 
 def settled(aval: Aval, known: Mapping[str, Any]) -> Aval:
-    """Returns a type with what the names stand for in their place.
+    """Substitutes the values of symbolic sizes in a type.
 
     Raises:
-      ShapeError: a length would be negative, or has a name that no argument says.
+      ShapeError: a length would be negative, or a name is undetermined.
     """
     shape: list[Any] = list(aval.shape)
     for i, n in enumerate(shape):
         if isinstance(n, Size):
             if n.names() - known.keys():
-                raise ShapeError(f"no argument says what the axis {n} of {aval} is")
+                raise ShapeError(f"no argument determines the axis {n} of {aval}")
             n = n.evaluate(known)
         if isinstance(n, int) and n < 0:
-            raise ShapeError(f"an axis of {aval} would be {n} for {_said(known)}")
+            raise ShapeError(f"an axis of {aval} would be {n} for {_values(known)}")
         shape[i] = n
     return Aval(tuple(shape), aval.dtype)

@@ -1,4 +1,4 @@
-"""Symbolic sizes as users make them: `symbolic_shape`, and arguments of such shapes."""
+"""Creates symbolic sizes: `symbolic_shape`, `symbolic_args_specs`, `SymbolicScope`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CONSTRAINT = re.compile(r"^(.*?)(>=|<=|==)(.*)$")
 
 
 class SymbolicScope(Scope):
-    """What is known of the names of sizes that belong together.
+    """A scope of names of symbolic sizes, with constraints on them.
 
-    Sizes of two scopes do not mix: a name means the same only within one.
+    Sizes of different scopes cannot be combined, even if their names are equal.
 
     Args:
-      constraints: `"b >= 4"`, `"t <= 2*b"`, `"mod(b, 8) == 0"`: what holds in each
-        call, and is checked there. Names are at least 1 without saying.
+      constraints: constraints that hold in each call, which checks them, such as
+        `"b >= 4"`, `"t <= 2*b"`, `"mod(b, 8) == 0"`. Names are always at least 1.
 
     Raises:
-      ArgumentError: a constraint cannot be read, or contradicts those before.
+      ArgumentError: a constraint cannot be parsed, or contradicts the previous ones.
 
     Example:
       >>> scope = SymbolicScope(["b >= 4", "mod(t, 2) == 0"])
@@ -42,7 +42,7 @@ class SymbolicScope(Scope):
         super().__init__()
         if isinstance(constraints, str):
             raise ArgumentError(
-                "symbolic_shape: constraints is a sequence of texts, got "
+                "symbolic_shape: constraints must be a sequence of strings, got "
                 f"{constraints!r}: write [{constraints!r}]"
             )
         for text in constraints:
@@ -52,8 +52,8 @@ class SymbolicScope(Scope):
         found = _CONSTRAINT.match(text) if isinstance(text, str) else None
         if found is None:
             raise ArgumentError(
-                "symbolic_shape: a constraint is a text as 'b >= 4', 'b <= t' or "
-                f"'mod(b, 8) == 0', got {text!r}"
+                "symbolic_shape: a constraint must be a string such as 'b >= 4', "
+                f"'b <= t' or 'mod(b, 8) == 0', got {text!r}"
             )
         left, right = (self._read(part, text) for part in (found[1], found[3]))
         difference = right - left if found[2] == "<=" else left - right
@@ -61,7 +61,7 @@ class SymbolicScope(Scope):
         if isinstance(difference, int):
             if difference != 0 if exact else difference < 0:
                 raise ArgumentError(
-                    f"symbolic_shape: the constraint {text!r} holds for no size "
+                    f"symbolic_shape: no size satisfies the constraint {text!r} "
                     f"({self.describe()})"
                 )
             return
@@ -70,7 +70,7 @@ class SymbolicScope(Scope):
         if exact:
             self.facts.append(-difference)
             self._rewrite(difference)
-        # What was found before was found knowing less.
+        # Cached bounds did not use the new constraint.
         self.least.clear()
         for fact in self.facts:
             ends = [bounds_of_name(name, self) for name in fact.names()]
@@ -89,7 +89,7 @@ class SymbolicScope(Scope):
             ) from None
 
     def _rewrite(self, zero: Size) -> None:
-        """Makes an equality a rule: what is on its left is written as the right."""
+        """Adds a rewrite rule for an equality."""
         found: list[Monomial] = [m for m, c in zero.terms.items() if m and abs(c) == 1]
         if not found:
             return
@@ -119,26 +119,29 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
 ) -> tuple[Any, ...]:
-    """Returns a shape with sizes that only a call says.
+    """Returns a shape with symbolic sizes, which each call determines.
 
-    Sizes add, multiply and divide as integers do (`//`, `%`, `divmod`, `max` and `min`
-    by `fnp` functions' shapes); a comparison that is not the same in all calls raises.
-    Each name stands for an integer of at least 1.
+    Sizes support integer arithmetic (`+`, `*`, `//`, `%`, `divmod`; `max` and `min`
+    arise from the shapes of `fnp` functions). A comparison whose result is not the same
+    in all calls raises an error. Each name is an integer of at least 1.
 
     Args:
-      shape_spec: lengths between commas, as `"b, 2*t, 3"`: names, integers, `+ - * ^`,
-        `floordiv(a, b)`, `mod(a, b)`, `max(a, b)`, `min(a, b)`. `_` is the length that
-        `like` has there, and `...` all that are left of it. None is `"..."`.
-      constraints: what else holds in each call, as `"b >= 4"`, `"mod(b, 8) == 0"`.
-      scope: of another call, so that equal names mean the same. It has the constraints.
-      like: a shape from which `_` and `...` are filled in.
+      shape_spec: comma-separated lengths, such as `"b, 2*t, 3"`, of names, integers,
+        `+ - * ^`, `floordiv(a, b)`, `mod(a, b)`, `max(a, b)`, `min(a, b)`. `_` is the
+        length of that axis of `like`, and `...` all remaining ones. None is `"..."`.
+      constraints: constraints that hold in each call, such as `"b >= 4"`,
+        `"mod(b, 8) == 0"`.
+      scope: scope of the names, with its constraints; share one so that equal names are
+        equal sizes. None: a new scope.
+      like: the shape for `_` and `...`.
 
     Returns:
       A tuple of integers and sizes, for `ShapeDtypeStruct`.
 
     Raises:
-      ArgumentError: the text cannot be read, or both a scope and constraints are given.
-      ShapeError: a length is negative, or `like` has other axes.
+      ArgumentError: `shape_spec` cannot be parsed, or both a scope and constraints are
+        given.
+      ShapeError: a length is negative, or `like` has another number of axes.
 
     Example:
       >>> shape = symbolic_shape("b, 2*t", constraints=["b >= 4"])
@@ -157,18 +160,19 @@ def symbolic_shape(
         scope = SymbolicScope(constraints)
     elif not isinstance(scope, SymbolicScope):
         raise ArgumentError(
-            f"symbolic_shape: scope is a SymbolicScope, got {type(scope).__name__}"
+            f"symbolic_shape: scope must be a SymbolicScope, got {type(scope).__name__}"
         )
     elif constraints:
         raise ArgumentError(
-            "symbolic_shape: constraints belong to the scope: give them where it is "
-            "made, SymbolicScope(constraints)"
+            "symbolic_shape: constraints belong to the scope: give them to "
+            "SymbolicScope(constraints)"
         )
     if shape_spec is None:
         shape_spec = "..."
     if not isinstance(shape_spec, str):
         raise ArgumentError(
-            f"symbolic_shape: the shape is a text as 'b, 4', got {shape_spec!r}"
+            f"symbolic_shape: the shape must be a string such as 'b, 4', got "
+            f"{shape_spec!r}"
         )
     return tuple(
         _dimension(text, shape_spec, scope, known)
@@ -177,7 +181,7 @@ def symbolic_shape(
 
 
 def _filled(spec: str, like: Sequence[int | None] | None) -> list[tuple[str, Any]]:
-    """Returns the text of each axis, and what `like` says of it."""
+    """Returns the text of each axis, and its length in `like`."""
     text = spec.strip()
     if text.startswith("(") and _closes(text) == len(text) - 1:
         text = text[1:-1].strip()
@@ -195,7 +199,7 @@ def _filled(spec: str, like: Sequence[int | None] | None) -> list[tuple[str, Any
         parts[at : at + 1] = ["_"] * count
     if known is not None and len(known) != len(parts):
         raise ShapeError(
-            f"symbolic_shape: {spec!r} has {len(parts)} axes, and like={known} has "
+            f"symbolic_shape: {spec!r} has {len(parts)} axes, but like={known} has "
             f"{len(known)}"
         )
     return list(zip(parts, known or [None] * len(parts), strict=True))
@@ -246,13 +250,13 @@ def symbolic_args_specs(
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
 ) -> Any:
-    """Returns types with symbolic sizes for arguments that are there.
+    """Returns types with symbolic sizes for given arguments.
 
     Args:
-      args: pytree of arrays, or of what has a shape and a dtype.
-      shapes_specs: a text for `symbolic_shape`, with `_` and `...` for lengths as they
-        are; or None for all lengths as they are; or a pytree of these that is the upper
-        part of `args`, each then for all leaves below.
+      args: a pytree of arrays, or of objects with a shape and a dtype.
+      shapes_specs: a string for `symbolic_shape`, with `_` and `...` for the lengths of
+        the arguments; or None for all their lengths; or a pytree of these that is a
+        prefix of `args`.
       constraints: see `symbolic_shape`.
       scope: see `symbolic_shape`.
 
@@ -260,8 +264,8 @@ def symbolic_args_specs(
       The pytree with a `ShapeDtypeStruct` for each array.
 
     Raises:
-      ArgumentError: a text cannot be read, or a leaf has no shape and dtype.
-      ShapeError: a text has other axes than its leaves.
+      ArgumentError: a string cannot be parsed, or a leaf has no shape and dtype.
+      ShapeError: a string has another number of axes than its leaves.
 
     Example:
       >>> params = {"w": fnp.ones((3, 2)), "b": fnp.ones(2)}
@@ -275,8 +279,8 @@ ShapeDtypeStruct(f32[batch,3]))
         scope = SymbolicScope(constraints)
     elif constraints:
         raise ArgumentError(
-            "symbolic_args_specs: constraints belong to the scope: give them where it "
-            "is made, SymbolicScope(constraints)"
+            "symbolic_args_specs: constraints belong to the scope: give them to "
+            "SymbolicScope(constraints)"
         )
     leaves, treedef = tree.flatten(args)
     texts = tree.broadcast_prefix(shapes_specs, args, is_leaf=lambda x: x is None)

@@ -1,8 +1,7 @@
-"""Structures of arguments and results in an artifact: what its containers are called.
+"""Serializes the structures (pytrees) of arguments and results.
 
-Tuples, lists, dictionaries with strings for keys and None are the format's own. Any
-other class is written under a name that its owner gives it, with the bytes its owner
-makes of what is not an array in it; nothing is pickled.
+The format has tuples, lists, dicts with string keys, and None. Any other class is
+registered with a name and a serialization of its auxiliary data; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ C = TypeVar("C", bound=type)
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
 _PLAIN: dict[type, int] = {type(None): _NONE, tuple: _TUPLE, list: _LIST, dict: _DICT}
-#: Python's own recursion ends deeper; no user's tree does.
+#: Less than Python's recursion limit, and more than users' trees need.
 _DEEPEST = 200
 
 
 class _Container(NamedTuple):
-    """How a class is written; see `register_pytree_node_serialization`."""
+    """The serialization of a class; see `register_pytree_node_serialization`."""
 
     nodetype: type
     name: str
@@ -47,22 +46,22 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> C:
-    """Lets a container class stand in the arguments and results of exported functions.
+    """Registers a container class for the arguments and results of exported functions.
 
     Args:
-      nodetype: the class; it is registered as a pytree before.
-      serialized_name: what artifacts call it, the same wherever they are loaded.
-      serialize_auxdata: makes bytes of what its flatten function returns beside the
-        children.
+      nodetype: the class, which is already registered as a pytree.
+      serialized_name: its name in artifacts, the same wherever they are loaded.
+      serialize_auxdata: converts the auxiliary data of its flatten function to bytes.
       deserialize_auxdata: the inverse.
-      from_children: makes an object of the auxiliary data and the children, where the
-        class's own unflatten function is not to; it is used for the structure alone.
+      from_children: creates an object from the auxiliary data and the children, in
+        place of the class's unflatten function; only its structure is used.
 
     Returns:
       The class, so that this can decorate it.
 
     Raises:
-      ArgumentError: the class or the name is taken, or the class is not a pytree.
+      ArgumentError: the class or the name is registered already, or the class is not a
+        pytree.
 
     Example:
       >>> @fxflow.tree.register_pytree_node_class
@@ -85,10 +84,10 @@ def register_pytree_node_serialization(
     if not isinstance(nodetype, type):
         raise ArgumentError(f"{what}: expected a class, got {nodetype!r}")
     if not isinstance(serialized_name, str) or not serialized_name:
-        raise ArgumentError(f"{what}: serialized_name is a string that is not empty")
+        raise ArgumentError(f"{what}: serialized_name must be a non-empty string")
     if nodetype in _by_type:
         raise ArgumentError(
-            f"{what}: {nodetype.__name__} is registered already, as "
+            f"{what}: {nodetype.__name__} is already registered as "
             f"{_by_type[nodetype].name!r}"
         )
     if serialized_name in _by_name:
@@ -115,17 +114,18 @@ def _is_namedtuple(nodetype: type) -> bool:
 
 
 def register_namedtuple_serialization(nodetype: C, *, serialized_name: str) -> C:
-    """Lets a namedtuple stand in the arguments and results of exported functions.
+    """Registers a namedtuple for the arguments and results of exported functions.
 
     Args:
-      nodetype: the class, which `collections.namedtuple` or `typing.NamedTuple` made.
-      serialized_name: what artifacts call it, the same wherever they are loaded.
+      nodetype: a class from `collections.namedtuple` or `typing.NamedTuple`.
+      serialized_name: its name in artifacts, the same wherever they are loaded.
 
     Returns:
       The class, so that this can decorate it.
 
     Raises:
-      ArgumentError: it is not a namedtuple, or the class or the name is taken.
+      ArgumentError: the class is not a namedtuple, or the class or the name is
+        registered already.
 
     Example:
       >>> import collections
@@ -144,7 +144,7 @@ def register_namedtuple_serialization(nodetype: C, *, serialized_name: str) -> C
     def read(data: bytes) -> None:
         given = tuple(json.loads(data)) if data else names
         if given != names:
-            raise ValueError(f"its fields were {given}, and are {names} here")
+            raise ValueError(f"its fields are {given} there, but {names} here")
 
     return register_pytree_node_serialization(
         nodetype,
@@ -185,7 +185,7 @@ def to_table(treedef: PyTreeDef) -> Fields:
     """Returns a structure as a table of the format.
 
     Raises:
-      ExportError: a container has no name, or a key of a dictionary is not a string.
+      ExportError: a container is not registered, or a dict's key is not a string.
     """
     data = treedef.node_data()
     if data is None:
@@ -199,7 +199,7 @@ def to_table(treedef: PyTreeDef) -> Fields:
             if not isinstance(key, str):
                 raise ExportError(
                     "export: a dictionary among the arguments or results has the key "
-                    f"{key!r}: artifacts have strings for keys"
+                    f"{key!r}: artifacts support only string keys"
                 )
         return {0: Number("int8", _DICT), 1: children, 2: keys or None}
     if kind is not None:
@@ -208,8 +208,8 @@ def to_table(treedef: PyTreeDef) -> Fields:
     if container is None:
         which = "namedtuple" if _is_namedtuple(nodetype) else "pytree_node"
         raise ExportError(
-            f"export: the arguments or results hold a {nodetype.__name__}, for which "
-            "artifacts need a name: "
+            f"export: the arguments or results include a {nodetype.__name__}, which "
+            "artifacts need a name for: "
             f"fxflow.export.register_{which}_serialization({nodetype.__name__}, "
             "serialized_name=...)"
         )
@@ -231,15 +231,15 @@ def to_table(treedef: PyTreeDef) -> Fields:
 
 
 def from_table(table: Table | None, count: int) -> PyTreeDef:
-    """Returns the structure that a table of the format says.
+    """Returns the structure in a table of the format.
 
     Args:
-      table: it.
-      count: how many leaves it must have.
+      table: the table.
+      count: expected number of leaves.
 
     Raises:
-      ExportError: it is not a tree, a class is not registered here, or the leaves
-        differ.
+      ExportError: the table is malformed, a class is not registered here, or the number
+        of leaves differs.
     """
     if table is None:
         raise ExportError("the artifact is damaged: a structure is missing")
@@ -247,7 +247,7 @@ def from_table(table: Table | None, count: int) -> PyTreeDef:
     if treedef.num_leaves != count:
         raise ExportError(
             f"the artifact is damaged: a structure has {treedef.num_leaves} leaves, "
-            f"where there are {count} types"
+            f"but there are {count} types"
         )
     return treedef
 
@@ -269,7 +269,7 @@ def _read(table: Table, depth: int) -> PyTreeDef:
         names = table.strings(2)
         if len(names) != len(children) or len(set(names)) != len(names):
             raise ExportError("the artifact is damaged: keys of a dictionary are wrong")
-        # In sorted order, as the trees of the process are.
+        # Keys must be sorted, as in this process's trees.
         pairs = sorted(zip(names, children, strict=True), key=lambda pair: pair[0])
         if [name for name, _ in pairs] != list(names):
             raise ExportError("the artifact is damaged: a dictionary is not in order")
@@ -302,11 +302,11 @@ def _read(table: Table, depth: int) -> PyTreeDef:
 
 
 class _Mark:
-    """Stands for a child, so that an object can be built of the rest."""
+    """Stands in for a child, so that an object can be built without it."""
 
 
 def _with_children(treedef: PyTreeDef, children: Sequence[PyTreeDef]) -> PyTreeDef:
-    """Returns the structure of a container of leaves with others in their place."""
+    """Returns the structure of a container with its leaves replaced by children."""
     if len(treedef.children()) != len(children):
         raise ExportError(
             "the artifact has a container with too few parts, or too many"

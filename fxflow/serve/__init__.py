@@ -1,12 +1,11 @@
 """Serving: predictions within a latency objective, each model in its own process.
 
-`Model` is what is served. The pages: `docs/guides/serving.md`,
-`docs/design/0008-serving.md`. To be read in this order: `signatures` (types of inputs
-and outputs), `batching` (decisions), `limits`, `containers` (processes), `cache`,
-`service` (a model's queue and processes), `selection` (decisions), `store` (shared
-states), `selector` and `versions` (several models under one name), `repository` (all
-models), `metrics`, `telemetry` (traces), `protocol` (HTTP, gRPC), `config` and
-`command` (`fxflow serve`).
+See `docs/guides/serving.md` and `docs/design/0008-serving.md`. Reading order:
+`signatures` (types of inputs and outputs), `batching` (batching policies), `limits`,
+`containers` (processes), `cache`, `service` (one model's queue and processes),
+`selection` (selection policies), `store` (shared states), `selector` and `versions`
+(several models under one name), `repository` (all models), `metrics`, `telemetry`
+(traces), `protocol` (HTTP, gRPC), `config` and `command` (`fxflow serve`).
 """
 
 # fmt: off

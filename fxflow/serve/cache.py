@@ -1,8 +1,7 @@
-"""Answers that were given before, by the bytes of what was asked.
+"""Caches predictions by a hash of the request's inputs.
 
-Bounded by bytes, and evicted by CLOCK: an answer that was asked for again since the
-hand last passed is spared once. A cache belongs to one loaded version of a model, and
-goes with it.
+The cache is bounded in bytes and evicts by CLOCK: an entry that was hit since the hand
+last passed is spared once. Each loaded version of a model has its own cache.
 
 Source: Crankshaw et al., Clipper, 2017, section 4.2.
 """
@@ -19,18 +18,18 @@ import numpy as np
 from fxflow.serve.signatures import to_bytes
 
 Array = np.ndarray[Any, Any]
-#: Bytes of Python's own for an entry, about.
+#: Approximate bytes of Python objects in an entry.
 _ENTRY = 500
 
 
 def key_of(inputs: Iterable[Array]) -> bytes:
-    """Returns what stands for the inputs of a request.
+    """Returns the cache key of a request's inputs.
 
     Args:
       inputs: arrays, in order.
 
     Returns:
-      A digest of their dtypes, shapes and bytes.
+      A digest of the inputs' dtypes, shapes and bytes.
 
     Example:
       >>> one, other = np.zeros((2, 1)), np.zeros((1, 2))
@@ -54,14 +53,14 @@ def _nbytes(outputs: Mapping[str, Array]) -> int:
 
 
 class PredictionCache:
-    """Answers by key, of at most `limit` bytes together.
+    """Predictions by key, in at most `limit` bytes.
 
     Args:
-      limit: bytes; 0 keeps nothing.
+      limit: bytes; 0 disables the cache.
 
     Attributes:
-      hits, misses: how often `get` found something, and how often not.
-      nbytes: of all answers.
+      hits, misses: number of calls of `get` that found an entry, and that did not.
+      nbytes: bytes of all entries.
 
     Example:
       >>> cache = PredictionCache(limit=10_000)
@@ -77,7 +76,7 @@ class PredictionCache:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.hits = self.misses = self.nbytes = 0
-        #: In the order in which the hand comes to them: outputs, bytes, asked again.
+        #: In the order in which the hand visits them: outputs, bytes, referenced.
         self._entries: OrderedDict[bytes, tuple[dict[str, Array], int, bool]]
         self._entries = OrderedDict()
 
@@ -85,13 +84,13 @@ class PredictionCache:
         return len(self._entries)
 
     def get(self, key: bytes) -> dict[str, Array] | None:
-        """Returns an answer, if there is one.
+        """Returns the outputs cached under a key.
 
         Args:
-          key: of `key_of`.
+          key: from `key_of`.
 
         Returns:
-          The outputs, which may not be changed; None if they are not known.
+          The outputs, which must not be changed; None on a miss.
         """
         entry = self._entries.get(key)
         if entry is None:
@@ -102,18 +101,18 @@ class PredictionCache:
         return entry[0]
 
     def put(self, key: bytes, outputs: Mapping[str, Array]) -> None:
-        """Keeps an answer, and evicts others if they are too many.
+        """Adds an entry, and evicts others if the limit is exceeded.
 
         Args:
-          key: of `key_of`.
-          outputs: by name; they are copied if they are parts of a larger array.
+          key: from `key_of`.
+          outputs: arrays by name; views are copied.
         """
         size = _nbytes(outputs)
         if size > self._limit or key in self._entries:
             return
         while self.nbytes + size > self._limit:
-            oldest, (kept, nbytes, again) = self._entries.popitem(last=False)
-            if again:
+            oldest, (kept, nbytes, referenced) = self._entries.popitem(last=False)
+            if referenced:
                 self._entries[oldest] = (kept, nbytes, False)
             else:
                 self.nbytes -= nbytes

@@ -1,11 +1,11 @@
-"""``fxflow serve``: models over HTTP and gRPC, until a signal stops it.
+"""``fxflow serve``: serves models over HTTP and gRPC until a signal stops it.
 
     fxflow serve models.py:digits --slo 20ms
     fxflow serve serving.toml
 
-SIGTERM and Ctrl-C stop it after it has answered the requests it has; SIGHUP makes it
-read its file again and load all models anew, while the old ones serve. The exit status
-is 0 if a signal stopped it, 1 if it cannot serve, 2 for a wrong command line.
+On SIGTERM and Ctrl-C the server answers the requests it has accepted, then exits. On
+SIGHUP it reads its file again and reloads all models while the old ones serve. The exit
+status is 0 after a signal, 1 if it cannot serve, 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from fxflow.serve.repository import Repository
 from fxflow.serve.telemetry import Tracing, exporting
 
 _log = logging.getLogger("fxflow.serve")
-#: Connections that wait to be accepted; uvicorn's own number.
+#: Connections waiting to be accepted; uvicorn's default.
 _BACKLOG = 2048
-#: Option of the command line → where it goes: the server's, or the model's table.
-_OF_SERVER = (
+#: Command-line options that set the server's options, and those that set the model's.
+_SERVER_OPTIONS = (
     *("host", "port", "grpc_port", "keys", "tls_cert", "tls_key", "control", "rate"),
     *("log", "log_requests", "traces", "static"),
 )
-_OF_MODEL = (
+_MODEL_OPTIONS = (
     *("slo", "deadline", "batching", "max_batch", "delay", "replicas", "memory"),
     *("cache", "factory"),
 )
@@ -70,67 +70,76 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CONFIG|MODEL",
         help="serving.toml, model.fx, models.py:name, module:name",
     )
-    add("--name", metavar="NAME", help="of the model in requests (default: its own)")
-    add("--slo", metavar="TIME", help="objective of latency (default 100ms)")
-    add("--deadline", metavar="TIME", help="when an answer is of no use (5 × slo)")
+    add("--name", metavar="NAME", help="model name in requests (default: from MODEL)")
+    add("--slo", metavar="TIME", help="latency objective (default 100ms)")
+    add("--deadline", metavar="TIME", help="time limit of a request (default 5 × slo)")
     add(
         "--batching",
         choices=["aimd", "quantile", "fixed", "none"],
-        help="how large batches are (default aimd: as the objective allows)",
+        help="policy for batch sizes (default aimd: as large as the objective allows)",
     )
-    add("--max-batch", type=int, metavar="ROWS", help="of a batch (default 64)")
-    add("--delay", metavar="TIME", help="for which a small batch waits for more")
-    add("--replicas", type=int, metavar="N", help="processes of a model (default 1)")
-    add("--cache", metavar="SIZE", help="of answers given again for the same inputs")
-    add("--memory", metavar="SIZE", help="that a process may have, such as 2GiB")
-    add("--factory", action="store_true", default=None, help="call what MODEL names")
+    add("--max-batch", type=int, metavar="ROWS", help="rows in a batch (default 64)")
+    add("--delay", metavar="TIME", help="how long a small batch waits for more rows")
+    add("--replicas", type=int, metavar="N", help="processes per model (default 1)")
+    add("--cache", metavar="SIZE", help="size of the prediction cache, such as 64MiB")
+    add("--memory", metavar="SIZE", help="memory limit of a process, such as 2GiB")
+    add(
+        "--factory",
+        action="store_true",
+        default=None,
+        help="MODEL names a function that returns the model",
+    )
     add(
         "--input",
         action="append",
         default=[],
         metavar="NAME=TYPE",
-        help="of a plain callable, such as x=f32[batch,4]; may be repeated",
+        help="an input of a plain callable, such as x=f32[batch,4]; repeatable",
     )
-    add("--host", help="where to listen (default 127.0.0.1: this machine alone)")
-    add("--port", type=int, help="(default 8000; 0 is any free one)")
+    add("--host", help="address to listen on (default 127.0.0.1: this machine only)")
+    add("--port", type=int, help="HTTP port (default 8000; 0: any free port)")
     add(
         "--grpc-port",
         type=int,
         metavar="PORT",
-        help="for gRPC (default: none; 0 is any free one)",
+        help="gRPC port (default: no gRPC; 0: any free port)",
     )
-    add("--keys", metavar="FILE", help="of API keys, a line 'client key' for each")
-    add("--tls-cert", metavar="FILE", help="certificate, in PEM")
-    add("--tls-key", metavar="FILE", help="its key, in PEM")
-    add("--rate", type=float, metavar="N", help="requests a second of each client")
+    add("--keys", metavar="FILE", help="API keys, one 'client key' per line")
+    add("--tls-cert", metavar="FILE", help="TLS certificate (PEM)")
+    add("--tls-key", metavar="FILE", help="TLS private key (PEM)")
+    add("--rate", type=float, metavar="N", help="requests per second and client")
     add(
         "--control",
         action="store_true",
         default=None,
         help="let requests load and unload models",
     )
-    add("--ray", metavar="ADDRESS", help="serve on a cluster of Ray: auto, local, …")
-    add("--log", choices=["text", "json"], help="how requests are logged")
-    add("--log-requests", choices=["all", "failed"], help="which (default: all)")
-    add("--traces", metavar="URL", help="of a collector that takes OTLP over HTTP")
-    add("--static", metavar="FOLDER", help="of files that need no key, at /app/")
+    add("--ray", metavar="ADDRESS", help="serve on a Ray cluster: auto, local, …")
+    add("--log", choices=["text", "json"], help="log format (default text)")
+    add(
+        "--log-requests",
+        choices=["all", "failed"],
+        help="requests to log (default all)",
+    )
+    add("--traces", metavar="URL", help="collector that receives OTLP over HTTP")
+    add("--static", metavar="FOLDER", help="files to serve without a key, at /app/")
     return parser
 
 
 def config_of(options: argparse.Namespace) -> ServerConfig:
-    """Returns the configuration that a command line stands for.
+    """Returns the configuration that a command line describes.
 
     Args:
-      options: parsed.
+      options: the parsed command line.
 
     Returns:
-      The configuration; options of the command line replace the file's.
+      The configuration; command-line options override the file's.
 
     Raises:
-      ServeError: it does not stand for one.
+      ServeError: the configuration is invalid.
     """
     given = {k: v for k, v in vars(options).items() if v is not None}
-    model = {name: given[name] for name in _OF_MODEL if name in given}
+    model = {name: given[name] for name in _MODEL_OPTIONS if name in given}
     for text in options.input:
         name, equals, kind = text.partition("=")
         if not equals:
@@ -149,19 +158,19 @@ def config_of(options: argparse.Namespace) -> ServerConfig:
     else:
         name = options.name or _name_of(options.what)
         tables = {"models": {name or "model": {"source": options.what, **model}}}
-    tables |= {name: given[name] for name in _OF_SERVER if name in given}
+    tables |= {name: given[name] for name in _SERVER_OPTIONS if name in given}
     return server_config(tables)
 
 
 def _name_of(source: str) -> str:
-    """Returns the name of a model that has been given none."""
+    """Returns the default name of a model."""
     if source.endswith(".fx"):
         return re.sub(r"[^\w.]*\*.*", "", Path(source).stem)
     return source.rpartition(":")[2].rpartition(".")[2]
 
 
 class _LogFormatter(logging.Formatter):
-    """A line for each record: text, or JSON with the details as its members."""
+    """Formats each record as a line of text, or of JSON with the details as members."""
 
     def __init__(self, kind: str) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
@@ -184,7 +193,7 @@ class _LogFormatter(logging.Formatter):
 
 
 def _certificate(config: ServerConfig) -> tuple[bytes, bytes] | None:
-    """Returns the key and the certificate, which are tried; None if there is no TLS."""
+    """Returns the key and the certificate after loading them; None without TLS."""
     if config.tls_cert is None or config.tls_key is None:
         return None
     pair = []
@@ -195,7 +204,7 @@ def _certificate(config: ServerConfig) -> tuple[bytes, bytes] | None:
             raise ServeError(f"{path}: {error.strerror}") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Without a password given OpenSSL would ask for one, at the terminal.
+        # Without a password OpenSSL would prompt for one at the terminal.
         context.load_cert_chain(config.tls_cert, config.tls_key, password="")
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
@@ -211,11 +220,11 @@ def listeners(host: str, port: int, option: str) -> list[socket.socket]:
 
     Args:
       host: a name or an address.
-      port: 0 is any free one.
-      option: of the command line, by which the port is given.
+      port: 0 picks a free port.
+      option: the command-line option for the port, named in errors.
 
     Raises:
-      ServeError: one of them cannot listen; it says why and what to do.
+      ServeError: a socket cannot listen; the message says why and what to do.
     """
     found: list[socket.socket] = []
     try:
@@ -229,7 +238,7 @@ def listeners(host: str, port: int, option: str) -> list[socket.socket]:
                 made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            # Any free port is the same one at all addresses.
+            # All addresses use the port that the first one got.
             made.bind((address[0], port, *address[2:]))
             made.listen(_BACKLOG)
             port = made.getsockname()[1]
@@ -238,9 +247,9 @@ def listeners(host: str, port: int, option: str) -> list[socket.socket]:
             made.close()
         words = {
             errno.EADDRINUSE: f"another process listens there: give another port by "
-            f"{option}, or 0 for any that is free",
-            errno.EACCES: f"this user may not: give a port from 1024 to 65535 by "
-            f"{option}",
+            f"{option}, or 0 for any free port",
+            errno.EACCES: f"this user lacks permission: give a port from 1024 to "
+            f"65535 by {option}",
             errno.EADDRNOTAVAIL: "this machine does not have that address (--host)",
         }
         why = words.get(error.errno or 0, error.strerror or str(error))
@@ -252,14 +261,14 @@ async def serve(config: ServerConfig, options: argparse.Namespace) -> int:
     """Serves until a signal stops it.
 
     Args:
-      config: what and how.
-      options: of the command line, from which SIGHUP makes a configuration again.
+      config: the server's configuration.
+      options: the parsed command line, from which SIGHUP rebuilds the configuration.
 
     Returns:
       The exit status.
 
     Raises:
-      ServeError: uvicorn is not installed, or it cannot listen.
+      ServeError: uvicorn is not installed, or the server cannot listen.
     """
     return await _Serving(config, options).run()
 
@@ -299,7 +308,7 @@ class _Serving:
         class Server(uvicorn.Server):
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
-                yield  # this process handles them: the models are drained too
+                yield  # `_Serving.run` handles signals, to drain the models too
 
         config = self._config
         return Server(
@@ -341,7 +350,7 @@ class _Serving:
         )
         status = 0
         try:
-            # While models load only health is answered.
+            # While models load, the server answers only health checks.
             await asyncio.wait(
                 [loading, stop, listening], return_when=asyncio.FIRST_COMPLETED
             )
@@ -365,7 +374,7 @@ class _Serving:
         return status
 
     async def _start_grpc(self) -> Any:
-        """Starts gRPC, if the configuration has a port for it."""
+        """Starts gRPC if the configuration has a port for it."""
         config = self._config
         if config.grpc_port is None:
             return None
@@ -383,7 +392,7 @@ class _Serving:
     async def _announce(
         self, sockets: list[socket.socket], listening: asyncio.Task[None]
     ) -> None:
-        """Logs where the models are served, once they are."""
+        """Logs the models and their address once HTTP has started."""
         while not self._http.started and not listening.done():
             await asyncio.sleep(0.01)
         if self._http.started:
@@ -393,7 +402,7 @@ class _Serving:
             _log.info("%s at %s://%s:%d", names, kind, self._config.host, port)
 
     async def _stop(self, listening: asyncio.Task[None], rpc: Any) -> bool:
-        """Answers what there is, ends all, and returns whether HTTP had started."""
+        """Drains and stops everything; returns whether HTTP had started."""
         started = True
         if self._stopping.is_set():
             _log.info("draining")
@@ -423,10 +432,10 @@ class _Serving:
         except ServeError as error:
             faults = [str(error)]
         for fault in faults:
-            _log.error("not loaded again: %s", fault)
+            _log.error("not reloaded: %s", fault)
         if not faults:
             freeze_heap()
-            _log.info("all models are loaded again")
+            _log.info("all models were reloaded")
 
 
 def _serve_on_ray(config: ServerConfig, address: str) -> int:
@@ -445,7 +454,7 @@ def _serve_on_ray(config: ServerConfig, address: str) -> int:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Returns what makes the event loop: uvloop's, where there is one."""
+    """Returns uvloop's event loop factory, or None if uvloop is not installed."""
     try:
         import uvloop
     except ImportError:
@@ -458,7 +467,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``fxflow serve``.
 
     Args:
-      argv: the arguments; None is the command line's.
+      argv: the arguments; None: those of the process.
 
     Returns:
       The exit status.
@@ -472,9 +481,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in ("fxflow.serve", "uvicorn.error"):
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [handler], False
-            # This process logs uvicorn's news itself.
+            # `_announce` and `_stop` log what uvicorn would at INFO.
             logger.setLevel(logging.INFO if name[0] == "f" else logging.WARNING)
-        # A line takes as long as all else that is done for a request.
+        # Logging a request takes as long as the rest of its handling.
         logging.getLogger("fxflow.serve.requests").setLevel(
             logging.INFO if config.log_requests == "all" else logging.WARNING
         )

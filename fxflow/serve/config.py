@@ -10,7 +10,7 @@ replicas = 2
 [selectors.best]                   # models under one name, chosen by feedback
 models = ["digits", "others"]
 
-[rollouts.next]                    # a candidate beside the version that is stable
+[rollouts.next]                    # a candidate next to the stable version
 stable = "digits"
 candidate = "digits-2"
 """
@@ -59,16 +59,16 @@ def _parse(value: Any, units: Mapping[str, float], what: str) -> float:
 
 
 def seconds(value: Any) -> float:
-    """Returns the seconds of a text such as ``20ms``.
+    """Returns the seconds in a time such as ``20ms``.
 
     Args:
-      value: a text, or a number of seconds.
+      value: a string, or a number of seconds.
 
     Returns:
       Seconds.
 
     Raises:
-      ServeError: it is not a time.
+      ServeError: `value` is not a time.
 
     Example:
       >>> seconds("20ms"), seconds(1.5), seconds("2m")
@@ -78,16 +78,16 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Returns the bytes of a text such as ``2GiB``.
+    """Returns the bytes in a size such as ``2GiB``.
 
     Args:
-      value: a text, or a number of bytes.
+      value: a string, or a number of bytes.
 
     Returns:
       Bytes.
 
     Raises:
-      ServeError: it is not a size.
+      ServeError: `value` is not a size.
 
     Example:
       >>> size("2GiB"), size(100)
@@ -98,23 +98,23 @@ def size(value: Any) -> int:
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """Where a server listens, and what it serves.
+    """Configures a server: its models, addresses and limits.
 
     Attributes:
-      models: how each model is served.
-      groups: how each group of models is served.
-      host, port: where it listens; port 0 is any free one.
-      grpc_port: for gRPC; 0 is any free one, None no gRPC.
-      keys: file of API keys, with a line ``client key`` for each; None: no
-        authentication.
-      tls_cert, tls_key: files; None: no TLS.
+      models: configuration of each model.
+      groups: configuration of each group of models.
+      host, port: the HTTP address; port 0 picks a free port.
+      grpc_port: the gRPC port; 0 picks a free port, None disables gRPC.
+      keys: file of API keys, one ``client key`` per line; None: no authentication.
+      tls_cert, tls_key: PEM files; None: no TLS.
       control: whether requests may load and unload models.
-      max_body: bytes of one request.
-      rate, burst: requests a second of each client, and at once; rate 0: unlimited.
-      log: ``text`` or ``json``.
-      log_requests: a line for ``all``, or for those that ``failed``.
-      traces: URL that spans are sent to by OTLP over HTTP; None: none are.
-      static: folder whose files are served without a key under ``/app/``; None: none.
+      max_body: most bytes of one request.
+      rate, burst: token bucket of each client, in requests per second and requests at
+        once; rate 0: unlimited.
+      log: log format, ``text`` or ``json``.
+      log_requests: requests to log, ``all`` or ``failed``.
+      traces: URL of a collector that receives OTLP over HTTP; None: no traces.
+      static: folder to serve without a key under ``/app/``; None: no folder.
     """
 
     models: tuple[ModelConfig, ...] = ()
@@ -135,13 +135,13 @@ class ServerConfig:
     static: str | None = None
 
     def request_limits(self) -> RequestLimits:
-        """Returns what requests may be, with no client active yet."""
+        """Returns the limits of requests, with all token buckets full."""
         clients = ClientLimits(self.rate, self.burst)
         return RequestLimits(self.max_body, 8 * self.max_body, clients=clients)
 
 
-#: Options that are texts with a unit.
-_UNITS: dict[str, Callable[[Any], float]] = {
+#: Parsers of the options that have a unit.
+_PARSERS: dict[str, Callable[[Any], float]] = {
     **dict.fromkeys(("slo", "deadline", "delay", "hang", "load_timeout"), seconds),
     **dict.fromkeys(("slow", "store_timeout", "within", "duration"), seconds),
     **dict.fromkeys(("cache", "memory", "max_body", "max_batch_bytes"), size),
@@ -153,7 +153,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "tuple[str, ...]": (list, tuple),
     "tuple[float, ...]": (list, tuple),
-    # Functions are named in a file: module:name.
+    # A file names a function as module:name.
     "str | ensembles.Combine": (str,),
     "str | losses.Loss": (str,),
     "Mapping[str, Any]": (dict,),
@@ -167,22 +167,27 @@ def _fields(kind: Any, without: tuple[str, ...] = ()) -> dict[str, str]:
     }
 
 
-_OF_MODEL = _fields(ModelConfig, ("name", "source"))
-_OF_SOURCE = _fields(ModelSource)
-_OF_SERVER = _fields(ServerConfig, ("models", "groups"))
-_OF_SELECTOR = _fields(SelectorConfig, ("name", "policy")) | {"policy": "str"}
-#: Options of a selector that its policy takes.
-_OF_POLICY = {k: v for policy in POLICIES.values() for k, v in _fields(policy).items()}
-_OF_VERSIONS = _fields(VersionsConfig, ("name", "plan"))
-_OF_PLAN = _fields(RolloutPlan)
-#: Options that may stand above all models, for those without their own.
-_SHARED = (*(_OF_MODEL.keys() - {"version"}), "max_batch", "memory", "load_timeout")
+_MODEL_FIELDS = _fields(ModelConfig, ("name", "source"))
+_SOURCE_FIELDS = _fields(ModelSource)
+_SERVER_FIELDS = _fields(ServerConfig, ("models", "groups"))
+_SELECTOR_FIELDS = _fields(SelectorConfig, ("name", "policy")) | {"policy": "str"}
+#: Options of a selector that belong to its policy.
+_POLICY_FIELDS = {
+    k: v for policy in POLICIES.values() for k, v in _fields(policy).items()
+}
+_VERSIONS_FIELDS = _fields(VersionsConfig, ("name", "plan"))
+_PLAN_FIELDS = _fields(RolloutPlan)
+#: Options of a model that a file may set at the top level, as defaults of all models.
+_SHARED = (
+    *(_MODEL_FIELDS.keys() - {"version"}),
+    *("max_batch", "memory", "load_timeout"),
+)
 
 
 def _checked(place: str, name: str, value: Any, kind: str) -> Any:
-    if name in _UNITS:
+    if name in _PARSERS:
         try:
-            return _UNITS[name](value)
+            return _PARSERS[name](value)
         except ServeError as error:
             raise ServeError(f"{place}{name}: {error}") from None
     kind = kind.removesuffix(" | None")
@@ -201,7 +206,7 @@ def _checked(place: str, name: str, value: Any, kind: str) -> Any:
 def _options(
     place: str, given: Mapping[str, Any], *tables: Mapping[str, str]
 ) -> tuple[dict[str, Any], ...]:
-    """The checked options, divided among tables of known ones."""
+    """Returns the options, checked and divided among the tables of known options."""
     found: tuple[dict[str, Any], ...] = tuple({} for _ in tables)
     for option, value in given.items():
         for kinds, values in zip(tables, found, strict=True):
@@ -211,14 +216,14 @@ def _options(
         else:
             near = difflib.get_close_matches(option, {k for t in tables for k in t}, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ServeError(f"{place}{option}: there is no such option{hint}")
+            raise ServeError(f"{place}{option}: unknown option{hint}")
     return found
 
 
 def _check_name(kind: str, name: str) -> None:
     if not re.fullmatch(r"[\w.-]+", name):
         raise ServeError(
-            f"a {kind}'s name has letters, digits and '._-' only, got {name!r}"
+            f"a {kind}'s name may have only letters, digits and '._-', got {name!r}"
         )
 
 
@@ -230,7 +235,7 @@ def _ranges(place: str, config: Any, least: Mapping[str, float]) -> None:
 
 
 def _function(place: str, name: str, text: str, names: tuple[str, ...]) -> Any:
-    """One of the names, or the function that ``module:name`` stands for."""
+    """Returns `text` if it is in `names`, else the function ``module:name``."""
     if text in names:
         return text
     module, _, attribute = text.rpartition(":")
@@ -251,7 +256,7 @@ def _function(place: str, name: str, text: str, names: tuple[str, ...]) -> Any:
 def _check_models(place: str, models: Collection[str], known: Collection[str]) -> None:
     if len(models) < 2 or len(set(models)) != len(models):
         raise ServeError(
-            f"{place}models must be at least two different ones, got {list(models)}"
+            f"{place}models must be at least two different models, got {list(models)}"
         )
     if unknown := [m for m in models if m not in known]:
         raise ServeError(
@@ -263,18 +268,18 @@ def _check_models(place: str, models: Collection[str], known: Collection[str]) -
 def selector_config(
     name: str, options: Mapping[str, Any], models: Collection[str]
 ) -> SelectorConfig:
-    """Returns how several models are served under one name.
+    """Returns the configuration of a selector.
 
     Args:
-      name: in requests.
-      options: as in the file.
-      models: names of those that there are.
+      name: the selector's name in requests.
+      options: its table in the file.
+      models: names of the server's models.
 
     Returns:
       The configuration.
 
     Raises:
-      ServeError: an option is unknown or of another kind, or out of range.
+      ServeError: an option is unknown, of another type or out of range.
 
     Example:
       >>> config = selector_config("m", {"models": ["a", "b"]}, ["a", "b", "c"])
@@ -283,7 +288,7 @@ def selector_config(
     """
     place = f"selectors.{name}."
     _check_name("selector", name)
-    found, of_policy = _options(place, options, _OF_SELECTOR, _OF_POLICY)
+    found, of_policy = _options(place, options, _SELECTOR_FIELDS, _POLICY_FIELDS)
     found.setdefault("models", ())
     try:
         policy = selection_policy(found.pop("policy", "exp4"), **of_policy)
@@ -302,25 +307,25 @@ def selector_config(
             f"{config.stragglers!r}"
         )
     if config.store:
-        RedisStore(config.store, "", (), 1, 1.0)  # says whether there can be one
+        RedisStore(config.store, "", (), 1, 1.0)  # raises if redis or the URL is wrong
     return config
 
 
 def rollout_config(
     name: str, options: Mapping[str, Any], models: Collection[str]
 ) -> VersionsConfig:
-    """Returns how a candidate is served beside the version that is stable.
+    """Returns the configuration of a rollout.
 
     Args:
-      name: in requests.
-      options: as in the file; those of `RolloutPlan` too.
-      models: names of those that there are.
+      name: the rollout's name in requests.
+      options: its table in the file, including the options of `RolloutPlan`.
+      models: names of the server's models.
 
     Returns:
       The configuration.
 
     Raises:
-      ServeError: an option is unknown or of another kind, or out of range.
+      ServeError: an option is unknown, of another type or out of range.
 
     Example:
       >>> options = {"stable": "a", "candidate": "b", "shares": [0.5, 1]}
@@ -329,7 +334,7 @@ def rollout_config(
     """
     place = f"rollouts.{name}."
     _check_name("rollout", name)
-    own, plan = _options(place, options, _OF_VERSIONS, _OF_PLAN)
+    own, plan = _options(place, options, _VERSIONS_FIELDS, _PLAN_FIELDS)
     own = {"stable": "", "candidate": ""} | own
     config = VersionsConfig(name, plan=RolloutPlan(**plan), **own)
     _check_models(place, config.models, models)
@@ -352,17 +357,17 @@ def rollout_config(
 
 
 def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
-    """Returns how one model is served.
+    """Returns the configuration of a model.
 
     Args:
-      name: of the model.
-      options: as in the file.
+      name: the model's name.
+      options: its table in the file.
 
     Returns:
       The configuration.
 
     Raises:
-      ServeError: an option is unknown or of another kind, or out of range.
+      ServeError: an option is unknown, of another type or out of range.
 
     Example:
       >>> config = model_config("m", {"source": "numpy:sin", "slo": "20ms"})
@@ -371,7 +376,7 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
     """
     place = f"models.{name}."
     _check_name("model", name)
-    of_model, of_source = _options(place, options, _OF_MODEL, _OF_SOURCE)
+    of_model, of_source = _options(place, options, _MODEL_FIELDS, _SOURCE_FIELDS)
     if "source" not in of_source:
         raise ServeError(f"{place}source is missing, such as 'models.py:digits'")
     config = ModelConfig(name, ModelSource(**of_source), **of_model)
@@ -401,24 +406,24 @@ def model_config(name: str, options: Mapping[str, Any]) -> ModelConfig:
 
 
 def server_config(options: Mapping[str, Any]) -> ServerConfig:
-    """Returns where a server listens, and what it serves.
+    """Returns the configuration of a server.
 
     Args:
-      options: as in the file.
+      options: the tables of the file.
 
     Returns:
       The configuration.
 
     Raises:
-      ServeError: an option is unknown or of another kind, or there is no model.
+      ServeError: an option is unknown or of another type, or there is no model.
     """
     rest = dict(options)
     models = rest.pop("models", {})
     selectors, rollouts = rest.pop("selectors", {}), rest.pop("rollouts", {})
     if not isinstance(models, dict) or not models:
-        raise ServeError("there is no model: a file needs a table [models.NAME]")
+        raise ServeError("no models: the file needs a table [models.NAME]")
     shared = {name: rest.pop(name) for name in _SHARED if name in rest}
-    (found,) = _options("", rest, _OF_SERVER)
+    (found,) = _options("", rest, _SERVER_FIELDS)
     tables = {"models": models, "selectors": selectors, "rollouts": rollouts}
     seen: dict[str, str] = {}
     for kind, named in tables.items():
@@ -428,7 +433,7 @@ def server_config(options: Mapping[str, Any]) -> ServerConfig:
             if not isinstance(table, dict):
                 raise ServeError(f"{kind}.{name} must be a table, got {table!r}")
             if name in seen:
-                raise ServeError(f"{kind}.{name}: {seen[name]}.{name} is there too")
+                raise ServeError(f"{kind}.{name}: {seen[name]}.{name} has this name")
             seen[name] = kind
     config = ServerConfig(
         models=tuple(model_config(n, shared | table) for n, table in models.items()),
@@ -453,13 +458,13 @@ def read_config(path: Path) -> dict[str, Any]:
     """Returns the tables of a configuration file.
 
     Args:
-      path: of the TOML file.
+      path: a TOML file.
 
     Returns:
       Its tables.
 
     Raises:
-      ServeError: it cannot be read, or is not TOML.
+      ServeError: the file cannot be read, or is not TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -470,16 +475,16 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_keys(path: str | None) -> dict[str, str]:
-    """Returns the API keys in a file: a line ``client key`` for each.
+    """Returns the API keys in a file of lines ``client key``.
 
     Args:
-      path: of the file; None: there are none.
+      path: the file; None: no keys.
 
     Returns:
       Client → key.
 
     Raises:
-      ServeError: it cannot be read, has no key, or a line of another form.
+      ServeError: the file cannot be read, has no key, or has a malformed line.
     """
     if path is None:
         return {}
@@ -501,5 +506,5 @@ def read_keys(path: str | None) -> dict[str, str]:
             )
         keys[words[0]] = words[1]
     if not keys:
-        raise ServeError(f"{path}: there is no key in it")
+        raise ServeError(f"{path}: no key in this file")
     return keys

@@ -1,4 +1,4 @@
-"""Errors within the package, which no user sees."""
+"""Errors that the package raises and handles internally."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What a server accepts: sizes of requests, time for them, and requests of a client.
+"""Limits of requests: size, time, and rate per client.
 
-A client's requests are limited by a token bucket, which holds `burst` tokens and gains
-`rate` of them a second; a request takes one. Clients whose bucket is full are
-forgotten, so that memory is bounded by the clients of the last `burst / rate` seconds,
-and by `most` at any time.
+A token bucket limits each client's requests: it holds up to `burst` tokens and gains
+`rate` tokens per second; a request takes one. Full buckets are dropped, so at most the
+clients of the last `burst / rate` seconds are in memory, and never more than `most`.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ class ClientLimits:
     """Token buckets by client.
 
     Attributes:
-      rate: requests a second, in the long run; 0: unlimited.
+      rate: sustained requests per second; 0: unlimited.
       burst: requests at once.
-      most: clients that are remembered; the least recently active one goes first.
+      most: most clients in memory; the least recently active one is dropped first.
 
     Example:
       >>> limits = ClientLimits(rate=2.0, burst=1)
@@ -35,14 +34,14 @@ class ClientLimits:
     _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def take(self, client: str, now: float) -> float:
-        """Takes a token.
+        """Takes a token from a client's bucket.
 
         Args:
-          client: that sent the request.
+          client: the client that sent the request.
           now: the time, in seconds.
 
         Returns:
-          0 if there was one, else the seconds until there will be.
+          0 if there was a token, else the seconds until the next one.
         """
         if not self.rate:
             return 0.0
@@ -61,14 +60,14 @@ class ClientLimits:
 
 @dataclass
 class RequestLimits:
-    """What a server accepts.
+    """Limits of the requests that a server accepts.
 
     Attributes:
-      max_body: bytes of one request.
-      max_bodies: bytes of all requests in flight.
+      max_body: most bytes of one request.
+      max_bodies: most bytes of all requests in flight.
       body_timeout: seconds within which a body must arrive, and within which the client
         must read each result of a stream.
-      clients: the rate of each client's requests.
+      clients: rate limits per client.
     """
 
     max_body: int = 64 << 20

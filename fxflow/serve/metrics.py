@@ -1,4 +1,4 @@
-"""What a server counts: for Prometheus, the status page and Triton's clients."""
+"""The server's metrics, for Prometheus, the status page and Triton clients."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from fxflow.distributed.metrics import CONTENT_TYPE, Registry
 from fxflow.serve.repository import Repository
 from fxflow.serve.service import MetricsSink
 
-#: Seconds, around usual objectives.
+#: Histogram bounds in seconds, around typical latency objectives.
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-#: Statistics of a service → what they are.
+#: Statistic of a service → help text.
 _GAUGES = {
-    "queue_rows": "Rows that wait.",
-    "batch_limit": "The most rows of the next batch.",
-    "replicas_ready": "Processes that can be called.",
-    "starts": "Processes that were started.",
-    "streams": "Streams of results that are open.",
-    "cache_hits": "Answers from the cache.",
-    "cache_misses": "Requests whose answer was not in the cache.",
-    "cache_bytes": "Bytes of the answers in the cache.",
+    "queue_rows": "Rows in the queue.",
+    "batch_limit": "Row limit of the next batch.",
+    "replicas_ready": "Processes that are ready.",
+    "starts": "Process starts.",
+    "streams": "Open streams of results.",
+    "cache_hits": "Requests answered from the cache.",
+    "cache_misses": "Requests not found in the cache.",
+    "cache_bytes": "Bytes of the cached predictions.",
 }
-#: Events of a group of models → what they are, and what their second label is.
+#: Event in a group of models → help text and second label.
 _EVENTS = {
-    "choices": ("Answers that a model took part in.", "model"),
-    "failures": ("Requests to which a model of a group had no answer.", "model"),
-    "stragglers": ("Answers that came too late for the group's.", "model"),
-    "feedback": ("Feedback by its result.", "result"),
-    "judged": ("Answers of a model that feedback was for.", "model"),
-    "losses": ("The sum of their losses.", "model"),
-    "shadow": ("Copies by the result of comparing the candidate's answer.", "result"),
-    "rollbacks": ("Candidates that were rolled back.", "model"),
+    "choices": ("Answers that include a model's prediction.", "model"),
+    "failures": ("Requests that a model of the group failed.", "model"),
+    "stragglers": ("Predictions too late to be combined.", "model"),
+    "feedback": ("Feedback by result.", "result"),
+    "judged": ("Predictions of a model that received feedback.", "model"),
+    "losses": ("Sum of the losses from feedback.", "model"),
+    "shadow": ("Shadow requests by result of the comparison.", "result"),
+    "rollbacks": ("Rollbacks of the candidate.", "model"),
 }
-#: Statistics of a group → what they are, and what their second label is.
+#: Statistic of a group → help text and second label.
 _GROUP_GAUGES = {
-    "weight": ("How much a model counts, in the context without a name.", "model"),
-    "contexts": ("Contexts and predictions that are remembered.", "what"),
-    "store": ("Whether states are shared, and failures to do so.", "what"),
+    "weight": ("Weight of a model in the default context.", "model"),
+    "contexts": ("Contexts and predictions in memory.", "what"),
+    "store": ("Whether the store is up, and its failures.", "what"),
     "share": ("Share of the requests that the candidate answers.", "model"),
     "rolled_back": ("Whether the candidate was rolled back.", "model"),
 }
@@ -52,12 +52,13 @@ class Tally:
     """Totals of one model.
 
     Attributes:
-      successes, success_seconds: requests answered, and their time.
-      failures, failure_seconds: requests that failed, and their time.
-      last: when the last request was done, in seconds since 1970; 0: there was none.
-      requests, queued, computed: of batches, and their time before and within these.
-      rows: of all batches.
-      batches: rows of a batch → number of such batches, and their time.
+      successes, success_seconds: requests answered, and their total time.
+      failures, failure_seconds: requests that failed, and their total time.
+      last: Unix time at which the last request finished; 0: no request yet.
+      requests, queued, computed: requests in batches, and their total seconds in the
+        queue and in batches.
+      rows: rows of all batches.
+      batches: rows of a batch → number of such batches, and their total time.
     """
 
     successes: int = 0
@@ -75,8 +76,8 @@ class Tally:
         """Counts a request.
 
         Args:
-          status: of HTTP.
-          seconds: that it took.
+          status: HTTP status.
+          seconds: time that the request took.
         """
         self.last = time.time()
         if status < 400:
@@ -90,10 +91,10 @@ class Tally:
         """Counts a batch.
 
         Args:
-          rows: that it has.
-          seconds: that it took.
-          requests: that it is made of.
-          queued: seconds that these had waited, together.
+          rows: number of rows.
+          seconds: time that the batch took.
+          requests: number of requests.
+          queued: total seconds that the requests waited in the queue.
         """
         self.requests += requests
         self.queued += queued
@@ -110,14 +111,14 @@ class Metrics(MetricsSink):
         self._tallies: dict[str, Tally] = collections.defaultdict(Tally)
         self._registry = registry = Registry("fxflow_serve")
         self._requests = registry.counter(
-            "requests", "Requests that were answered.", "model", "status"
+            "requests", "Requests by model and status.", "model", "status"
         )
         self._results = registry.counter("results", "Results of streams.", "model")
         self._seconds, self._batch_seconds, self._first, self._next = (
             registry.histogram(name, help, "model", bounds=SECONDS)
             for name, help in (
-                ("request_seconds", "Seconds until requests were answered."),
-                ("batch_seconds", "Seconds that batches took."),
+                ("request_seconds", "Seconds to answer a request."),
+                ("batch_seconds", "Seconds to run a batch."),
                 ("first_result_seconds", "Seconds until a stream's first result."),
                 ("next_result_seconds", "Seconds between results of a stream."),
             )
@@ -153,14 +154,14 @@ class Metrics(MetricsSink):
         """Returns the totals of a model.
 
         Args:
-          model: its name, or that of a group of models.
+          model: name of a model or a group of models.
         """
         return self._tallies.get(model) or Tally()
 
     def batch(
         self, model: str, rows: int, seconds: float, requests: int, queued: float
     ) -> None:
-        """Counts a batch of requests, and the seconds that they waited together."""
+        """Counts a batch; `queued` is the total wait of its requests."""
         of_rows, of_seconds = self._of_batches(model)
         of_rows.observe(rows)
         of_seconds.observe(seconds)
@@ -174,7 +175,7 @@ class Metrics(MetricsSink):
         self._tallies[model].request(status, seconds)
 
     def result(self, model: str, number: int, seconds: float) -> None:
-        """Counts a result of a stream, and the seconds since the one before it."""
+        """Counts a result of a stream; `seconds` is the time since the previous one."""
         self._results.labels(model).inc()
         (self._next if number else self._first).labels(model).observe(seconds)
         if not number:
@@ -185,12 +186,12 @@ class Metrics(MetricsSink):
         self._events[kind].labels(group, what).inc(amount)
 
     def histograms(self) -> dict[str, dict[str, Any]]:
-        """Returns what was counted, by model.
+        """Returns the counts by model.
 
         Returns:
-          For each model ``statuses`` (status → requests), and the histograms
-          ``seconds``, ``batch_seconds`` and ``rows``, each as a list of upper bounds
-          and counts between them; the last bound is infinite and therefore None.
+          For each model ``statuses`` (status → requests) and the histograms
+          ``seconds``, ``batch_seconds`` and ``rows``: lists of pairs of upper bound and
+          count. The last bound, infinity, is None.
         """
         found: dict[str, dict[str, Any]] = {}
         for (model, status), count in self._requests.series.items():
@@ -211,7 +212,7 @@ class Metrics(MetricsSink):
         """Returns all metrics in Prometheus's text format.
 
         Args:
-          repository: the models, whose queues are read now.
+          repository: the models whose current statistics are included.
 
         Returns:
           The text and its content type.

@@ -1,13 +1,12 @@
-"""Models on a cluster of Ray: `fxflow serve serving.toml --ray auto` (extra `ray`).
+"""Serves models on a Ray cluster: `fxflow serve serving.toml --ray auto` (extra `ray`).
 
-The same configuration makes an application of Ray Serve: for each model a deployment,
-whose replicas Ray puts on its machines and starts again, and one in front of them all
-that speaks the protocol over HTTP. In a replica there is what there is without Ray: a
-queue, batches within the objective, and the model in a process of its own. Between the
-two Ray carries arrays in its own way, within the cluster; of a generator's stream Ray
-holds what its client has not read yet.
+The configuration becomes a Ray Serve application: one deployment per model, whose
+replicas Ray places and restarts, and an ingress deployment that speaks the protocol
+over HTTP. A replica works as without Ray: it has a queue, batches within the objective,
+and runs the model in a separate process. Ray transfers the arrays between ingress and
+replicas, and buffers the results of a stream that the client has not read.
 
-Ray's own tools can run it as well::
+Ray's own tools can run it too::
 
     serve run fxflow.serve.ray:build config=serving.toml
 """
@@ -39,7 +38,7 @@ from fxflow.serve.service import (
 from fxflow.serve.signatures import ModelSignature
 from fxflow.serve.telemetry import Tracing, exporting
 
-#: Requests in flight that Ray allows: the model's own queue batches and refuses.
+#: Requests in flight that Ray allows: high, because `ModelService` limits its queue.
 _ONGOING = 10_000
 
 
@@ -52,7 +51,7 @@ def _serve() -> Any:
 
 
 class _RayMetrics(MetricsSink):
-    """Tells Ray's metrics of batches; requests are counted in front."""
+    """Reports batches to Ray's metrics; the ingress counts requests."""
 
     def __init__(self) -> None:
         from ray.util import metrics
@@ -72,10 +71,10 @@ class _RayMetrics(MetricsSink):
 
 
 class ModelReplica:
-    """What Ray runs for a model: its queue, and its process.
+    """The deployment of a model: a queue and one process in each Ray replica.
 
     Args:
-      config: of the model; as many of these as it has replicas are run.
+      config: the model's configuration; Ray runs the replicas that it asks for.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -89,7 +88,7 @@ class ModelReplica:
         await asyncio.shield(self._started)
 
     async def signature(self) -> dict[str, Any]:
-        """Returns what the model takes and gives, once it is loaded."""
+        """Returns the model's signature once it is loaded."""
         await self._ready()
         return self._service.signature.to_json()
 
@@ -99,10 +98,10 @@ class ModelReplica:
         """Answers one request.
 
         Args:
-          inputs, rows, priority, timeout: as of `ModelService.submit`.
+          inputs, rows, priority, timeout: as for `ModelService.submit`.
 
         Returns:
-          The parts of a `Prediction`, or those of a `ServeError`: an exception would
+          The fields of a `Prediction`, or of a `ServeError`: a raised exception would
           carry Ray's traceback.
         """
         try:
@@ -118,13 +117,13 @@ class ModelReplica:
     async def stream(
         self, inputs: dict[str, Any], rows: int, priority: int, timeout: float
     ) -> AsyncGenerator[tuple[Any, ...], None]:
-        """Answers one request by the results of a generator.
+        """Answers one request with a generator's results.
 
         Args:
-          inputs, rows, priority, timeout: as of `ModelService.stream`.
+          inputs, rows, priority, timeout: as for `ModelService.stream`.
 
         Yields:
-          As `submit` returns; an error is the last.
+          What `submit` returns; an error ends the stream.
         """
         try:
             await self._ready()
@@ -138,16 +137,16 @@ class ModelReplica:
             yield str(error), error.status, error.retry_after
 
     async def check_health(self) -> None:
-        """Loads the model, if that has not begun; Ray restarts it if this raises."""
+        """Loads the model unless it is loading; Ray restarts the replica on errors."""
         await self._ready()
 
     async def __del__(self) -> None:
-        """Answers what it has, and ends the process."""
+        """Answers the accepted requests, and stops the process."""
         await self._service.drain()
 
 
 class _Remote:
-    """A model as the protocol sees it, whose replicas are elsewhere."""
+    """Stands in for a `ModelService` whose replicas run on Ray."""
 
     signature: ModelSignature
 
@@ -162,10 +161,10 @@ class _Remote:
         self.ready = True
 
     async def drain(self) -> None:
-        self.ready = False  # the replicas end by themselves
+        self.ready = False  # Ray stops the replicas
 
     def stats(self) -> dict[str, float]:
-        return {}  # Ray counts its replicas and their queues itself
+        return {}  # Ray has metrics of its replicas and their queues
 
     async def submit(
         self,
@@ -205,31 +204,31 @@ class _Remote:
         self, reply: Awaitable[Any], limit: float, cancel: Callable[[], None]
     ) -> Any:
         try:
-            # A replica that ended, with its machine perhaps, answers nothing.
+            # A replica that exited, perhaps with its machine, sends no reply.
             async with asyncio.timeout(limit + 1.0):
                 return await reply
         except TimeoutError:
             cancel()
             raise ServeError("no replica answered by the deadline", 504, 1.0) from None
-        except Exception as error:  # Ray's: the replica ended, or was never there
+        except Exception as error:  # Ray's: the replica exited or never started
             words = str(error).strip().rpartition("\n")[2]
-            raise ServeError(f"Ray has no answer: {words}", 503, 1.0) from None
+            raise ServeError(f"Ray did not answer: {words}", 503, 1.0) from None
 
 
 def _answer(found: tuple[Any, ...]) -> Prediction:
-    """What a replica's method has returned; its error is raised."""
+    """Returns the prediction that a replica returned, or raises its error."""
     if isinstance(found[0], str):
         raise ServeError(*found)
     return Prediction(*found)
 
 
 class Ingress:
-    """The deployment in front of the models: the protocol over HTTP.
+    """The deployment that speaks the protocol over HTTP for all models.
 
     Args:
-      config: how it listens is Ray's matter; the rest is as without Ray.
+      config: the server's configuration, except for addresses, which Ray manages.
       keys: client → API key.
-      handles: of the models' deployments.
+      handles: model → handle of its deployment.
     """
 
     def __init__(
@@ -238,7 +237,7 @@ class Ingress:
         self._config, self._keys, self._handles = config, keys, handles
         self._app: asyncio.Task[Any] | None = None
 
-    async def _made(self) -> Any:
+    async def _make_app(self) -> Any:
         config = self._config
 
         def remote(model: ModelConfig, meter: MetricsSink) -> Any:
@@ -258,19 +257,19 @@ class Ingress:
         return _response(application(front, config.static))
 
     async def check_health(self) -> None:
-        """Waits for the models, once; Ray then sends requests."""
+        """Waits until the models are loaded; Ray then sends requests."""
         if self._app is None:
-            self._app = asyncio.create_task(self._made())
+            self._app = asyncio.create_task(self._make_app())
         await asyncio.shield(self._app)
 
     async def __call__(self, request: Any) -> Any:
         """Answers a request.
 
         Args:
-          request: Starlette's, of Ray's proxy.
+          request: the Starlette request from Ray's proxy.
 
         Returns:
-          A response of Starlette's, which is sent as it comes.
+          A Starlette response, which streams.
         """
         await self.check_health()
         assert self._app is not None
@@ -278,39 +277,39 @@ class Ingress:
 
 
 def _response(app: Any) -> Any:
-    """An ASGI application as a response of Starlette's, which sends what it sends."""
+    """Wraps an ASGI application in a Starlette response."""
     from starlette.responses import Response
 
-    class Whole(Response):
+    class AppResponse(Response):
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            async def pass_on(message: dict[str, Any]) -> None:
+            async def forward(message: dict[str, Any]) -> None:
                 if message["type"] == "http.response.start":
-                    # Ray's proxy adds the number of the request itself.
+                    # Ray's proxy adds its own x-request-id.
                     headers = message["headers"]
                     kept = [h for h in headers if h[0] != b"x-request-id"]
                     message = {**message, "headers": kept}
                 await send(message)
 
-            await app(scope, receive, pass_on)
+            await app(scope, receive, forward)
 
-    return Whole()
+    return AppResponse()
 
 
 def ray_application(config: ServerConfig) -> Any:
-    """Returns a configuration as an application of Ray Serve.
+    """Returns a Ray Serve application for a configuration.
 
     A model's table ``ray`` has options of its deployment, such as
-    ``ray_actor_options = {num_gpus = 1}`` or an ``autoscaling_config``, which takes the
-    place of ``replicas``.
+    ``ray_actor_options = {num_gpus = 1}`` or an ``autoscaling_config``, which replaces
+    ``replicas``.
 
     Args:
-      config: as `fxflow serve` has it.
+      config: the server's configuration.
 
     Returns:
-      What `ray.serve.run` takes.
+      The argument for `ray.serve.run`.
 
     Raises:
-      ServeError: Ray Serve is not installed, or does not know an option of a model.
+      ServeError: Ray Serve is not installed, or rejects an option of a model.
     """
     serve = _serve()
     handles = {}
@@ -332,38 +331,38 @@ def ray_application(config: ServerConfig) -> Any:
 
 
 def build(arguments: Mapping[str, str]) -> Any:
-    """Returns the application of a file, for Ray's own ``serve run`` and ``deploy``.
+    """Returns the application for a file, for Ray's own ``serve run`` and ``deploy``.
 
     Args:
       arguments: ``config``, the path of the file.
 
     Returns:
-      What `ray.serve.run` takes.
+      The argument for `ray.serve.run`.
 
     Raises:
-      ServeError: there is no such file, or it is not a configuration.
+      ServeError: the file cannot be read or is not a valid configuration.
     """
     if set(arguments) != {"config"}:
-        raise ServeError(f"say config=serving.toml, and nothing else; got {arguments}")
+        raise ServeError(f"give only config=serving.toml, got {arguments}")
     return ray_application(server_config(read_config(Path(arguments["config"]))))
 
 
 def run_on_ray(config: ServerConfig, address: str, stop: Callable[[], None]) -> None:
-    """Serves on a cluster of Ray until `stop` returns.
+    """Serves on a Ray cluster until `stop` returns.
 
     Args:
-      config: what and how.
-      address: of Ray's head, ``auto`` for the one of this machine, or ``local`` for
-        one that is begun for this and ends with it.
-      stop: called when all models serve; returns when serving ends.
+      config: the server's configuration.
+      address: address of the Ray head, ``auto`` for the one of this machine, or
+        ``local`` for a cluster that starts and stops with the server.
+      stop: called when all models are ready; returns when serving should end.
 
     Raises:
-      ServeError: Ray is not installed or not reached, or a model cannot be loaded.
+      ServeError: Ray is not installed or not reachable, or a model cannot be loaded.
     """
     if config.grpc_port is not None or config.tls_cert or config.control:
         raise ServeError(
-            "on Ray there is HTTP alone, without TLS and without loading by requests: "
-            "put a proxy in front, and deploy again"
+            "on Ray, fxflow serves plain HTTP only, without gRPC, TLS or control: use "
+            "a proxy for TLS, and deploy again to load models"
         )
     serve = _serve()
     import ray
@@ -375,7 +374,7 @@ def run_on_ray(config: ServerConfig, address: str, stop: Callable[[], None]) -> 
     try:
         ray.init(log_to_driver=address == "local", **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ServeError(f"no cluster of Ray at {address!r}: {error}") from None
+        raise ServeError(f"no Ray cluster at {address!r}: {error}") from None
     try:
         serve.start(http_options={"host": config.host, "port": config.port})
         try:

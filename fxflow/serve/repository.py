@@ -1,4 +1,4 @@
-"""The models of a server by name: loaded, replaced without a lost request, unloaded."""
+"""Loads, replaces and unloads the models of a server, without losing requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fxflow.serve.versions import Versions, VersionsConfig
 ModelGroup = Selector | Versions
 GroupConfig = SelectorConfig | VersionsConfig
 
-# Why there is no service of a model that did not fail.
+# The reason for a model without a service that has not failed.
 _LOADING = "it has not finished loading"
 
 
@@ -21,13 +21,13 @@ class Repository:
     """The models of a server.
 
     Args:
-      configs: of each model.
+      configs: the models' configurations.
       meter: counts batches and events.
-      make: makes the service of a model; another one may serve it elsewhere.
+      make: returns the service of a model; on Ray, a stand-in for remote replicas.
 
     Attributes:
-      configs: of each model, by name.
-      groups: models under one name, by that name.
+      configs: the models' configurations by name.
+      groups: groups of models by name.
     """
 
     configs: dict[str, ModelConfig]
@@ -53,7 +53,7 @@ class Repository:
 
     @property
     def ready(self) -> bool:
-        """Whether all models can be called."""
+        """Whether all models are ready."""
         return all(
             name in self._services and self._services[name].ready
             for name in self.configs
@@ -63,30 +63,31 @@ class Repository:
         return name in self.configs or name in self.groups
 
     def version(self, name: str) -> str:
-        """Returns the version of what answers to a name; of several, all.
+        """Returns the version of a model, or the versions of a group.
 
         Args:
-          name: of a model or a group of models that there is.
+          name: name of a model or group in this repository.
 
         Returns:
-          The text.
+          The version; those of a group are separated by commas.
         """
         if name in self.groups:
             return ", ".join(self.groups[name].versions)
         return self.configs[name].version
 
     def get(self, name: str, version: str = "") -> ModelService | ModelGroup:
-        """Returns what answers to a name.
+        """Returns the model or group with a name.
 
         Args:
-          name: of a model or a group of models.
-          version: empty: the one that there is.
+          name: name of a model or a group of models.
+          version: version to require; empty: any.
 
         Returns:
           The model's service, or the group.
 
         Raises:
-          ServeError: status 404 if there is none, 503 if it is not loaded.
+          ServeError: status 404 if the name or version is unknown, 503 if the model is
+            not loaded.
         """
         group = self.groups.get(name)
         if group is None:
@@ -94,46 +95,47 @@ class Repository:
         return group.pinned(version) if version else group
 
     def member(self, name: str, version: str = "") -> ModelService:
-        """Returns a model.
+        """Returns a model's service.
 
         Args:
-          name: of the model.
-          version: empty: the one that there is.
+          name: name of the model.
+          version: version to require; empty: any.
 
         Returns:
           The model's service.
 
         Raises:
-          ServeError: status 404 if there is none, 503 if it is not loaded.
+          ServeError: status 404 if the name or version is unknown, 503 if the model is
+            not loaded.
         """
         config = self.configs.get(name)
         if config is None:
             known = ", ".join(map(repr, (*self.configs, *self.groups))) or "none"
-            raise ServeError(f"there is no model {name!r}: there is {known}", 404)
+            raise ServeError(f"unknown model {name!r}; models: {known}", 404)
         service = self._services.get(name)
         if service is None:
             reason = self._reasons.get(name, _LOADING)
             raise ServeError(f"model {name!r} is not loaded: {reason}", 503, 1.0)
         if version and version != service.config.version:
             raise ServeError(
-                f"there is no version {version!r} of model {name!r}: there is "
+                f"model {name!r} has no version {version!r}; versions: "
                 f"{service.config.version!r}",
                 404,
             )
         return service
 
     async def load(self, name: str) -> None:
-        """Loads a model anew; the one that there was serves until it is ready.
+        """Loads or reloads a model; the old one serves until the new one is ready.
 
         Args:
-          name: of the model.
+          name: name of the model.
 
         Raises:
-          ServeError: status 404 if there is none; 400 if it cannot be loaded: then
-            the one that there was goes on.
+          ServeError: status 404 if there is no such model; 400 if it cannot be loaded,
+            in which case the old one keeps serving.
         """
         if name not in self.configs:
-            raise ServeError(f"there is no model {name!r}", 404)
+            raise ServeError(f"unknown model {name!r}", 404)
         async with self._locks.setdefault(name, asyncio.Lock()):
             service = self._make(self.configs[name], self.meter)
             self._reasons.pop(name, None)
@@ -148,16 +150,16 @@ class Repository:
                 self._drain(old)
 
     async def unload(self, name: str) -> None:
-        """Ends a model when what it has is answered.
+        """Unloads a model after it has answered its accepted requests.
 
         Args:
-          name: of the model.
+          name: name of the model.
 
         Raises:
-          ServeError: status 404; there is none.
+          ServeError: status 404; there is no such model.
         """
         if name not in self.configs:
-            raise ServeError(f"there is no model {name!r}", 404)
+            raise ServeError(f"unknown model {name!r}", 404)
         async with self._locks.setdefault(name, asyncio.Lock()):
             self._reasons[name] = "it was unloaded"
             service = self._services.pop(name, None)
@@ -167,16 +169,16 @@ class Repository:
     async def configure(
         self, configs: Iterable[ModelConfig], groups: Iterable[GroupConfig] = ()
     ) -> list[str]:
-        """Makes the models those of a new configuration, each loaded anew.
+        """Applies a new configuration, and reloads all its models.
 
-        A selector that is as it was keeps what it knows; a roll-out begins again.
+        A selector whose configuration is unchanged keeps its state; rollouts restart.
 
         Args:
-          configs: of each model.
-          groups: of models under one name.
+          configs: the models' configurations.
+          groups: the groups' configurations.
 
         Returns:
-          Why models could not be loaded; the ones that there were go on.
+          Why models could not be loaded; their old services keep serving.
         """
         new = {config.name: config for config in configs}
         for name in self.configs.keys() - new.keys():
@@ -217,10 +219,10 @@ class Repository:
         return faults
 
     def index(self) -> list[dict[str, str]]:
-        """Returns each model with its state, as the protocol's index has it.
+        """Returns the protocol's index of models.
 
         Returns:
-          Dicts of name, version, state and reason.
+          Dicts with name, version, state and reason.
         """
         found = []
         for name, config in self.configs.items():
@@ -228,7 +230,7 @@ class Repository:
             up = service is not None and service.ready
             reason = "" if up else self._reasons.get(name, _LOADING)
             if service is not None and not up:
-                reason = "no process of it is ready"
+                reason = "none of its processes is ready"
             found.append(
                 {
                     "name": name,
@@ -243,13 +245,13 @@ class Repository:
                     "name": name,
                     "version": ", ".join(group.versions),
                     "state": "READY" if group.ready else "UNAVAILABLE",
-                    "reason": "" if group.ready else "no model of it is ready",
+                    "reason": "" if group.ready else "none of its models is ready",
                 }
             )
         return found
 
     async def drain(self) -> None:
-        """Answers what there is, and ends all."""
+        """Answers the accepted requests, and stops all models."""
         await asyncio.gather(*(group.drain() for group in self.groups.values()))
         services = list(self._services.values())
         await asyncio.gather(*(service.drain() for service in services))

@@ -1,11 +1,11 @@
-"""Several models under one name, chosen or combined by what feedback has taught.
+"""Selectors: several models under one name, selected or combined based on feedback.
 
-A request goes to the model that a bandit chooses; or to all models, whose answers are
-combined at the objective from those that have arrived. Answers are kept in a journal,
-where feedback finds them; states are kept by context, and shared with other servers if
-there is a store. None of this can lose a request: if a model fails another is asked
-while there is time, and no request waits for a store that does not answer. Among
-generators, the one that is chosen answers by its stream.
+A bandit policy sends each request to one model; an ensemble policy sends it to all, and
+combines the answers that have arrived when the objective expires. A journal keeps the
+answers until feedback arrives; each context has its own state, which a store can share
+with other servers. None of this loses requests: if a model fails, another one is tried
+while there is time, and no request waits for an unresponsive store. If the models are
+generators, the chosen one streams its results.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from fxflow.serve.signatures import ModelSignature, check_alike
 from fxflow.serve.store import Sharing
 
 Array = np.ndarray[Any, Any]
-#: Requests of little urgency: those that only feedback asks for.
-_LAST = 4
+#: The priority of requests that feedback repeats.
+_LOW_PRIORITY = 4
 _LOSSES: dict[str, losses.Loss] = {
     "auto": losses.auto,
     "zero_one": losses.zero_one,
@@ -59,28 +59,29 @@ _LOSSES: dict[str, losses.Loss] = {
 
 @dataclass(frozen=True)
 class SelectorConfig:
-    """Several models under one name.
+    """Configures a selector.
 
     Attributes:
-      name: in requests.
-      models: names of the models, which agree in inputs and outputs.
-      policy: `Exp4` asks all and weighs their answers; `Exp3`, `EpsilonGreedy` and
-        `Thompson` choose one for each request.
-      version: that requests may name.
-      slo: seconds after which an answer is made of what has arrived.
-      deadline: seconds after which an answer is of no use; None: five times the `slo`.
-      contexts: number of contexts that are remembered.
+      name: the selector's name in requests.
+      models: names of the models, which have the same inputs and outputs.
+      policy: `Exp4` runs all models and weights their answers; `Exp3`, `EpsilonGreedy`
+        and `Thompson` choose one for each request.
+      version: the version that requests may name.
+      slo: seconds after which the answers that have arrived are combined.
+      deadline: seconds after which a request fails; None: five times the `slo`.
+      contexts: most contexts in memory.
       combine: ``vote``, ``mean``, or a function of outputs and weights by model.
-      output: name of the output that decides; None: the first.
-      stragglers: ``drop`` what is late, or ``substitute`` what the others say.
+      output: name of the output that is voted on and compared with labels; None: the
+        first.
+      stragglers: ``drop`` late models, or ``substitute`` the others' answer for theirs.
       loss: ``auto`` (classes: wrong or right; numbers: distance), ``zero_one``,
         ``absolute``, ``squared``, or a function of output and label.
-      tolerance: within which numbers agree.
-      journal: number of predictions that wait for feedback.
-      within: seconds for which they wait.
-      store: URL of the Redis that shares the states; None: they are this process's.
-      store_timeout: seconds that a request may wait for it.
-      seed: of the draws; None: a random one.
+      tolerance: distance within which numbers agree.
+      journal: most predictions that wait for feedback.
+      within: seconds for which a prediction waits for feedback.
+      store: URL of the Redis server that shares the states; None: not shared.
+      store_timeout: seconds that a request may wait for the store.
+      seed: seed of the random draws; None: a random seed.
     """
 
     name: str
@@ -106,9 +107,9 @@ class FeedbackResult(NamedTuple):
     """The effect of feedback.
 
     Attributes:
-      losses: of each model whose loss the feedback tells.
-      weights: of all models, in its context, now.
-      shared: whether other servers know it; None: there is no store.
+      losses: loss of each model that the feedback determines.
+      weights: new weights of all models in the request's context.
+      shared: whether the store has the change; None: there is no store.
     """
 
     losses: dict[str, float]
@@ -117,7 +118,7 @@ class FeedbackResult(NamedTuple):
 
 
 class _Submission(NamedTuple):
-    """A request to a group."""
+    """A request to a selector."""
 
     inputs: Mapping[str, Array]
     rows: int
@@ -126,22 +127,26 @@ class _Submission(NamedTuple):
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Retrieves an error: Python complains of those that are never retrieved."""
+    """Retrieves a task's error: asyncio logs errors that are never retrieved."""
     if not task.cancelled():
         task.exception()
 
 
+def _none_ready() -> ServeError:
+    return ServeError("none of its models is ready", 503, 1.0)
+
+
 class Selector:
-    """Several models under one name.
+    """Selects among several models under one name, and learns from feedback.
 
     Args:
-      config: which and how.
+      config: the selector's configuration.
       member: returns the service of a model, or raises `ServeError`.
       meter: counts events.
 
     Attributes:
-      config: which and how.
-      deadline: seconds after which an answer is of no use.
+      config: the selector's configuration.
+      deadline: seconds after which a request fails.
 
     Raises:
       ServeError: redis is not installed, or the store is not a Redis URL.
@@ -167,9 +172,9 @@ class Selector:
         self._draws = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    # -- what it is --------------------------------------------------------------------
+    # -- status ------------------------------------------------------------------------
 
-    def _awake(self) -> dict[int, ModelService]:
+    def _ready_models(self) -> dict[int, ModelService]:
         found = {}
         for number, name in enumerate(self.config.models):
             try:
@@ -182,19 +187,19 @@ class Selector:
 
     @property
     def ready(self) -> bool:
-        """Whether a model can be called."""
-        return bool(self._awake())
+        """Whether any model is ready."""
+        return bool(self._ready_models())
 
     @property
     def signature(self) -> ModelSignature:
-        """What its models take and give.
+        """The signature that its models share.
 
         Raises:
-          ServeError: status 503; none is ready.
+          ServeError: status 503; no model is ready.
         """
-        for service in self._awake().values():
+        for service in self._ready_models().values():
             return service.signature
-        raise ServeError("no model of it is ready", 503, 1.0)
+        raise _none_ready()
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -202,12 +207,12 @@ class Selector:
         return (self.config.version,)
 
     def check(self) -> None:
-        """Checks that the models can stand for each other.
+        """Checks that the models are interchangeable.
 
         Raises:
-          ServeError: status 400; they cannot.
+          ServeError: status 400; they are not.
         """
-        services = self._awake()
+        services = self._ready_models()
         names = self.config.models
         check_alike(
             self.config.name, {names[k]: s.signature for k, s in services.items()}
@@ -215,16 +220,16 @@ class Selector:
         for number, service in services.items():
             if service.signature.streamed and self._policy.asks_all:
                 raise ServeError(
-                    f"selectors.{self.config.name}: model {names[number]!r} answers by "
-                    f"a stream, and several cannot be one, as {self._policy.name!r} "
-                    "needs it: say policy 'exp3', 'epsilon-greedy' or 'thompson'",
+                    f"selectors.{self.config.name}: model {names[number]!r} answers "
+                    f"with a stream, and policy {self._policy.name!r} cannot combine "
+                    "streams: use policy 'exp3', 'epsilon-greedy' or 'thompson'",
                     400,
                 )
             outputs = [spec.name for spec in service.signature.outputs]
             if self.config.output and self.config.output not in outputs:
                 raise ServeError(
-                    f"selectors.{self.config.name}: there is no output "
-                    f"{self.config.output!r}: there is {', '.join(outputs)}",
+                    f"selectors.{self.config.name}: unknown output "
+                    f"{self.config.output!r}; outputs: {', '.join(outputs)}",
                     400,
                 )
             if self.config.combine == "mean" and self._policy.asks_all:
@@ -235,36 +240,36 @@ class Selector:
                 ensembles.mean({"": zeros}, {"": 1.0})
 
     def pinned(self, version: str) -> Selector:
-        """Returns what answers requests for a version.
+        """Checks the version that a request names.
 
         Args:
-          version: that a request names.
+          version: the version.
 
         Returns:
           Itself.
 
         Raises:
-          ServeError: status 404; it is another version.
+          ServeError: status 404; this is another version.
         """
         if version != self.config.version:
             raise ServeError(
-                f"there is no version {version!r} of {self.config.name!r}: there is "
+                f"{self.config.name!r} has no version {version!r}; versions: "
                 f"{self.config.version!r}",
                 404,
             )
         return self
 
     def describe(self, context: str = "") -> dict[str, Any]:
-        """Returns what it does and knows.
+        """Returns the selector's state in a context.
 
         Args:
-          context: whose weights.
+          context: name of the context.
 
         Returns:
-          Values that JSON has.
+          A JSON object.
 
         Raises:
-          ServeError: status 400; the context is too long to be one.
+          ServeError: status 400; the context's name is too long.
         """
         checked_origin(RequestOrigin(context=context))
         state = self._state(context)
@@ -287,7 +292,7 @@ class Selector:
         }
 
     def stats(self) -> dict[tuple[str, str], float]:
-        """Returns what it is doing, for metrics.
+        """Returns the selector's statistics, for metrics.
 
         Returns:
           Numbers by name and label.
@@ -307,7 +312,7 @@ class Selector:
         return found
 
     async def drain(self) -> None:
-        """Waits for requests under way, and sends the store what it lacks."""
+        """Waits for the requests in flight, and sends pending changes to the store."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.deadline)
         for task in self._tasks:
@@ -329,17 +334,17 @@ class Selector:
         """Answers one request by its deadline.
 
         Args:
-          inputs: as the signature has them, which is checked before.
-          rows: of the request.
+          inputs: arrays by name, already checked against the signature.
+          rows: rows of the request.
           priority: smaller goes first.
-          timeout: seconds that the client has, if fewer than the deadline.
-          origin: whose it is, and in which context models are chosen.
+          timeout: the client's timeout in seconds, if shorter than the deadline.
+          origin: the request's id and client, and the context that selects models.
 
         Returns:
-          The outputs of its rows, and which models they are from.
+          The outputs, and the models that they are from.
 
         Raises:
-          ServeError: no model had an answer in time, or it would be a stream of them.
+          ServeError: no model answered in time, or the models answer with streams.
         """
         check_single(self.config.name, self.signature)
         asked, record = await self._start_prediction(
@@ -363,20 +368,20 @@ class Selector:
         timeout: float = 0.0,
         origin: RequestOrigin | None = None,
     ) -> AsyncGenerator[Prediction, None]:
-        """Answers one request by the results of the generator that is chosen.
+        """Answers one request with the results of the chosen generator.
 
-        Feedback is joined from the first result on; a label is compared with the last.
+        Feedback is accepted after the first result; labels are compared with the last.
 
         Args:
-          inputs, rows, priority, origin: as of `submit`.
-          timeout: seconds until the first result, if fewer than the deadline.
+          inputs, rows, priority, origin: as for `submit`.
+          timeout: seconds until the first result, if shorter than the deadline.
 
         Yields:
-          One result after the other; close it to end it before the last.
+          The results; close the iterator to stop the model early.
 
         Raises:
-          ServeError: no model had a result in time, or the one that is chosen failed
-            after its first.
+          ServeError: no model had a result in time, or the chosen one failed after its
+            first result.
         """
         asked, record = await self._start_prediction(
             inputs, rows, priority, timeout, origin
@@ -409,20 +414,20 @@ class Selector:
     async def _ask_one(
         self, asked: _Submission, record: PredictionRecord
     ) -> AsyncGenerator[Prediction, None]:
-        """The answer of the model that is chosen, or its results."""
+        """Yields the chosen model's answer, or its results."""
         names = self.config.models
-        awake = self._awake()
-        if not awake:
-            raise ServeError("no model of it is ready", 503, 1.0)
-        signature = self.signature  # which is not known when all of them end
+        ready = self._ready_models()
+        if not ready:
+            raise _none_ready()
+        signature = self.signature  # read now: unknown once all models have exited
         while True:
             state = self._state(record.context)
-            choice = self._policy.choose(state, awake.keys(), self._draw())
+            choice = self._policy.choose(state, ready.keys(), self._draw())
             name = names[choice.model]
             self.meter.event("choices", self.config.name, name)
             by = Provenance(record.id, (name,), self.config.version)
             results = answers(
-                awake.pop(choice.model),
+                ready.pop(choice.model),
                 asked.inputs,
                 asked.rows,
                 priority=asked.priority,
@@ -443,13 +448,13 @@ class Selector:
                 if error.status < 500:
                     raise
                 self.meter.event("failures", self.config.name, name)
-                # Load is not the model's fault; anything else counts as a wrong answer,
-                # unless feedback for the first results has told the loss.
+                # Overload is not the model's fault; anything else counts as a wrong
+                # answer, unless feedback for the first results has set the loss.
                 if error.status != 503 and not record.used:
                     self._learn(record.context, choice, {choice.model: 1.0})
                     if begun:
                         self._journal.use(record)
-                if begun or not awake or asked.end - self._now() < 1e-3:
+                if begun or not ready or asked.end - self._now() < 1e-3:
                     raise
             finally:
                 if begun and self._sharing and not record.used:
@@ -458,10 +463,10 @@ class Selector:
     async def _ask_all(
         self, asked: _Submission, record: PredictionRecord
     ) -> Prediction:
-        awake = self._awake()
-        if not awake:
-            raise ServeError("no model of it is ready", 503, 1.0)
-        record.choice = Choice(-1, 1.0, tuple(awake))
+        ready = self._ready_models()
+        if not ready:
+            raise _none_ready()
+        record.choice = Choice(-1, 1.0, tuple(ready))
         signature = self.signature
         tasks = {
             number: asyncio.ensure_future(
@@ -472,7 +477,7 @@ class Selector:
                     timeout=asked.end - self._now(),
                 )
             )
-            for number, service in awake.items()
+            for number, service in ready.items()
         }
         begun = self._now()
         try:
@@ -480,7 +485,7 @@ class Selector:
             _, waiting = await asyncio.wait(
                 waiting, timeout=min(self.config.slo, asked.end - begun)
             )
-            # No answer yet: the first one is better than none.
+            # No answer arrived by the objective: wait for the first one.
             while waiting and all(
                 t in waiting or t.exception() for t in tasks.values()
             ):
@@ -524,9 +529,9 @@ class Selector:
         names = self.config.models
         batched = signature.batched
         share = among(
-            self._policy.weights(self._state(record.context)), record.choice.awake
+            self._policy.weights(self._state(record.context)), record.choice.ready
         )
-        weights = {names[k]: share[k] for k in record.choice.awake}
+        weights = {names[k]: share[k] for k in record.choice.ready}
         outputs = {
             names[k]: {
                 name: value if batched else value[None]
@@ -535,7 +540,7 @@ class Selector:
             for k, answer in arrived.items()
         }
         decider = self._decider(signature)
-        said = {name: found[decider] for name, found in outputs.items()}
+        votes = {name: found[decider] for name, found in outputs.items()}
         if self.config.stragglers == "substitute":
             outputs = ensembles.substituted(outputs, weights, decider)
         if callable(self.config.combine):
@@ -545,7 +550,7 @@ class Selector:
         else:
             found = ensembles.vote(outputs, weights, decider)
         confidence = ensembles.confidence(
-            found[decider], said, len(names), self.config.tolerance
+            found[decider], votes, len(names), self.config.tolerance
         )
         slowest = max(arrived.values(), key=lambda a: a.queued + a.ran)
         return Prediction(
@@ -575,24 +580,24 @@ class Selector:
         losses: Mapping[str, float] | None = None,
         context: str | None = None,
     ) -> FeedbackResult:
-        """Learns how good a prediction was.
+        """Updates the state from feedback on a prediction.
 
         Args:
-          id: of the request; or
-          inputs: the same as it had (the last such request counts). Where all models
-            are asked, those that know no answer any more are asked again.
-          rows: of the inputs.
-          label: what was right, row by row; or
-          loss: of the model that was chosen, 0 (right) to 1; or
-          losses: by model.
-          context: of the request; None: the one that it had, with inputs ``""``.
+          id: id of the request; or
+          inputs: the request's inputs (the last request with them counts). An ensemble
+            runs the models again if the journal no longer has their answers.
+          rows: rows of the inputs.
+          label: the right answer for each row; or
+          loss: the chosen model's loss, from 0 (right) to 1; or
+          losses: losses by model.
+          context: the request's context; None: as in the journal, ``""`` with inputs.
 
         Returns:
-          What it did.
+          The effect of the feedback.
 
         Raises:
-          ServeError: 400 if it does not fit; 404 if no such prediction is known, 410
-            if it is too late, 409 if it came before.
+          ServeError: 400 if the feedback is invalid; 404 if no such prediction is
+            known, 410 if it expired, 409 if it has feedback already.
         """
         try:
             joined = await self._feedback(
@@ -617,10 +622,10 @@ class Selector:
         context: str | None,
     ) -> FeedbackResult:
         if bool(id) == (inputs is not None):
-            raise ServeError("feedback has either 'id' or 'inputs'", 400)
+            raise ServeError("feedback must have either 'id' or 'inputs'", 400)
         if sum(x is not None for x in (label, loss, given)) != 1:
             raise ServeError(
-                "feedback has one of 'label', 'loss' and 'losses' (by model)", 400
+                "feedback must have one of 'label', 'loss' and 'losses' (by model)", 400
             )
         checked_origin(RequestOrigin(id, context=context or ""))
         remote = False
@@ -633,8 +638,7 @@ class Selector:
                 record = await self._predict_again(inputs, rows, key, context or "")
             else:
                 raise ServeError(
-                    "no prediction for these inputs (in this context) is known that "
-                    "waits for feedback",
+                    "no prediction for these inputs waits for feedback in this context",
                     404,
                 )
         elif self._sharing and id not in self._journal:
@@ -643,7 +647,7 @@ class Selector:
             record = self._journal.find(id, time.time())
         if context is not None and context != record.context:
             raise ServeError(
-                f"request {record.id!r} had context {record.context!r}, and the "
+                f"request {record.id!r} had context {record.context!r}, but the "
                 f"feedback has {context!r}",
                 400,
             )
@@ -687,8 +691,8 @@ class Selector:
         if loss is not None:
             if chosen < 0:
                 raise ServeError(
-                    "the answer was made of several models': feedback needs a 'label', "
-                    "or 'losses' by model",
+                    "the answer combines several models: feedback needs a 'label', or "
+                    "'losses' by model",
                     400,
                 )
             return {chosen: losses.parse_loss(loss)}
@@ -696,7 +700,7 @@ class Selector:
         if not given or (unknown := given.keys() - set(names)):
             wrong = ", ".join(map(repr, sorted(unknown))) if given else "nothing"
             raise ServeError(
-                f"'losses' must be by model, of {', '.join(map(repr, names))}; got "
+                f"'losses' must be by model, among {', '.join(map(repr, names))}; got "
                 f"{wrong}",
                 400,
             )
@@ -715,20 +719,20 @@ class Selector:
     async def _predict_again(
         self, inputs: Mapping[str, Array], rows: int, key: bytes, context: str
     ) -> PredictionRecord:
-        """Asks all models again; cached answers cost nothing."""
-        awake, signature = self._awake(), self.signature
+        """Runs all models again; cached answers cost nothing."""
+        ready, signature = self._ready_models(), self.signature
         answers = await asyncio.gather(
-            *(s.submit(inputs, rows, priority=_LAST) for s in awake.values()),
+            *(s.submit(inputs, rows, priority=_LOW_PRIORITY) for s in ready.values()),
             return_exceptions=True,
         )
-        choice = Choice(-1, 1.0, tuple(awake))
+        choice = Choice(-1, 1.0, tuple(ready))
         record = PredictionRecord("", key, context, choice, rows, time.time())
-        for number, answer in zip(awake, answers, strict=True):
+        for number, answer in zip(ready, answers, strict=True):
             if not isinstance(answer, BaseException):
                 self._write(record, number, answer, signature)
         if not record.answers:
             first = next((a for a in answers if isinstance(a, ServeError)), None)
-            raise first or ServeError("no model of it is ready", 503, 1.0)
+            raise first or _none_ready()
         return record
 
     # -- helpers -----------------------------------------------------------------------

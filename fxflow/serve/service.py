@@ -1,9 +1,9 @@
-"""One model's queue and processes: requests become batches, and batches answers.
+"""One model's queue and processes: groups requests into batches, and answers them.
 
-It runs in one event loop and does no I/O of its own: `_pump` is called when a request
-comes, when a process becomes free, and when a delay is over, and asks the queue what
-each free process is to do. A request's future gets an answer or words by its deadline;
-of a generator it gets the stream of its results.
+A service runs in one event loop. `_pump` runs when a request arrives, when a process
+becomes free and when a delay expires, and takes the next work for each free process
+from the queue. A request's future resolves to an answer or an error by its deadline; if
+the model is a generator, to a stream of results.
 """
 
 from __future__ import annotations
@@ -27,35 +27,36 @@ from fxflow.serve.containers.replica import ModelSource, Replica
 from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import ModelSignature
 
-#: Share of the objective that a batch may take: a request that arrives just after one
-#: has left waits for it, and is in the next.
+#: Share of the objective that a batch may take: a request that arrives just after a
+#: batch starts waits for that batch, and runs in the next one.
 _SHARE = 0.5
 #: Seconds after a refusal within which more are expected.
-_FLOOD = 1.0
+_OVERLOAD = 1.0
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """How one model is served.
+    """Configures one model.
 
     Attributes:
-      name: of the model in requests.
-      source: what its processes load.
-      version: that requests may name.
-      replicas: processes.
-      devices: on which they run, in turn (`placement`); empty: where the server does.
-      slo: seconds within which answers are wanted; batches are as large as that allows.
-      deadline: seconds after which an answer is of no use; None: five times the
-        `slo`. For a stream, seconds until its first result, and between results.
-      duration: seconds after which a stream is ended.
+      name: the model's name in requests.
+      source: the model that its processes load.
+      version: the version that requests may name.
+      replicas: number of processes.
+      devices: devices of the processes, round-robin (`placement`); empty: the
+        platform's default.
+      slo: latency objective in seconds, which limits the size of batches.
+      deadline: seconds after which a request fails; None: five times the `slo`. For a
+        stream, seconds until its first result, and between results.
+      duration: longest time of a stream, in seconds.
       batching: ``aimd``, ``quantile``, ``fixed`` or ``none``.
-      delay: seconds for which a batch that is not full waits for more.
-      capacity: the most rows that may wait.
-      hang: seconds after which a process that does not answer is killed; None: ten
-        times the deadline, at least a second.
-      cache: bytes of answers that are kept for the same inputs; 0: none. Only for
-        models whose answer depends on nothing else.
-      ray: options of its deployment on Ray Serve; without Ray they mean nothing.
+      delay: seconds that a batch that is not full waits for more requests.
+      capacity: most rows in the queue.
+      hang: seconds after which an unresponsive process is killed; None: ten times the
+        deadline, at least a second.
+      cache: bytes of the prediction cache; 0: no cache. Only for models whose answers
+        depend on nothing but the inputs.
+      ray: options of the model's Ray Serve deployment; ignored without Ray.
     """
 
     name: str
@@ -75,12 +76,12 @@ class ModelConfig:
 
 
 class RequestOrigin(NamedTuple):
-    """Where a request is from, for groups of models that tell requests apart.
+    """Identifies a request; groups of models use it to choose a model.
 
     Attributes:
-      id: of the request; empty: it has none.
-      client: that sent it.
-      context: in which models are chosen.
+      id: the request's id, or empty.
+      client: the client that sent it.
+      context: the context in which models are chosen.
       chosen: whether the client chose the id.
     """
 
@@ -90,26 +91,26 @@ class RequestOrigin(NamedTuple):
     chosen: bool = False
 
 
-#: Characters of an id or a context: they are kept.
-_LONGEST = 256
+#: Most characters of an id or a context, as groups store them.
+_MAX_LENGTH = 256
 
 
 def checked_origin(origin: RequestOrigin) -> RequestOrigin:
-    """Returns the origin of a request, with an id.
+    """Checks the origin of a request, and gives it an id if it has none.
 
     Args:
-      origin: as far as it is known.
+      origin: the origin.
 
     Returns:
-      The same, with an id that cannot be guessed if it had none.
+      The origin with its id, or with a random one.
 
     Raises:
-      ServeError: status 400; a text of it is too long to be kept.
+      ServeError: status 400; its id or context is too long.
     """
     for name, text in (("id", origin.id), ("context", origin.context)):
-        if len(text) > _LONGEST:
+        if len(text) > _MAX_LENGTH:
             raise ServeError(
-                f"{name!r} may have {_LONGEST} characters, got {len(text)}", 400
+                f"{name!r} may have {_MAX_LENGTH} characters, got {len(text)}", 400
             )
     if origin.id:
         return origin._replace(chosen=True)
@@ -117,14 +118,14 @@ def checked_origin(origin: RequestOrigin) -> RequestOrigin:
 
 
 class Provenance(NamedTuple):
-    """Which models of a group an answer is from.
+    """The models of a group that produced an answer.
 
     Attributes:
-      id: of the request, by which feedback names it.
-      models: whose answers it is made of.
-      version: of the model or group.
+      id: the request's id, which feedback names.
+      models: the models whose answers were used.
+      version: version of the model or group.
       late: models whose answers did not arrive in time.
-      confidence: of each row, the share of the group's models that agree.
+      confidence: for each row, the share of the group's models that agree.
     """
 
     id: str
@@ -135,14 +136,14 @@ class Provenance(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """The answer of a model, and where the time went.
+    """A model's answer and its timing.
 
     Attributes:
-      outputs: by name.
-      queued: seconds until its batch left, or its stream began.
-      ran: seconds of the batch, or of the stream until here.
-      rows: of the batch; 0 if the answer was cached.
-      provenance: of a group's answer, which models it is from.
+      outputs: arrays by name.
+      queued: seconds until its batch or stream started.
+      ran: seconds of the batch, or of the stream so far.
+      rows: rows of the batch; 0 if the answer was cached.
+      provenance: for a group, the models that produced the answer.
     """
 
     outputs: dict[str, np.ndarray[Any, Any]]
@@ -153,18 +154,18 @@ class Prediction(NamedTuple):
 
 
 class MetricsSink:
-    """Counts what happens; this one discards it."""
+    """Receives counts and timings; this class discards them."""
 
     def batch(
         self, model: str, rows: int, seconds: float, requests: int, queued: float
     ) -> None:
-        """Counts a batch of requests, and the seconds that they waited together."""
+        """Counts a batch; `queued` is the total wait of its requests."""
 
     def request(self, model: str, status: int, seconds: float) -> None:
         """Counts a request."""
 
     def result(self, model: str, number: int, seconds: float) -> None:
-        """Counts a result of a stream, and the seconds since the one before it."""
+        """Counts a result of a stream; `seconds` is the time since the previous one."""
 
     def event(self, kind: str, group: str, what: str, amount: float = 1.0) -> None:
         """Counts an event in a group of models."""
@@ -172,21 +173,21 @@ class MetricsSink:
 
 class _QueuedRequest(NamedTuple):
     inputs: list[np.ndarray[Any, Any]]
-    #: Its result is the answer, or the replica and the stream of a generator's results.
+    #: Resolves to the answer, or to the replica and the stream of a generator.
     future: asyncio.Future[Any]
 
 
 def answers(
     served: Any, inputs: Mapping[str, np.ndarray[Any, Any]], rows: int, **options: Any
 ) -> AsyncGenerator[Prediction, None]:
-    """Returns all results for a request: those of a generator, or the one of others.
+    """Returns all results for a request: one, unless the model is a generator.
 
     Args:
       served: a model's service, or a group of models.
-      inputs, rows, **options: as of `ModelService.submit`.
+      inputs, rows, **options: as for `ModelService.submit`.
 
     Returns:
-      Results, to be closed if it is ended before the last.
+      The results; close the iterator to stop the model early.
     """
 
     async def one() -> AsyncGenerator[Prediction, None]:
@@ -201,48 +202,48 @@ def answers(
 
 
 def allowed(timeout: float, deadline: float) -> float:
-    """Returns the seconds that a request has: its client's, if fewer than the deadline.
+    """Returns the time limit of a request in seconds.
 
     Args:
-      timeout: what the client says; 0: nothing.
-      deadline: of what is asked.
+      timeout: the client's timeout; 0: none.
+      deadline: the deadline of the model or group.
     """
     return min(timeout, deadline) if timeout > 0 else deadline
 
 
 def check_single(name: str, signature: ModelSignature) -> None:
-    """Checks that a request has one answer.
+    """Checks that a model answers a request with one result.
 
     Args:
-      name: of what is asked.
-      signature: of it.
+      name: name of the model or group.
+      signature: its signature.
 
     Raises:
-      ServeError: status 400; it answers by a stream of results.
+      ServeError: status 400; it answers with a stream of results.
     """
     if signature.streamed:
         raise ServeError(
-            f"the model answers by a stream of results: ask by /v2/models/{name}"
+            f"the model answers with a stream of results: use /v2/models/{name}"
             f"/generate_stream, /predict/{name} or ModelStreamInfer",
             400,
         )
 
 
 def _too_late(why: Refusal) -> ServeError:
-    words = f"it cannot be answered in time: {why.reason}"
+    words = f"the request cannot be answered in time: {why.reason}"
     return ServeError(words, 503, why.retry_after)
 
 
 class ModelService:
-    """A model that is served.
+    """Serves one model from a queue and one or more processes.
 
     Args:
-      config: how.
+      config: the model's configuration.
       meter: counts batches.
 
     Attributes:
-      config: how it is served.
-      deadline: seconds after which an answer is of no use.
+      config: the model's configuration.
+      deadline: seconds after which a request fails.
     """
 
     def __init__(self, config: ModelConfig, meter: MetricsSink | None = None) -> None:
@@ -276,7 +277,7 @@ class ModelService:
         """Starts the processes and returns when one is ready.
 
         Raises:
-          ServeError: none can be loaded; the message says why.
+          ServeError: no process can load the model; the message says why.
         """
         for replica in self._replicas:
             replica.start()
@@ -292,10 +293,10 @@ class ModelService:
             raise
 
     async def drain(self, timeout: float = 30.0) -> None:
-        """Answers what it has, takes nothing new, and ends the processes.
+        """Answers the accepted requests, accepts no new ones, and stops the processes.
 
         Args:
-          timeout: seconds after which what is left is given up.
+          timeout: seconds after which the remaining requests are refused.
         """
         self._draining = True
         end = self._now() + timeout
@@ -306,12 +307,12 @@ class ModelService:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the processes, and refuses the requests that still wait."""
+        """Stops the processes, and refuses the requests in the queue."""
         self._draining = True
         if self._timer is not None:
             self._timer.cancel()
         for entry in self._queue.drain():
-            self._refuse(entry, ServeError("the server ends", 503, 1.0))
+            self._refuse(entry, ServeError("the server is shutting down", 503, 1.0))
         await asyncio.gather(*(replica.close() for replica in self._replicas))
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -320,23 +321,23 @@ class ModelService:
         if not self.signature.streamed and self.config.source.streams != 1:
             wrong = "streams are for generators, and its function is not one"
         elif self.signature.streamed and self.config.cache:
-            wrong = "cache: the results of a generator are not kept"
+            wrong = "cache: the results of a generator are not cached"
         if wrong:
             raise ServeError(f"model {self.config.name!r}: {wrong}", 400)
 
-    # -- what it is --------------------------------------------------------------------
+    # -- status ------------------------------------------------------------------------
 
     @property
     def ready(self) -> bool:
-        """Whether a process can be called."""
+        """Whether any process is ready."""
         return any(replica.ready for replica in self._replicas) and not self._draining
 
     @property
     def signature(self) -> ModelSignature:
-        """What the model takes and gives.
+        """The model's signature.
 
         Raises:
-          ServeError: status 503; it is not known yet.
+          ServeError: status 503; no process has loaded the model yet.
         """
         for replica in self._replicas:
             if replica.signature is not None:
@@ -349,7 +350,7 @@ class ModelService:
         return (self.config.version,)
 
     def stats(self) -> dict[str, float]:
-        """Returns what the service is doing, for metrics.
+        """Returns the service's statistics, for metrics.
 
         Returns:
           Numbers by name.
@@ -366,31 +367,27 @@ class ModelService:
         }
 
     def pids(self) -> list[int]:
-        """Returns the numbers of its processes.
-
-        Returns:
-          Those that there are.
-        """
+        """Returns the ids of the running processes."""
         return [r.pid for r in self._replicas if r.pid is not None]
 
     # -- requests ----------------------------------------------------------------------
 
     def refusal(self, waited: float = 0.0) -> ServeError | None:
-        """Returns why `submit` would refuse any request now that is not urgent.
+        """Returns why `submit` would refuse a request now, or None.
 
-        So it is known before a request is read, unless there is a cache. One that says
-        its priority or how much time it has may go before those that wait. It is asked
-        for each request, and therefore says nothing where none was refused of late.
+        The protocols call it before they read a request's body. It assumes the default
+        priority and timeout. As it runs for each request, it returns None at once if
+        there is a cache, or if no request was refused recently.
 
         Args:
-          waited: seconds that the request had to wait already.
+          waited: seconds that the request has waited already.
         """
         now = self._now()
-        if self.config.cache or now - self._refused_at > _FLOOD:
+        if self.config.cache or now - self._refused_at > _OVERLOAD:
             return None
         entry = QueueEntry(None, 1, now, now + self.deadline - waited)
         signature = self.signature
-        refused = self._queue.foretell(
+        refused = self._queue.predict_wait(
             entry, now, self._limit(signature), self._pace, **self._room()
         )
         return _too_late(refused) if isinstance(refused, Refusal) else None
@@ -407,18 +404,19 @@ class ModelService:
         """Answers one request by its deadline.
 
         Args:
-          inputs: as the signature has them, which is checked before.
-          rows: of the request.
+          inputs: arrays by name, already checked against the signature.
+          rows: rows of the request.
           priority: smaller goes first.
-          timeout: seconds that the client has, if fewer than the deadline.
-          origin: whose it is; one model answers all alike.
+          timeout: the client's timeout in seconds, if shorter than the deadline.
+          origin: ignored: only groups use it.
 
         Returns:
-          The outputs of its rows.
+          The outputs.
 
         Raises:
-          ServeError: 503 if it would be late, 504 if it is, 500 if the model failed,
-            413 if it is larger than a batch, 400 if it is a generator.
+          ServeError: 503 if the answer would be late, 504 if it is late, 500 if the
+            model failed, 413 if the request is larger than a batch, 400 if the model
+            is a generator.
         """
         signature = self.signature
         check_single(self.config.name, signature)
@@ -444,18 +442,17 @@ class ModelService:
         timeout: float = 0.0,
         origin: RequestOrigin | None = None,
     ) -> AsyncGenerator[Prediction, None]:
-        """Answers one request by the results of a generator; `answers` has any model.
+        """Answers one request with a generator's results; `answers` takes any model.
 
         Args:
-          inputs, rows, priority, origin: as of `submit`.
-          timeout: seconds until the first result, if fewer than the deadline.
+          inputs, rows, priority, origin: as for `submit`.
+          timeout: seconds until the first result, if shorter than the deadline.
 
         Yields:
-          One result after the other. To end it before the last, close it (`aclosing`):
-          the generator is closed too.
+          The results. Close the iterator (`aclosing`) to close the generator early.
 
         Raises:
-          ServeError: 503 if it does not begin in time, 504 if the next result is late,
+          ServeError: 503 if it does not start in time, 504 if the next result is late,
             500 if the model failed, 413 if the inputs are too large.
         """
         signature = self.signature
@@ -469,7 +466,7 @@ class ModelService:
             while True:
                 left = min(deadline, end) - self._now()
                 try:
-                    if left <= 0:  # even if there is one: it may be endless
+                    if left <= 0:  # even if a result is ready: streams may be endless
                         raise TimeoutError
                     outputs = await stream.next(left)
                 except TimeoutError:
@@ -487,7 +484,7 @@ class ModelService:
                 }
                 self._meter.result(self.config.name, count, now - last)
                 yield Prediction(named, begun - entry.arrived, now - begun, rows)
-                # From when the client has taken it: its slowness is not the model's.
+                # The model's time starts when the client has taken the result.
                 last = self._now()
                 count, deadline = count + 1, last + self.deadline
         finally:
@@ -505,13 +502,13 @@ class ModelService:
         priority: int,
         timeout: float,
     ) -> QueueEntry:
-        """A request that waits now, or an error that says why it does not."""
+        """Adds a request to the queue, or raises the reason why it is refused."""
         most = self._most(signature)
         if rows > most:
             raise ServeError(f"a request may have {most} rows, got {rows}", 413)
         now = self._now()
         limit = allowed(timeout, self.deadline)
-        # Arrays of one batch agree in all sizes but the first.
+        # The arrays of one batch have the same shape except for the first axis.
         group = tuple(a.shape[1:] for a in arrays) if signature.batched else None
         future = asyncio.get_running_loop().create_future()
         entry = QueueEntry(
@@ -526,9 +523,9 @@ class ModelService:
         return entry
 
     def _room(self) -> dict[str, Any]:
-        """The state of the processes, for the queue."""
+        """Returns the state of the processes, for the queue."""
         running, until = sum(r.ready for r in self._replicas), 0.0
-        if not running:  # those count that are being started again
+        if not running:  # count the processes that are restarting
             now = self._now()
             coming = [s for r in self._replicas if (s := r.ready_in(now)) < math.inf]
             running, until = len(coming), min(coming, default=0.0)
@@ -540,7 +537,7 @@ class ModelService:
         }
 
     async def _turn(self, entry: QueueEntry) -> Any:
-        """What the future of a request that waits is given, by its deadline."""
+        """Waits for the result of a queued request's future, up to its deadline."""
         loop = asyncio.get_running_loop()
         timer = loop.call_later(entry.deadline - entry.arrived, self._expire, entry)
         future = entry.item.future
@@ -548,7 +545,7 @@ class ModelService:
             self._pump()
             return await future
         except asyncio.CancelledError:
-            # Its stream may have been opened in the same turn of the loop.
+            # Its stream may have opened in the same iteration of the event loop.
             opened = future.done() and not (future.cancelled() or future.exception())
             if opened and self.signature.streamed:
                 self._spawn(self._end(*future.result()))
@@ -575,7 +572,7 @@ class ModelService:
         return min(self._policy.limit, self._most(signature))
 
     def _pump(self) -> None:
-        """Gives each free process a batch, if there is one."""
+        """Starts the next batch or stream on each free process."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -585,7 +582,7 @@ class ModelService:
                     return
 
     def _begin(self, replica: Replica) -> bool:
-        """Gives a free process what is next; False if there is nothing yet."""
+        """Starts the next work on a free process; False if there is none yet."""
         now, signature = self._now(), self.signature
         decision = self._queue.take(
             now, self._limit(signature), self._pace, self._overrun.margin
@@ -630,7 +627,7 @@ class ModelService:
             outputs, busy = await replica.call(parts, rows, self._hang)
         except ServeError as error:
             if len(batch) > 1 and replica.ready and error.status == 500:
-                # The model raised: running each request alone finds which one it was.
+                # The model raised: run each request alone to find the faulty one.
                 for entry in batch:
                     if not entry.item.future.done():
                         await self._run_batch(replica, [entry])
@@ -641,13 +638,13 @@ class ModelService:
         now = self._now()
         seconds = now - begun
         self._overrun = self._overrun.after(seconds - self._pace.predict(rows))
-        if foretold := [entry.due for entry in batch if entry.due]:
-            self._overdue = self._overdue.after(now - min(foretold))
-        # The process's own time decides: the time that this one spent on other requests
+        if predicted := [entry.due for entry in batch if entry.due]:
+            self._overdue = self._overdue.after(now - min(predicted))
+        # Use the worker's own time: the time that the server spends on other requests
         # does not depend on the size of the batch.
         self._pace = self._pace.after(rows, busy)
-        # If one row alone misses the objective, small batches do not help: then a batch
-        # may take twice as long as one row, or almost nothing would be achieved.
+        # If one row alone misses the objective, small batches do not help: allow twice
+        # the time of one row, or throughput would be close to zero.
         least = min(2 * self._pace.predict(1), 0.9 * self.deadline)
         self._policy = self._policy.after(
             rows, busy * self._budget / max(self._budget, least)
@@ -670,7 +667,7 @@ class ModelService:
 
     def _expire(self, entry: QueueEntry) -> None:
         waited = self._queue.withdraw(entry)
-        if waited and entry.due:  # as late at least
+        if waited and entry.due:  # it is late by at least this
             self._overdue = self._overdue.after(self._now() - entry.due)
         words = "it waited" if waited else "its batch ran"
         error = ServeError(
@@ -690,4 +687,4 @@ class ModelService:
 
     @staticmethod
     def _now() -> float:
-        return time.monotonic()  # a loop's own time may stand still within a turn
+        return time.monotonic()  # uvloop caches the loop's time during an iteration

@@ -1,9 +1,9 @@
-"""Names, dtypes and shapes of what goes into a model and comes out; what may come in.
+"""Signatures: names, dtypes and shapes of a model's inputs and outputs.
 
-A tensor is written as fxflow prints types, with a name or ``?`` for a size that is
-open: ``f32[batch,784]``. The same name is the same size in all inputs. Datatypes on
-the wire are the Open Inference Protocol's (``FP32``); strings are ``BYTES``, arrays of
-Python's bytes, each of which is preceded by its length where tensors are bytes.
+Types are written as fxflow prints them, with a name or ``?`` for an open size:
+``f32[batch,784]``. A name stands for the same size in all inputs. Datatypes on the wire
+are the Open Inference Protocol's (``FP32``). Strings are ``BYTES``: arrays of Python
+bytes, serialized with a length before each string.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from fxflow.errors import ServeError
 
-#: Datatype of the protocol → what fxflow prints, and NumPy's dtype.
+#: Datatype of the protocol → fxflow's name and NumPy's dtype.
 DATATYPES: dict[str, tuple[str, np.dtype[Any]]] = {
     "BOOL": ("bool", np.dtype(np.bool_)),
     "UINT8": ("u8", np.dtype(np.uint8)),
@@ -49,9 +49,9 @@ class TensorSpec:
     """An input or output of a model.
 
     Attributes:
-      name: what requests call it.
-      datatype: such as ``"FP32"``.
-      shape: sizes; a string is open, and the same string the same size (``?``: any).
+      name: the tensor's name in requests.
+      datatype: the protocol's datatype, such as ``"FP32"``.
+      shape: sizes; a string is an open size, and ``?`` matches any size.
 
     Example:
       >>> TensorSpec.parse("x", "f32[batch,784]")
@@ -67,20 +67,20 @@ class TensorSpec:
         """Reads a type such as ``f32[batch,784]``.
 
         Args:
-          name: of the tensor.
+          name: name of the tensor.
           text: its type.
 
         Returns:
           The specification.
 
         Raises:
-          ServeError: the text is not a type.
+          ServeError: `text` is not a type.
         """
         match = _TYPE.fullmatch(text.strip())
         if not match or match[1] not in _SHORT:
             raise ServeError(
-                f"the type of tensor {name!r} must be one such as 'f32[batch,784]', "
-                f"with one of {', '.join(_SHORT)}; got {text!r}"
+                f"the type of tensor {name!r} must be like 'f32[batch,784]', with one "
+                f"of {', '.join(_SHORT)}; got {text!r}"
             )
         sizes = [size.strip() for size in match[2].split(",")] if match[2] else []
         shape = tuple(int(size) if size.isdigit() else size for size in sizes)
@@ -96,20 +96,20 @@ class TensorSpec:
         return f"{DATATYPES[self.datatype][0]}[{sizes}]"
 
     def metadata(self) -> dict[str, Any]:
-        """Returns what the protocol says of it; an open size is -1."""
+        """Returns the protocol's metadata; open sizes are -1."""
         shape = [-1 if isinstance(size, str) else size for size in self.shape]
         return {"name": self.name, "datatype": self.datatype, "shape": shape}
 
 
 @dataclass(frozen=True)
 class ModelSignature:
-    """What a model takes and gives.
+    """The types of a model's inputs and outputs.
 
     Attributes:
-      inputs, outputs: in order.
-      batched: whether the first axis of each is that of the batch.
-      sizes: the batches that it is compiled for; empty: any will do.
-      streamed: whether it answers a request by several results, one after the other.
+      inputs, outputs: specifications, in order.
+      batched: whether the first axis of each is the batch axis.
+      sizes: the batch sizes that it is compiled for; empty: it takes any size.
+      streamed: whether it answers a request with a stream of results.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -130,7 +130,7 @@ class ModelSignature:
         return {spec.name: spec for spec in self.inputs}
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as values that JSON has."""
+        """Returns the signature as a JSON object."""
         return {
             "inputs": [[s.name, s.datatype, list(s.shape)] for s in self.inputs],
             "outputs": [[s.name, s.datatype, list(s.shape)] for s in self.outputs],
@@ -141,10 +141,10 @@ class ModelSignature:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ModelSignature:
-        """Returns what `to_json` has written.
+        """Returns the signature that `to_json` wrote.
 
         Args:
-          value: what JSON gave.
+          value: the JSON object.
 
         Returns:
           The signature.
@@ -157,13 +157,13 @@ class ModelSignature:
         return cls(inputs, outputs, value["batched"], sizes, streamed)
 
     def check_types(self, given: Mapping[str, tuple[str, tuple[int, ...]]]) -> int:
-        """Checks the inputs of a request, before there are arrays.
+        """Checks the datatypes and shapes of a request's inputs.
 
         Args:
           given: datatype and shape of each input.
 
         Returns:
-          The rows of the request; 1 if the model has no batches.
+          The rows of the request; 1 if the model is not batched.
 
         Raises:
           ServeError: status 400; an input is missing, unknown, or of another type.
@@ -213,8 +213,8 @@ class ModelSignature:
         rows = {shape[0] for _, shape in given.values()}
         if len(rows) != 1 or not min(rows):
             raise ServeError(
-                "the first axis of all inputs is the batch's, and must have one size, "
-                f"at least 1; got {', '.join(map(str, sorted(rows)))}",
+                "the first axis of all inputs is the batch axis, and must have the "
+                f"same size, at least 1; got {', '.join(map(str, sorted(rows)))}",
                 400,
             )
         return rows.pop()
@@ -229,14 +229,14 @@ def _listed(names: Any) -> str:
 
 
 def check_alike(name: str, signatures: Mapping[str, ModelSignature]) -> None:
-    """Checks that models can stand for each other.
+    """Checks that models are interchangeable.
 
     Args:
-      name: of their group.
-      signatures: of the models.
+      name: name of their group.
+      signatures: the models' signatures by name.
 
     Raises:
-      ServeError: status 400; two differ in inputs, outputs, batches or streams.
+      ServeError: status 400; two differ in inputs, outputs, batching or streaming.
     """
     for first, other in itertools.pairwise(signatures):
         for part in ("inputs", "outputs", "batched", "streamed"):
@@ -254,7 +254,7 @@ def check_alike(name: str, signatures: Mapping[str, ModelSignature]) -> None:
 def _described(part: Any) -> str:
     if isinstance(part, bool):
         return str(part)
-    # Names of open sizes may differ.
+    # The names of open sizes may differ.
     return ", ".join(
         f"{spec.name}: {spec.datatype}"
         f"{[size if isinstance(size, int) else -1 for size in spec.shape]}"
@@ -266,11 +266,11 @@ def _described(part: Any) -> str:
 
 
 def nbytes_of(datatype: str, shape: tuple[int, ...]) -> int:
-    """Returns the bytes of a tensor whose elements all have one size.
+    """Returns the number of bytes of a tensor.
 
     Args:
-      datatype: of the protocol, not BYTES.
-      shape: its shape.
+      datatype: a datatype of the protocol other than BYTES.
+      shape: the tensor's shape.
 
     Returns:
       The number of bytes.
@@ -279,10 +279,10 @@ def nbytes_of(datatype: str, shape: tuple[int, ...]) -> int:
 
 
 def to_bytes(array: np.ndarray[Any, Any]) -> bytes:
-    r"""Returns a tensor as bytes: row by row, little-endian; BYTES with lengths.
+    r"""Returns a tensor's bytes: row-major, little-endian, strings with their lengths.
 
     Args:
-      array: an array of a dtype of the protocol; objects are bytes.
+      array: an array of a dtype of the protocol; objects are strings or bytes.
 
     Returns:
       The bytes.
@@ -303,18 +303,18 @@ def to_bytes(array: np.ndarray[Any, Any]) -> bytes:
 def from_bytes(
     data: bytes | memoryview, datatype: str, shape: tuple[int, ...]
 ) -> np.ndarray[Any, Any]:
-    """Returns the tensor that bytes hold.
+    """Returns the tensor that `to_bytes` wrote.
 
     Args:
-      data: what `to_bytes` gives.
-      datatype: of the protocol.
-      shape: its shape.
+      data: the bytes.
+      datatype: a datatype of the protocol.
+      shape: the tensor's shape.
 
     Returns:
-      An array, which shares the bytes' memory unless it is of strings.
+      An array, which shares memory with `data` unless it holds strings.
 
     Raises:
-      ServeError: status 400; they are too few, too many, or lengths do not fit.
+      ServeError: status 400; `data` is too short or too long, or a length is wrong.
     """
     count = math.prod(shape)
     if datatype != "BYTES":
@@ -333,7 +333,7 @@ def from_bytes(
     items, at = np.empty(count, object), 0
     for k in range(count):
         if at + _LENGTH.size > len(data):
-            raise ServeError(f"bytes end before string {k} of {count}", 400)
+            raise ServeError(f"the bytes end before string {k} of {count}", 400)
         (length,) = _LENGTH.unpack_from(data, at)
         at += _LENGTH.size
         if at + length > len(data):

@@ -1,13 +1,14 @@
-"""States that several servers share in Redis, for which no request waits long.
+"""Shares the states of selectors among servers in Redis, without delaying requests.
 
-Each server updates its own copy at once. Its changes are sent later, all that have
-gathered in one exchange, whose answer holds the changes of the others. An exchange has
-a number, so that one whose answer was lost is not applied twice. While Redis is down or
-slow, servers go on with their copies and gather changes; when it is back they agree
-again. What waits is bounded by the number of contexts and of records.
+Each server updates its own copy at once, and later sends the accumulated changes in one
+exchange; the reply has the states with the other servers' changes. Exchanges are
+numbered, so that one whose reply was lost is not applied twice. While Redis is down or
+slow, servers keep working with their copies and accumulate changes; when it is back,
+their states converge again. Pending changes are bounded by the number of contexts, and
+pending records by a constant.
 
-A script in Redis applies an exchange in one step: the change of a state, fading and
-addition, is the same arithmetic for all policies.
+A Lua script applies an exchange atomically: changes (decay and addition) are the same
+arithmetic for all policies.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ if TYPE_CHECKING:
     from fxflow.serve.selector import SelectorConfig
 
 _log = logging.getLogger("fxflow.serve")
-#: Seconds for one exchange, for which no request waits.
-_PATIENCE = 1.0
-#: Seconds until Redis is tried again: the first time, and at most.
-_AGAIN = (0.1, 2.0)
-#: Records that go with one exchange, and that may wait for one.
-_RECORDS, _MOST_RECORDS = 256, 10_000
-#: Seconds after which unused entries expire: a state, a server's number.
+#: Timeout of Redis in seconds. Requests do not wait for exchanges.
+_TIMEOUT = 1.0
+#: Seconds before Redis is tried again: the first time, and at most.
+_RETRY = (0.1, 2.0)
+#: Records sent with one exchange, and most pending records.
+_RECORDS, _MAX_RECORDS = 256, 10_000
+#: Seconds after which unused entries expire: states, exchange numbers.
 _MONTH, _DAY = 30 * 86400, 86400
 _USED = b"used"
 
-#: KEYS: the server's last number, contexts by their last use, states. ARGV: number,
-#: models, contexts at most, seconds of a state, seconds of a number; then for each
-#: state what is left of it (empty: it is only read) and what is added.
+#: KEYS: the server's last exchange number, contexts by last use, states. ARGV: exchange
+#: number, models, most contexts, seconds until a state expires, seconds until a number
+#: expires; then for each state its decay factor (empty: read only) and the addends.
 _EXCHANGE = """
 local models, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 local fresh = tonumber(ARGV[1]) > tonumber(redis.call('GET', KEYS[1]) or '0')
@@ -100,14 +101,14 @@ class RedisStore:
     """The states and records of one selector in Redis.
 
     Args:
-      url: such as ``redis://127.0.0.1:6379/0``; ``rediss`` has TLS.
-      name: of the selector; a state is of these models and this policy.
-      models: their names.
-      contexts: the most that are kept.
-      within: seconds for which records are.
+      url: URL such as ``redis://127.0.0.1:6379/0``; ``rediss`` uses TLS.
+      name: name of the selector and its policy.
+      models: names of its models; other models have other states.
+      contexts: most contexts in Redis.
+      within: seconds for which records are kept.
 
     Raises:
-      ServeError: redis is not installed, or it is not a Redis URL.
+      ServeError: redis is not installed, or `url` is not a Redis URL.
     """
 
     def __init__(
@@ -132,16 +133,16 @@ class RedisStore:
         try:
             self._client: Any = redis.from_url(
                 url,
-                socket_timeout=_PATIENCE,
-                socket_connect_timeout=_PATIENCE,
-                retry=Retry(NoBackoff(), 0),  # we try again ourselves
+                socket_timeout=_TIMEOUT,
+                socket_connect_timeout=_TIMEOUT,
+                retry=Retry(NoBackoff(), 0),  # `Sharing._run` retries
                 protocol=2,
             )
         except (ValueError, RedisError) as error:
             raise ServeError(f"store: {error}", 400) from None
         self._models, self._contexts = len(models), contexts
         self._within = max(1, math.ceil(within))
-        # In braces: one slot of a cluster, which a script needs.
+        # The braces put all keys in one hash slot, as scripts require in a cluster.
         digest = hashlib.blake2b(json.dumps([name, *models]).encode(), digest_size=8)
         self._prefix = f"fxflow:{{{name}:{digest.hexdigest()}}}:"
         self._writer = secrets.token_hex(8)
@@ -149,11 +150,11 @@ class RedisStore:
     async def exchange(
         self, exchange: Exchange | None, records: dict[str, PredictionRecord | None]
     ) -> dict[str, LossTotals]:
-        """Makes changes and brings states.
+        """Applies changes, stores records, and returns states.
 
         Args:
-          exchange: of `Contexts.exchange`.
-          records: to be kept, by id; None: its feedback came.
+          exchange: from `Contexts.exchange`; None: only records.
+          records: records by id; None marks a record as used.
 
         Returns:
           States by context.
@@ -190,54 +191,54 @@ class RedisStore:
         """Returns the record of a request that another server answered.
 
         Args:
-          id: of the request.
+          id: id of the request.
 
         Returns:
-          The record; None if there is none.
+          The record, or None if Redis has no such record.
 
         Raises:
-          ServeError: status 409; its feedback came before.
+          ServeError: status 409; it has feedback already.
         """
         text = await self._client.get(f"{self._prefix}record:{id}")
         if text is None:
             return None
         if text == _USED:
-            raise ServeError(f"the feedback for request {id!r} came already", 409)
+            raise ServeError(f"request {id!r} has feedback already", 409)
         return PredictionRecord.from_json(id, json.loads(text), self._models)
 
     async def claim(self, id: str) -> bool:
-        """Notes that one of the servers has received the feedback of a record.
+        """Marks a record as used.
 
         Args:
-          id: of the request.
+          id: id of the request.
 
         Returns:
-          Whether it is the first.
+          Whether the record was unused.
         """
         found = await self._client.eval(_CLAIM, 1, f"{self._prefix}record:{id}")
         return bool(found == 2)
 
     async def disconnect(self) -> None:
-        """Drops connections: a late answer must not be taken for another one's."""
+        """Drops connections, so that a late reply is not read as another command's."""
         await self._client.connection_pool.disconnect()
 
     async def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         await self._client.aclose()
 
 
 class Sharing:
-    """Keeps the states of a selector in step with those of other servers.
+    """Synchronizes the states of a selector with those of other servers.
 
     Args:
       contexts: the states.
-      store: where they are shared.
-      timeout: seconds that feedback for another server's request may wait.
+      store: the store that servers share.
+      timeout: seconds that a request may wait for the store.
 
     Attributes:
-      up: whether the store answered the last attempt.
-      failures: attempts that it did not answer.
-      dropped: records that were not kept because too many waited.
+      up: whether the last exchange succeeded.
+      failures: number of failed exchanges.
+      dropped: number of records dropped because too many were pending.
     """
 
     dropped: int
@@ -256,17 +257,17 @@ class Sharing:
 
     @classmethod
     def of(cls, config: SelectorConfig, contexts: Contexts) -> Sharing | None:
-        """Returns what shares the states of a selector; None if it has no store.
+        """Returns the `Sharing` of a selector, or None if it has no store.
 
         Args:
-          config: of the selector.
+          config: the selector's configuration.
           contexts: its states.
 
         Returns:
-          What shares them.
+          The `Sharing`, or None.
 
         Raises:
-          ServeError: redis is not installed, or it is not a Redis URL.
+          ServeError: redis is not installed, or the store is not a Redis URL.
         """
         if config.store is None:
             return None
@@ -280,42 +281,41 @@ class Sharing:
         return cls(contexts, store, config.store_timeout)
 
     def wake(self) -> None:
-        """Begins to exchange, if there is something."""
+        """Starts exchanging if anything is pending."""
         if self._task is None and (self._contexts.pending or self._records):
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def keep(self, record: PredictionRecord) -> None:
-        """Shares a prediction with other servers.
+        """Shares a prediction's record with other servers.
 
         Args:
-          record: of it.
+          record: the record.
         """
-        self._records[record.id] = record
-        self._put_in_order()
+        self._enqueue(record.id, record)
 
     def used(self, record: PredictionRecord) -> None:
-        """Tells other servers that its feedback has arrived.
+        """Marks a prediction's record as used on all servers.
 
         Args:
-          record: of the prediction.
+          record: the record.
         """
-        self._records[record.id] = None
-        self._put_in_order()
+        self._enqueue(record.id, None)
 
-    def _put_in_order(self) -> None:
-        while len(self._records) > _MOST_RECORDS:
+    def _enqueue(self, id: str, record: PredictionRecord | None) -> None:
+        self._records[id] = record
+        while len(self._records) > _MAX_RECORDS:
             self._records.popitem(last=False)
             self.dropped += 1
         self.wake()
 
     async def settled(self, timeout: float) -> bool:
-        """Waits until the other servers can read the current state.
+        """Waits until the store has the current state.
 
         Args:
           timeout: seconds.
 
         Returns:
-          Whether they can; at once False while the store is away.
+          Whether it has; False at once while the store is down.
         """
         self.wake()
         if self._task is None:
@@ -331,42 +331,42 @@ class Sharing:
         """Returns the record of a request that another server answered.
 
         Args:
-          id: of the request.
+          id: id of the request.
 
         Returns:
           The record.
 
         Raises:
-          ServeError: 404 if there is none, 409 if its feedback came before, 503 if
-            the store does not say.
+          ServeError: 404 if the id is unknown, 409 if it has feedback already, 503 if
+            the store does not answer.
         """
-        found: PredictionRecord | None = await self._asked(self._store.fetch(id))
+        found: PredictionRecord | None = await self._query(self._store.fetch(id))
         if found is None:
-            raise ServeError(f"no prediction with id {id!r} is known, or any more", 404)
+            raise ServeError(f"prediction id {id!r} is unknown or expired", 404)
         return found
 
     async def claim(self, id: str) -> None:
-        """Notes that the feedback of another server's request has arrived.
+        """Marks the record of another server's request as used.
 
         Args:
-          id: of the request.
+          id: id of the request.
 
         Raises:
-          ServeError: 409 if it came before, 503 if the store does not say.
+          ServeError: 409 if it has feedback already, 503 if the store does not answer.
         """
-        if not await self._asked(self._store.claim(id)):
-            raise ServeError(f"the feedback for request {id!r} came already", 409)
+        if not await self._query(self._store.claim(id)):
+            raise ServeError(f"request {id!r} has feedback already", 409)
 
-    async def _asked(self, answer: Any) -> Any:
+    async def _query(self, reply: Any) -> Any:
         try:
             if not self.up:
-                answer.close()
+                reply.close()
                 raise TimeoutError("Redis timed out on the previous attempt")
             async with asyncio.timeout(max(self._timeout, 0.001) * 5):
-                return await answer
+                return await reply
         except self._store.errors as error:
             raise ServeError(
-                "the prediction was another server's, and the store that knows of it "
+                "another server made the prediction, and the store with its record "
                 f"does not answer: {error or type(error).__name__}",
                 503,
                 1.0,
@@ -377,18 +377,18 @@ class Sharing:
             ) from None
 
     async def close(self) -> None:
-        """Sends what waits, if the store answers, and ends the connections."""
+        """Sends what is pending if the store is up, and closes the connections."""
         if self.up:
-            await self.settled(_PATIENCE)
+            await self.settled(_TIMEOUT)
         if self._contexts.pending:
-            _log.warning("the store does not know what was learned last")
+            _log.warning("the latest changes were not sent to the store")
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._store.close()
 
     async def _run(self) -> None:
-        pause = _AGAIN[0]
+        pause = _RETRY[0]
         expected: tuple[type[Exception], ...] = (*self._store.errors, ValueError)
         try:
             while self._contexts.pending or self._records:
@@ -396,20 +396,20 @@ class Sharing:
                 records = dict(list(self._records.items())[:_RECORDS])
                 self._busy = True
                 try:
-                    async with asyncio.timeout(2 * _PATIENCE):
+                    async with asyncio.timeout(2 * _TIMEOUT):
                         states = await self._store.exchange(exchange, records)
                 except expected as error:
                     self._failed(error)
                     with contextlib.suppress(*self._store.errors):
                         await self._store.disconnect()
                     await asyncio.sleep(pause)
-                    pause = min(2 * pause, _AGAIN[1])
+                    pause = min(2 * pause, _RETRY[1])
                     continue
                 finally:
                     self._busy = False
                 if not self.up:
                     _log.warning("the store answers again")
-                self.up, pause = True, _AGAIN[0]
+                self.up, pause = True, _RETRY[0]
                 for id, record in records.items():
                     if self._records.get(id, record) is record:
                         self._records.pop(id, None)
@@ -417,21 +417,19 @@ class Sharing:
                     now = asyncio.get_running_loop().time()
                     self._contexts.exchanged(states, now)
                 self._done += 1
-                self._told()
+                self._notify()
         finally:
             self._task = None
-            self._told()
+            self._notify()
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
         if self.up:
             words = str(error) or type(error).__name__
-            _log.warning(
-                "the store does not answer, states are this server's: %s", words
-            )
+            _log.warning("the store does not answer, states are not shared: %s", words)
         self.up = False
-        self._told()
+        self._notify()
 
-    def _told(self) -> None:
+    def _notify(self) -> None:
         self._tick.set()
         self._tick = asyncio.Event()

@@ -1,8 +1,8 @@
-"""Traces of requests, as OpenTelemetry has them (extra `telemetry`).
+"""OpenTelemetry traces of requests (extra `telemetry`).
 
-A request is a span, a child of the client's span that its `traceparent` names; the time
-that it waited and the time of its batch are spans within it. Without a tracer nothing
-is recorded, and OpenTelemetry need not be installed.
+Each request is a span, the child of the client's span in its `traceparent` header, and
+has child spans for its time in the queue and in a batch. Without a tracer nothing is
+recorded, and OpenTelemetry need not be installed.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from fxflow.serve.service import Prediction
 
 
 class RequestSpan:
-    """A request's span; this one is not recorded.
+    """A request's span; this class records nothing.
 
     Attributes:
-      trace: number of the trace in hexadecimal; empty: there is none.
+      trace: trace id in hexadecimal; empty if the request is not traced.
     """
 
     trace = ""
 
     def set(self, **attributes: str | int | float) -> None:
-        """Sets attributes; ``__`` stands for a dot.
+        """Sets attributes.
 
         Args:
-          **attributes: by name.
+          **attributes: values by name, with ``__`` for a dot.
         """
 
     def answered(self, answer: Prediction) -> None:
-        """Adds where the time of an answer went, as spans that end now.
+        """Adds child spans for the queue and the batch, the latter ending now.
 
         Args:
-          answer: what the model gave.
+          answer: the model's prediction.
         """
 
     def failed(self, status: int, words: str) -> None:
-        """Notes that the server could not answer.
+        """Records that the request failed.
 
         Args:
-          status: of HTTP.
-          words: why.
+          status: HTTP status.
+          words: the reason.
         """
 
 
@@ -67,33 +67,33 @@ class _Recorded(RequestSpan):
             return
         end = time.time_ns()
         begun = end - int(answer.ran * 1e9)
-        came = begun - int(answer.queued * 1e9)
-        for name, start, stop in (("queue", came, begun), ("batch", begun, end)):
-            part = self._tracer.start_span(name, start_time=start)
+        arrived = begun - int(answer.queued * 1e9)
+        for name, start, stop in (("queue", arrived, begun), ("batch", begun, end)):
+            child = self._tracer.start_span(name, start_time=start)
             if name == "batch":
-                part.set_attribute("fxflow.rows", answer.rows)
-            part.end(stop)
+                child.set_attribute("fxflow.rows", answer.rows)
+            child.end(stop)
 
     def failed(self, status: int, words: str) -> None:
         import opentelemetry.trace
 
-        # By the conventions, a client's mistake is not an error of the server.
+        # By OpenTelemetry's conventions, only 5xx are errors of a server span.
         if status >= 500:
             code = opentelemetry.trace.StatusCode.ERROR
             self._span.set_status(code, words)
 
 
 class Tracing:
-    """Makes the spans of requests.
+    """Creates the spans of requests.
 
     Args:
-      tracer: of OpenTelemetry; None: nothing is recorded.
+      tracer: an OpenTelemetry tracer; None: nothing is recorded.
 
     Attributes:
       recording: whether there is a tracer.
 
     Raises:
-      ServeError: there is a tracer, but not OpenTelemetry.
+      ServeError: a tracer is given, but OpenTelemetry is not installed.
 
     Example:
       >>> with Tracing().request("POST /predict/digits", {}) as span:
@@ -118,15 +118,15 @@ class Tracing:
     def request(
         self, name: str, carrier: Mapping[str, str], **attributes: str | int | float
     ) -> AbstractContextManager[RequestSpan]:
-        """Records a request, from here to the end of the block.
+        """Records a span that lasts until the end of the block.
 
         Args:
-          name: of the span: method and route, without what differs by request.
-          carrier: headers, of which ``traceparent`` may name the client's span.
-          **attributes: what is known; ``__`` stands for a dot.
+          name: name of the span: method and route, without variable parts.
+          carrier: headers; ``traceparent`` names the client's span.
+          **attributes: initial attributes, with ``__`` for a dot.
 
         Returns:
-          A context manager that gives the span.
+          A context manager that yields the span.
         """
         if self._tracer is None:
             return _UNRECORDED
@@ -145,15 +145,15 @@ class Tracing:
 
 
 def exporting(endpoint: str, service: str = "fxflow-serve") -> tuple[Any, Any]:
-    """Returns what sends spans to a collector, by OTLP over HTTP.
+    """Returns a provider and a tracer that export spans by OTLP over HTTP.
 
     Args:
-      endpoint: such as ``http://127.0.0.1:4318/v1/traces``.
-      service: how the server is called among others, unless the environment's
-        ``OTEL_SERVICE_NAME`` says.
+      endpoint: URL of the collector, such as ``http://127.0.0.1:4318/v1/traces``.
+      service: service name; the environment variable ``OTEL_SERVICE_NAME`` overrides
+        it.
 
     Returns:
-      OpenTelemetry's provider, which is to be shut down at the end, and its tracer.
+      The OpenTelemetry provider, which the caller shuts down, and its tracer.
 
     Raises:
       ServeError: OpenTelemetry is not installed.
@@ -168,7 +168,7 @@ def exporting(endpoint: str, service: str = "fxflow-serve") -> tuple[Any, Any]:
     resource = Resource.create()
     if resource.attributes.get("service.name", "").startswith("unknown"):
         resource = resource.merge(Resource({"service.name": service}))
-    # The server's own end tells the provider's; Python's would be a second one.
+    # The server shuts the provider down; a hook at exit would do so twice.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     exporter = trace_exporter.OTLPSpanExporter(endpoint=endpoint, timeout=5)
     provider.add_span_processor(BatchSpanProcessor(exporter))

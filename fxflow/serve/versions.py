@@ -1,12 +1,12 @@
-"""Two versions under one name: the stable one, and a candidate on trial.
+"""Rollouts: a stable version and a candidate under one name.
 
-In the shadow the candidate gets a copy of each request after it was answered, and the
-two answers are compared; as a canary it answers a share of the requests, the same ones
-each time. A canary's request that fails is answered by the stable version while there
-is time: half of it is the candidate's. `Rollout` decides how far it gets.
+As a shadow, the candidate gets a copy of each request after the stable version has
+answered, and the two answers are compared. As a canary it answers a share of the
+requests, always the same ones; if it fails, or takes half of the request's time, the
+stable version answers. `Rollout` decides the candidate's share.
 
-Generators are rolled out in the same way: a stream that has its first result is the
-version's that gave it, and its end, or a failure later, is what counts.
+Generators are rolled out in the same way: the version that yields the first result
+serves the whole stream, and a failure counts whenever it happens.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from fxflow.serve.signatures import ModelSignature, check_alike
 
 _log = logging.getLogger("fxflow.serve")
 Array = np.ndarray[Any, Any]
-#: Requests of little urgency: copies.
-_LAST = 4
-#: Results of a stream that are kept to be compared.
+#: The priority of shadow requests.
+_LOW_PRIORITY = 4
+#: Most results of a stream that are compared.
 _COMPARED = 64
 
 
 class _Unanswered(Exception):
-    """The candidate has no answer, and the stable version is to give one."""
+    """The candidate failed before its first result; the stable version can answer."""
 
 
 @dataclass(frozen=True)
 class VersionsConfig:
-    """A stable version and a candidate under one name.
+    """Configures a rollout.
 
     Attributes:
-      name: in requests.
-      stable, candidate: names of the models, which agree in inputs and outputs.
-      plan: how the candidate is rolled out.
+      name: the rollout's name in requests.
+      stable, candidate: names of the models, which have the same inputs and outputs.
+      plan: shares, limits and window of the rollout.
       by: what selects requests for the candidate: ``request`` (its id, or else its
         inputs) or ``client``.
-      deadline: seconds after which an answer is of no use; None: the stable model's.
-      tolerance: within which numbers of the two agree.
-      copies: the most copies of requests in flight in the shadow.
+      deadline: seconds after which a request fails; None: the stable model's.
+      tolerance: distance within which numbers of the two agree.
+      copies: most shadow requests in flight.
     """
 
     name: str
@@ -75,18 +75,18 @@ class VersionsConfig:
 
     @property
     def models(self) -> tuple[str, str]:
-        """Names of the two."""
+        """Names of the two models."""
         return self.stable, self.candidate
 
 
 def same(
     one: Mapping[str, Array], other: Mapping[str, Array], tolerance: float
 ) -> bool:
-    """Returns whether two models have answered alike.
+    """Returns whether the outputs of two models agree.
 
     Args:
       one, other: outputs by name.
-      tolerance: relative and absolute, for numbers.
+      tolerance: relative and absolute tolerance for numbers.
 
     Returns:
       Whether all outputs agree in all rows.
@@ -115,16 +115,16 @@ def same(
 
 
 class Versions:
-    """A stable version and a candidate under one name.
+    """Serves a stable version and a candidate under one name.
 
     Args:
-      config: which and how.
+      config: the rollout's configuration.
       member: returns the service of a model (and version), or raises `ServeError`.
       meter: counts events.
 
     Attributes:
-      config: which and how.
-      rollout: how far the candidate is.
+      config: the rollout's configuration.
+      rollout: the rollout's state.
     """
 
     meter: MetricsSink
@@ -142,7 +142,7 @@ class Versions:
         self._member = member
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # -- what it is --------------------------------------------------------------------
+    # -- status ------------------------------------------------------------------------
 
     @property
     def _stable(self) -> ModelService:
@@ -150,7 +150,7 @@ class Versions:
 
     @property
     def ready(self) -> bool:
-        """Whether the stable version can be called."""
+        """Whether the stable version is ready."""
         try:
             return self._stable.ready
         except ServeError:
@@ -158,16 +158,16 @@ class Versions:
 
     @property
     def signature(self) -> ModelSignature:
-        """What both take and give.
+        """The signature that both versions share.
 
         Raises:
-          ServeError: status 503; it is not known yet.
+          ServeError: status 503; the stable model is not loaded yet.
         """
         return self._stable.signature
 
     @property
     def deadline(self) -> float:
-        """Seconds after which an answer is of no use."""
+        """Seconds after which a request fails."""
         return self.config.deadline or self._stable.deadline
 
     @property
@@ -180,10 +180,10 @@ class Versions:
         return tuple(found)
 
     def check(self) -> None:
-        """Checks that one can stand for the other.
+        """Checks that the two models are interchangeable.
 
         Raises:
-          ServeError: status 400; it cannot.
+          ServeError: status 400; they are not.
         """
         found = {}
         for name in self.config.models:
@@ -194,31 +194,31 @@ class Versions:
         check_alike(self.config.name, found)
 
     def pinned(self, version: str) -> ModelService:
-        """Returns what answers requests for a version.
+        """Returns the model with a version.
 
         Args:
-          version: that a request names: of one of the two.
+          version: the version that a request names.
 
         Returns:
-          The service of that model.
+          The model's service.
 
         Raises:
-          ServeError: status 404; neither has it.
+          ServeError: status 404; neither model has this version.
         """
         for name in self.config.models:
             with contextlib.suppress(ServeError):
                 return self._member(name, version)
         raise ServeError(
-            f"there is no version {version!r} of {self.config.name!r}: there is "
+            f"{self.config.name!r} has no version {version!r}; versions: "
             f"{', '.join(map(repr, self.versions)) or 'none'}",
             404,
         )
 
     def describe(self) -> dict[str, Any]:
-        """Returns how far the candidate is.
+        """Returns the rollout's state.
 
         Returns:
-          Values that JSON has.
+          A JSON object.
         """
         rollout = self.rollout
         return {
@@ -235,7 +235,7 @@ class Versions:
         }
 
     def stats(self) -> dict[tuple[str, str], float]:
-        """Returns how far the candidate is, for metrics.
+        """Returns the rollout's statistics, for metrics.
 
         Returns:
           Numbers by name and label.
@@ -247,22 +247,22 @@ class Versions:
         }
 
     async def drain(self) -> None:
-        """Cancels the copies in flight."""
+        """Cancels the shadow requests in flight."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # -- moving ------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------
 
     def forward(self) -> None:
-        """Gives the candidate its next share; one that was rolled back begins again."""
+        """Moves to the next share, or restarts a rollout that was rolled back."""
         self._move(self.rollout.forward())
 
     def back(self, why: str = "by request") -> None:
-        """Takes the candidate out.
+        """Rolls the candidate back.
 
         Args:
-          why: in words.
+          why: the reason.
         """
         self._move(self.rollout.rolled_back(why))
 
@@ -289,17 +289,17 @@ class Versions:
         """Answers one request by its deadline.
 
         Args:
-          inputs: as the signature has them, which is checked before.
-          rows: of the request.
+          inputs: arrays by name, already checked against the signature.
+          rows: rows of the request.
           priority: smaller goes first.
-          timeout: seconds that the client has, if fewer than the deadline.
-          origin: whose it is, which decides what version answers.
+          timeout: the client's timeout in seconds, if shorter than the deadline.
+          origin: the request's id and client, which select the version.
 
         Returns:
-          The outputs of its rows.
+          The outputs.
 
         Raises:
-          ServeError: there was no answer in time, or it is a generator's.
+          ServeError: there was no answer in time, or the models are generators.
         """
         check_single(self.config.name, self.signature)
         results = self.stream(
@@ -317,14 +317,14 @@ class Versions:
         timeout: float = 0.0,
         origin: RequestOrigin | None = None,
     ) -> AsyncGenerator[Prediction, None]:
-        """Answers one request by all results of the version that is to answer it.
+        """Answers one request with all results of the selected version.
 
         Args:
-          inputs, rows, priority, origin: as of `submit`.
-          timeout: seconds until the first result, if fewer than the deadline.
+          inputs, rows, priority, origin: as for `submit`.
+          timeout: seconds until the first result, if shorter than the deadline.
 
         Yields:
-          One result after the other; close it to end it before the last.
+          The results; close the iterator to stop the model early.
 
         Raises:
           ServeError: there was no result in time, or the model failed after its first.
@@ -374,7 +374,7 @@ class Versions:
         timeout: float,
         id: str,
     ) -> AsyncGenerator[Prediction, None]:
-        """The candidate's results; `_Unanswered` if it fails before the first."""
+        """Yields the candidate's results; raises `_Unanswered` if there are none."""
         begun, rollout = self._now(), self.rollout
         name, candidate = self.config.name, self.config.candidate
         first: float | None = None
@@ -388,7 +388,7 @@ class Versions:
                     if first is None:
                         first = self._now() - begun
                     yield answer._replace(provenance=by)
-            if first is None:  # a stream of nothing
+            if first is None:  # an empty stream
                 first = self._now() - begun
         except ServeError as error:
             _log.info("%s: %s failed: %s", name, candidate, error)
@@ -399,12 +399,12 @@ class Versions:
                 raise _Unanswered from error
             raise
         finally:
-            # Whose client goes away before that says nothing of the candidate.
+            # A client that disconnects earlier says nothing about the candidate.
             if first is not None:
                 self._seen(rollout, failed=failed, seconds=first)
 
     def _seen(self, then: Rollout, *, failed: bool, seconds: float) -> None:
-        # What was asked in another step, or before a roll-back, says nothing of this.
+        # A request from another step, or from before a rollback, does not count.
         if (then.step, then.back) == (self.rollout.step, self.rollout.back):
             self._move(self.rollout.after(failed, seconds))
 
@@ -421,7 +421,7 @@ class Versions:
     async def _compare(
         self, inputs: Mapping[str, Array], rows: int, kept: list[Prediction]
     ) -> None:
-        theirs = self._try(inputs, rows, _LAST, 0.0, "")
+        theirs = self._try(inputs, rows, _LOW_PRIORITY, 0.0, "")
         count, alike = 0, True
         try:
             async with aclosing(theirs):

@@ -80,5 +80,5 @@ def test_schedule() -> None:
 )
 def test_constants(text: str, want: Any) -> None:
     assert bytes_of(text, "f") == want.tobytes()
-    with pytest.raises(errors.CompileError, match="form that C has not"):
+    with pytest.raises(errors.CompileError, match="that C cannot express"):
         bytes_of("dense_resource<a> : tensor<3xi32>", "f")

@@ -103,7 +103,7 @@ def test_names_of_lambdas_say_no_path():
 
 
 def test_plain_functions_and_unknown_platforms_are_refused():
-    with pytest.raises(ArgumentError, match="expected what jit makes"):
+    with pytest.raises(ArgumentError, match="expected a jitted function"):
         export.export(fnp.sin)
     for platforms, message in (
         ("cpu", "sequence"),

@@ -93,7 +93,7 @@ def test_parameters_that_do_not_fit(exported, tmp_path):
     with pytest.raises(ArgumentError, match="structure"):
         export.save(path, exported, params={"b": PARAMS["b"]})
     with pytest.raises(
-        ArgumentError, match=r"takes f32\[2\] for b, params has f32\[3\]"
+        ArgumentError, match=r"takes f32\[2\] for b, but params has f32\[3\]"
     ):
         export.save(path, exported, params={**PARAMS, "b": fnp.ones(3)})
     with pytest.raises(ArgumentError, match="beside"):
@@ -130,7 +130,7 @@ def test_files_and_serialized_bytes_are_distinguished(exported, tmp_path):
         export.deserialize(path)
     with pytest.raises(ArgumentError, match=r"got bytes; fxflow\.export\.deserialize"):
         export.load(blob)
-    with pytest.raises(ArgumentError, match="got bytes; save takes what export"):
+    with pytest.raises(ArgumentError, match="got bytes; save takes the result"):
         export.save(path, blob)
 
 
@@ -167,10 +167,10 @@ def test_descriptions_that_make_no_sense(exported, tmp_path):
     for name in ("../secret", "/etc/passwd", "", None):
         entry = {"name": name, "size": 1, "sha256": ""}
         path.write_bytes(laid_out({"beside": entry}, program))
-        with pytest.raises(ExportError, match="names no file in its folder"):
+        with pytest.raises(ExportError, match="does not name a file in its folder"):
             export.load(path)
     path.write_bytes(laid_out({"beside": 3}, program))
-    with pytest.raises(ExportError, match="names no file"):
+    with pytest.raises(ExportError, match="does not name a file"):
         export.load(path)
     other = files.safetensors.encode({"w": np.ones(2)})
     path.write_bytes(laid_out({}, program, ("params", other)))

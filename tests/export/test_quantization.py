@@ -57,7 +57,7 @@ def test_only_weights() -> None:
 def test_texts_and_complex_weights_are_refused() -> None:
     with pytest.raises(errors.ArgumentError, match="str is not an array"):
         export.quantize({"w": "a"})
-    with pytest.raises(errors.DtypeError, match="weights are real"):
+    with pytest.raises(errors.DtypeError, match="weights must be real"):
         export.quantize(fnp.ones((2, 2), fnp.complex64))
 
 

@@ -320,7 +320,7 @@ def test_a_call_is_checked():
         made.call(np.ones((4, 5), "f4"), np.ones((5, 3), "f4"))
     with pytest.raises(
         ShapeError,
-        match=r"axis 0 of args\[1\], .* is 8, and 2\*t is 6 for b = 4, t = 3",
+        match=r"axis 0 of args\[1\], .* is 8, but 2\*t is 6 for b = 4, t = 3",
     ):
         made.call(np.ones((4, 6), "f4"), np.ones((8, 3), "f4"))
     with pytest.raises(ShapeError, match=r"b >= 4, .* does not hold for b = 2"):
@@ -392,15 +392,15 @@ def test_symbolic_shape():
     ("options", "message"),
     [
         ({"shape_spec": "b, !"}, "in 'b, !', '!' is not a size"),
-        ({"shape_spec": 3}, "a text as 'b, 4', got 3"),
+        ({"shape_spec": 3}, "a string such as 'b, 4', got 3"),
         ({"shape_spec": "b, ..."}, "'...' in 'b, ...' stands for the axes of like="),
         ({"shape_spec": "_"}, "'_' in '_' is the length of that axis of like="),
-        ({"shape_spec": "b", "constraints": "b >= 2"}, "a sequence of texts"),
+        ({"shape_spec": "b", "constraints": "b >= 2"}, "a sequence of strings"),
         ({"shape_spec": "b", "constraints": ["b > 2"]}, "'b > 2'"),
-        ({"shape_spec": "b", "constraints": ["2 >= 3"]}, "holds for no size"),
+        ({"shape_spec": "b", "constraints": ["2 >= 3"]}, "no size satisfies"),
         ({"shape_spec": "b", "constraints": ["b >= 3", "b <= 2"]}, "contradicts"),
         ({"shape_spec": "b", "constraints": ["b >= ?"]}, "is not a size"),
-        ({"shape_spec": "b", "scope": "b"}, "scope is a SymbolicScope"),
+        ({"shape_spec": "b", "scope": "b"}, "scope must be a SymbolicScope"),
     ],
     ids=range(10),
 )
@@ -412,7 +412,7 @@ def test_invalid_shapes_are_refused(options, message):
 def test_lengths_that_do_not_fit():
     with pytest.raises(ShapeError, match="negative"):
         export.symbolic_shape("b - b - 1")
-    with pytest.raises(ShapeError, match="has 2 axes, and like="):
+    with pytest.raises(ShapeError, match="has 2 axes, but like="):
         export.symbolic_shape("b, c", like=(1, 2, 3))
     scope = export.SymbolicScope()
     with pytest.raises(ArgumentError, match="belong to the scope"):

@@ -1,4 +1,4 @@
-"""A real browser without a window, told what to do over a pipe."""
+"""A headless browser, controlled over a pipe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class Browser:
-    """One page of a browser; a test without one is skipped.
+    """One page of a browser; skips the test if there is none.
 
     It speaks with the browser by two inherited pipes, so no port is opened, and ends
     with it: every wait has a deadline.
@@ -84,7 +84,7 @@ class Browser:
         self._folder.cleanup()
 
     def send(self, method: str, /, **params: Any) -> Any:
-        """Does one thing and gives what came of it."""
+        """Runs one command and returns its result."""
         self._count += 1
         message = {"id": self._count, "method": method, "params": params}
         if self._session:
@@ -114,19 +114,19 @@ class Browser:
                     self.errors.append(f"{entry['text']} {entry.get('url', '')}")
 
     def go(self, url: str) -> None:
-        """Shows a page."""
+        """Opens a page."""
         assert "errorText" not in self.send("Page.navigate", url=url)
 
     def value(self, expression: str) -> Any:
-        """The value of a JavaScript expression in the page."""
+        """Returns the value of a JavaScript expression in the page."""
         found = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
     def until(self, expression: str, seconds: float = 20) -> Any:
-        """Waits until an expression is true, and gives its value."""
+        """Waits until an expression is true, and returns its value."""
         end = time.monotonic() + seconds
-        # What it looks at may not be there yet.
+        # The element may not exist yet.
         tried = f"(() => {{ try {{ return {expression} }} catch {{ return null }} }})()"
         while not (value := self.value(tried)):
             assert time.monotonic() < end, self.value("document.body.innerText")
@@ -154,6 +154,6 @@ class Browser:
         self.mouse("Released", *points[-1])
 
     def screenshot(self, path: Path) -> None:
-        """Keeps how the page looks."""
+        """Saves a screenshot of the page."""
         found = self.send("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(found["data"]))

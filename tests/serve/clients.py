@@ -1,4 +1,4 @@
-"""The clients of other projects, where `scripts/environment.sh` has put them."""
+"""Clients of other projects, as `scripts/environment.sh` installs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = Path(sys.prefix) / "clients-serve"
 
 
 def triton(monkeypatch: pytest.MonkeyPatch, name: str) -> Any:
-    """A module of tritonclient, unmodified; without it the test is skipped.
+    """Imports a module of tritonclient, unmodified; skips the test without it.
 
     Args:
       monkeypatch: of the test.

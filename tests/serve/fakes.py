@@ -1,4 +1,4 @@
-"""Models without processes, for tests of groups of them."""
+"""Models without processes, for tests of groups of models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def signature(output: str = "i64[batch]", streamed: bool = False) -> ModelSignat
 
 @dataclass
 class Fake:
-    """A service that answers `says(x)` after a delay; in a stream plus 0, 1, …"""
+    """A service that answers `says(x)` after a delay; as a stream, plus 0, 1, …"""
 
     says: Callable[[Any], Any]
     delay: float = 0.0
@@ -93,7 +93,7 @@ def lookup(members: Mapping[str, Fake]) -> Callable[..., Any]:
         if name not in members:
             raise ServeError(f"model {name!r} is not loaded", 503)
         if version and version != members[name].version:
-            raise ServeError(f"there is no version {version!r}", 404)
+            raise ServeError(f"unknown version {version!r}", 404)
         return members[name]
 
     return member

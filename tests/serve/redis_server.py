@@ -1,4 +1,4 @@
-"""A real redis-server on this machine, for the tests of what several servers share."""
+"""A real redis-server on this machine, for tests of shared states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 
 def _program() -> str | None:
-    """The server of the machine, or the one that a wheel has put beside this Python."""
+    """Returns the path of the system's redis-server, or of a wheel's."""
     beside = str(Path(sys.executable).parent)
     return shutil.which("redis-server") or shutil.which("redis-server", path=beside)
 
@@ -59,7 +59,7 @@ class RedisServer:
         self._process.wait()
 
     def pause(self) -> None:
-        """It is there, and does not answer."""
+        """Stops the server from answering during the block."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -70,7 +70,7 @@ class RedisServer:
 
 @contextlib.contextmanager
 def redis_server() -> Iterator[RedisServer]:
-    """Yields a running server; skips the test where there is none to run."""
+    """Yields a running server; skips the test if redis-server is not installed."""
     pytest.importorskip("redis", reason="pip install 'fxflow[redis]'")
     if _program() is None:
         pytest.skip(

@@ -1,4 +1,4 @@
-"""`fxflow serve` in a process of its own, and requests to it."""
+"""`fxflow serve` in a separate process, and requests to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Running:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(

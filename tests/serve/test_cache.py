@@ -1,4 +1,4 @@
-"""Answers that were given before."""
+"""The prediction cache."""
 
 import random
 
@@ -15,7 +15,7 @@ def outputs(value: float) -> dict[str, np.ndarray]:
 SIZE = 500 + 800
 
 
-def test_keys_tell_inputs_apart() -> None:
+def test_keys_distinguish_inputs() -> None:
     arrays = [
         [np.zeros(4, np.float32)],
         [np.zeros(4, np.int32)],
@@ -27,7 +27,7 @@ def test_keys_tell_inputs_apart() -> None:
     assert len({key_of(a) for a in arrays}) == len(arrays)
 
 
-def test_an_answer_that_is_asked_for_is_spared() -> None:
+def test_an_entry_that_was_hit_is_spared() -> None:
     cache = PredictionCache(3 * SIZE)
     for name in (b"a", b"b", b"c"):
         cache.put(name, outputs(ord(name)))
@@ -53,7 +53,7 @@ def test_bounded_and_never_wrong(seed: int) -> None:
     assert cache.hits > 600
 
 
-def test_parts_of_a_batch_are_copied() -> None:
+def test_views_of_a_batch_are_copied() -> None:
     cache = PredictionCache(10 * SIZE)
     batch = np.zeros((1000, 2))
     cache.put(b"k", {"y": batch[3:4]})

@@ -1,4 +1,4 @@
-"""`fxflow serve` as people start it: served, queried, drained, loaded again."""
+"""`fxflow serve` from the command line: serving, draining, reloading."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_port_that_is_taken(option: str, capsys: pytest.CaptureFixture[str]) -
         pytest.importorskip(name, reason="pip install 'fxflow[serve]'")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        # The last one counts.
+        # The last option wins.
         assert main([MODEL, "--port=0", f"{option}={port}"]) == 1
     said = capsys.readouterr().err
     assert f"cannot listen at 127.0.0.1:{port}: another process listens there" in said
@@ -101,7 +101,7 @@ def test_hosts_that_cannot_be_bound_are_refused(
     assert words in said or "resolution" in said
 
 
-def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
+def test_serving_reloading_and_draining(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
     pytest.importorskip("starlette", reason="pip install 'fxflow[serve]'")
     pytest.importorskip("grpc", reason="pip install 'fxflow[serve]'")
@@ -122,11 +122,11 @@ def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
 
         source.write_text("def scaled(x):\n    return x * 5\n")
         server.process.send_signal(signal.SIGHUP)
-        server.until("all models are loaded again")
+        server.until("all models were reloaded")
         assert server.ask("POST", "/predict/m", [3]) == (200, {"output": [15.0]})
         source.write_text("def scaled(x) return x")
         server.process.send_signal(signal.SIGHUP)
-        server.until("not loaded again")
+        server.until("not reloaded")
         assert server.ask("POST", "/predict/m", [3]) == (200, {"output": [15.0]})
 
         source.write_text(
@@ -143,7 +143,7 @@ def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
             + f'[models.s]\nsource = "{steps}:steps"\ninputs = {{x = "f32[b]"}}\n'
         )
         server.process.send_signal(signal.SIGHUP)
-        server.until("(?s)loaded again.*not loaded again.*models are loaded again")
+        server.until("(?s)models were reloaded.*not reloaded.*models were reloaded")
         found: list[Any] = []
         thread = threading.Thread(
             target=lambda: found.append(server.ask("POST", "/predict/m", [800]))
@@ -154,7 +154,7 @@ def test_served_loaded_again_and_drained(tmp_path: Path) -> None:
         stream = connection.getresponse()
         assert json.loads(stream.readline()[6:]) == {"output": [800.0]}
         server.process.send_signal(signal.SIGTERM)
-        # Streams too are served to their end.
+        # Draining also finishes streams.
         assert b"807.0" in stream.read() and stream.isclosed()
         connection.close()
         thread.join()
@@ -191,4 +191,4 @@ def test_a_missing_model_exits_with_a_message() -> None:
     )
     assert done.returncode == 1
     assert "there is no 'none' in 'tests.serve.zoo'" in done.stderr
-    assert "Traceback" not in done.stderr  # the words say it
+    assert "Traceback" not in done.stderr  # the message is enough

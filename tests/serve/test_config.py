@@ -60,7 +60,7 @@ def test_tables_of_groups_are_read() -> None:
     assert versions.models == ("a", "b") and versions.plan.slow == 0.05
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_a_file_configures_models_and_server(tmp_path: Path) -> None:
     path = tmp_path / "serving.toml"
     path.write_text(FILE)
     config = server_config(read_config(path))
@@ -78,10 +78,10 @@ def test_a_file(tmp_path: Path) -> None:
         ({"models": {"a": {}}}, r"models\.a\.source is missing"),
         ({"models": {"a": 3}}, "must be a table, got 3"),
         ({"models": {"a b": {}}}, "letters, digits"),
-        ({"models": {"a": {"source": "m:a"}}, "prot": 1}, "prot: there is no such"),
+        ({"models": {"a": {"source": "m:a"}}, "prot": 1}, "prot: unknown option"),
         (
             {"models": {"a": {"source": "m:a", "sol": 1}}},
-            r"a\.sol: there is no such option; did you mean 'slo'\?",
+            r"a\.sol: unknown option; did you mean 'slo'\?",
         ),
         ({"models": {"a": {"source": "m:a", "slo": "20 mins"}}}, r"a\.slo: a time"),
         ({"models": {"a": {"source": "m:a", "replicas": "2"}}}, "must be int, got '2'"),
@@ -101,14 +101,14 @@ def test_a_file(tmp_path: Path) -> None:
         (group(policy="best"), r"selectors\.g: policy must be .* got 'best'"),
         (
             group(plicy="exp3"),
-            r"selectors\.g\.plicy: there is no such option; did you mean 'policy'",
+            r"selectors\.g\.plicy: unknown option; did you mean 'policy'",
         ),
-        (group(policy="exp3", explore=3), "explore must be a share"),
+        (group(policy="exp3", explore=3), "explore must be from 0"),
         (
             group(explore=0.1),
-            "'exp4' does not take 'explore': it takes 'rate', 'window'",
+            "'exp4' has no option 'explore'; options: 'rate', 'window'",
         ),
-        (group(policy="thompson", rate=1), "does not take 'rate': it takes 'window'"),
+        (group(policy="thompson", rate=1), "has no option 'rate'; options: 'window'"),
         (group(window=0), "window must be at least 1 loss"),
         (group(deadline="0s"), "deadline must be above 0"),
         (group(contexts=0), r"selectors\.g\.contexts must be above 0, got 0"),
@@ -119,19 +119,22 @@ def test_a_file(tmp_path: Path) -> None:
         (group(loss="math:none"), "there is no function 'math:none'"),
         (group(stragglers="wait"), "'drop' or 'substitute'"),
         (group(store="http://x"), "store: Redis URL"),
-        ({"models": TWO, "selectors": {"a": {}}}, r"selectors\.a: models\.a is there"),
+        (
+            {"models": TWO, "selectors": {"a": {}}},
+            r"selectors\.a: models\.a has this",
+        ),
         ({"models": TWO, "selectors": {"g h": {}}}, "letters, digits"),
         ({"models": TWO, "selectors": []}, "selectors must be tables by name"),
         ({"models": TWO, "rollouts": {"g": 3}}, r"rollouts\.g must be a table"),
         (rollout(candidate="z"), "unknown model 'z'"),
-        (rollout(candidate="a"), "two different ones"),
+        (rollout(candidate="a"), "two different models"),
         (rollout(shares=[0.5, 0.1]), "and rise; got"),
         (rollout(shares=[]), "shares must be"),
         (rollout(shares=[float("nan")]), "shares must be"),
         (rollout(by="moon"), "'request' or 'client', got 'moon'"),
         (rollout(least=0), "least must be above 0"),
         (rollout(window=3), "window must be at least 20"),
-        (rollout(speed=3), r"rollouts\.g\.speed: there is no such option"),
+        (rollout(speed=3), r"rollouts\.g\.speed: unknown option"),
     ],
 )
 def test_invalid_options_are_refused_by_name(
@@ -149,7 +152,7 @@ def test_times_and_sizes_have_units() -> None:
             seconds(bad)
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ServeError, match="No such file"):
         read_config(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("a = ")
@@ -169,5 +172,5 @@ def test_files_of_keys_are_read(tmp_path: Path) -> None:
     with pytest.raises(ServeError, match="keys:1: a line must be 'client key'"):
         read_keys(str(path))
     path.write_text("\n")
-    with pytest.raises(ServeError, match="no key in it"):
+    with pytest.raises(ServeError, match="no key in this file"):
         read_keys(str(path))

@@ -7,12 +7,12 @@ import pytest
 from fxflow.serve.limits import ClientLimits
 
 
-def test_no_limit() -> None:
+def test_rate_0_is_unlimited() -> None:
     assert not any(ClientLimits().take("a", 0.0) for _ in range(100))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_rate_and_burst(seed: int) -> None:
+def test_requests_within_rate_and_burst_are_accepted(seed: int) -> None:
     rng = random.Random(seed)
     limits = ClientLimits(rate=10.0, burst=5)
     now, taken = 0.0, 0
@@ -25,7 +25,7 @@ def test_rate_and_burst(seed: int) -> None:
     assert taken >= 190
 
 
-def test_a_client_that_waits_as_asked_is_served() -> None:
+def test_a_client_that_waits_for_the_retry_time_is_accepted() -> None:
     limits = ClientLimits(rate=2.0)
     assert limits.take("a", 0.0) == 0
     assert limits.take("a", limits.take("a", 0.1) + 0.1 + 1e-9) == 0

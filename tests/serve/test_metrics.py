@@ -1,4 +1,4 @@
-"""What Prometheus reads."""
+"""Metrics in Prometheus's format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fxflow.serve.versions import Versions, VersionsConfig
 
 
 def counted() -> tuple[str, str]:
-    """The exposition of a server that has counted something of everything."""
+    """Returns the exposition of a server with every metric counted."""
     metrics = Metrics()
     metrics.request("m", 200, 0.003)
     metrics.request("m", 503, 0.001)
@@ -41,7 +41,7 @@ def test_requests_batches_and_events_are_counted() -> None:
     assert kind.startswith("text/plain; version=0.0.4")
 
 
-def test_two_servers_of_a_process_count_for_themselves() -> None:
+def test_servers_in_one_process_count_separately() -> None:
     first, second = Metrics(), Metrics()
     first.request("m", 200, 0.003)
     assert first.tally("m").successes == 1 and second.tally("m").successes == 0

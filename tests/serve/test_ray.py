@@ -1,4 +1,4 @@
-"""Models on Ray Serve: what fails in front, and a cluster of this machine."""
+"""Models on Ray Serve: failures in the ingress, and a local cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MODEL = ModelConfig("m", ModelSource("a:b"), slo=0.1, deadline=0.2)
 
 
 class Handle:
-    """A deployment's handle, whose replica gives the reply it was made with."""
+    """A deployment's handle whose replica returns a given reply."""
 
     def __init__(self, reply: Any) -> None:
         self._reply, self.cancelled = reply, False
@@ -66,18 +66,18 @@ def ask(handle: Handle, **options: Any) -> Prediction:
     return asyncio.run(remote.submit({"x": x}, 1, **options))
 
 
-def test_answers_and_errors_of_replicas() -> None:
+def test_replies_and_errors_of_replicas_are_returned() -> None:
     answer = ask(Handle(({"y": np.ones(1)}, 0.1, 0.2, 3)), priority=2, timeout=0.1)
     assert (answer.queued, answer.ran, answer.rows) == (0.1, 0.2, 3)
     with pytest.raises(ServeError, match="it would be late") as caught:
         ask(Handle(("it would be late", 503, 2.0)))
     assert (caught.value.status, caught.value.retry_after) == (503, 2.0)
-    with pytest.raises(ServeError, match="no answer: the actor died") as caught:
+    with pytest.raises(ServeError, match="did not answer: the actor died") as caught:
         ask(Handle(RuntimeError("Traceback…\nthe actor died")))
     assert caught.value.status == 503
 
 
-def test_a_lost_replica_is_not_waited_for() -> None:
+def test_requests_to_a_lost_replica_time_out() -> None:
     handle, begun = Handle(None), time.monotonic()
     with pytest.raises(ServeError, match="no replica answered by the deadline"):
         ask(handle)
@@ -85,7 +85,7 @@ def test_a_lost_replica_is_not_waited_for() -> None:
 
 
 class Stream:
-    """A replica's results as Ray has them; the last may be awaited in vain."""
+    """A replica's stream of results as from Ray; the last may never arrive."""
 
     def __init__(self, *replies: Any) -> None:
         self._replies, self.cancelled = iter(replies), False
@@ -118,7 +118,7 @@ class Stream:
     [
         (None, "no replica answered by the deadline"),
         (("the model failed: it is bad", 500, 0.0), "it is bad"),
-        (RuntimeError("Traceback…\nthe actor died"), "no answer: the actor died"),
+        (RuntimeError("Traceback…\nthe actor died"), "did not answer: the actor died"),
     ],
     ids=["late", "failed", "died"],
 )
@@ -149,11 +149,11 @@ def test_a_generator_has_no_single_answer() -> None:
 
 
 def test_options_that_ray_does_not_take_are_refused() -> None:
-    with pytest.raises(ServeError, match=r"say config=serving\.toml"):
+    with pytest.raises(ServeError, match=r"give only config=serving\.toml"):
         build({"file": "x"})
     for options in ({"grpc_port": 0}, {"control": True}, {"tls_cert": "c"}):
         config = ServerConfig((MODEL,), **options)  # type: ignore[arg-type]
-        with pytest.raises(ServeError, match="on Ray there is HTTP alone"):
+        with pytest.raises(ServeError, match="on Ray, fxflow serves plain HTTP only"):
             run_on_ray(config, "local", lambda: None)
     found = server_config(
         {"models": {"m": {"source": "a:b", "ray": {"max_ongoing_requests": 5}}}}
@@ -161,7 +161,7 @@ def test_options_that_ray_does_not_take_are_refused() -> None:
     assert found.models[0].ray == {"max_ongoing_requests": 5}
 
 
-# -- a cluster of this machine ---------------------------------------------------------
+# -- a local cluster -------------------------------------------------------------------
 
 CONFIG = """
 slo = "200ms"
@@ -192,7 +192,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """`fxflow serve` until it says that it serves; its lines are read meanwhile."""
+    """Starts `fxflow serve`, waits until it serves, and collects its log."""
     with tempfile.TemporaryDirectory(prefix="r-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "serving.toml"
         path.write_text(CONFIG)
@@ -225,7 +225,7 @@ def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            # Ray's own processes write there, too, as long as they are.
+            # Ray's own processes also write there while they run.
             reading.join(180)
             assert not reading.is_alive(), lines
             process.stdout.close()
@@ -242,7 +242,7 @@ def predict(port: int, model: str, value: Any) -> tuple[int, Any]:
 
 @contextlib.contextmanager
 def counted(port: int, most: int, pause: float) -> Iterator[Iterator[Any]]:
-    """The events of a stream as they come; afterwards its client goes away."""
+    """Yields the events of a stream; its client disconnects at the end."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=180)
     with contextlib.closing(connection):
         value = json.dumps([[most, 0, pause, 10]])
@@ -255,7 +255,7 @@ def counted(port: int, most: int, pause: float) -> Iterator[Iterator[Any]]:
 
 @pytest.mark.slow
 def test_a_local_cluster() -> None:
-    """The file of `fxflow serve` as it is: asked, refused, crashed, ended."""
+    """An unchanged configuration file: answers, refusals, a crash, the end."""
     pytest.importorskip("ray.serve", reason="pip install 'fxflow[ray]'")
     pytest.importorskip("uvicorn", reason="pip install 'fxflow[serve]'")
     port = free_port()
@@ -278,16 +278,16 @@ def test_a_local_cluster() -> None:
         assert predict(port, "none", [[1]])[0] == 404
         status, words = predict(port, "act", [[1, 0]])
         assert status == 500 and "one is not liked" in words["error"]
-        # A generator's results come one by one; who goes away ends it.
+        # A generator's results are streamed; a disconnected client ends it.
         with counted(port, 3, 0.3) as events:
             times = [(event["y"], time.monotonic()) for event in events]
         assert [y for y, _ in times] == [[[10]], [[11]], [[12]]]
         assert times[2][1] - times[0][1] > 0.4
         with counted(port, 1_000_000, 0.01) as events:
             before = next(events)["closed"][0]
-        with counted(port, 1, 0) as events:  # when there is room again
+        with counted(port, 1, 0) as events:  # once there is room again
             assert next(events)["closed"][0] == before + 1
-        # The model's process ends: its own request hears of it, and it comes back.
+        # The model's process exits: its request fails, and it restarts.
         status, words = predict(port, "act", [[2, 0]])
         assert status == 500 and "signal 9" in words["error"]
         assert predict(port, "linear", [[1, 1, 1]])[0] == 200

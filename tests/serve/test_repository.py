@@ -1,4 +1,4 @@
-"""Models by name: replaced while they are asked."""
+"""Models by name, replaced under load."""
 
 import asyncio
 from typing import Any
@@ -30,17 +30,17 @@ async def ask(repository: Repository) -> float:
     return float(answer.outputs["y"][0, 0])
 
 
-def test_replaced_without_a_lost_request() -> None:
+def test_models_are_replaced_without_losing_requests() -> None:
     async def main() -> None:
         repository = Repository([scaled(2.0)])
         with pytest.raises(ServeError, match="'m' is not loaded: it has not finished"):
             repository.get("m")
         await repository.load("m")
         assert repository.ready and await ask(repository) == 2.0
-        with pytest.raises(ServeError, match="no model 'n': there is 'm'") as caught:
+        with pytest.raises(ServeError, match="'n'; models: 'm'") as caught:
             repository.get("n")
         assert caught.value.status == 404
-        with pytest.raises(ServeError, match=r"no version '9' of model 'm'"):
+        with pytest.raises(ServeError, match=r"model 'm' has no version '9'"):
             repository.get("m", "9")
 
         change = asyncio.create_task(repository.configure([scaled(3.0)]))
@@ -54,7 +54,7 @@ def test_replaced_without_a_lost_request() -> None:
 
         (fault,) = await repository.configure([BAD])
         assert "there is no 'none'" in fault
-        assert await ask(repository) == 3.0  # the one that there was goes on
+        assert await ask(repository) == 3.0  # the old one keeps serving
         assert repository.index()[0]["state"] == "READY"
 
         await repository.unload("m")
@@ -65,8 +65,8 @@ def test_replaced_without_a_lost_request() -> None:
     asyncio.run(main())
 
 
-def test_groups_of_a_new_configuration() -> None:
-    """What is as it was keeps what it knows; a roll-out begins again."""
+def test_groups_are_reconfigured() -> None:
+    """An unchanged selector keeps its state; a rollout restarts."""
 
     async def main() -> None:
         repository = Repository([])
@@ -76,7 +76,7 @@ def test_groups_of_a_new_configuration() -> None:
         assert await repository.configure([], [selector, versions]) == []
         kept = dict(repository.groups)
         assert "best" in repository and "other" not in repository
-        with pytest.raises(ServeError, match="no model 'm': there is 'best', 'next'"):
+        with pytest.raises(ServeError, match="'m'; models: 'best', 'next'"):
             repository.get("m")
         (fault,) = await repository.configure(
             [], [selector, versions, SelectorConfig("other", pair, store="http://x")]
@@ -84,7 +84,7 @@ def test_groups_of_a_new_configuration() -> None:
         assert "store: " in fault
         assert repository.get("best") is kept["best"]
         assert repository.groups["next"] is not kept["next"]
-        # What cannot be made leaves what was there.
+        # An invalid group leaves the old one.
         (fault,) = await repository.configure(
             [], [SelectorConfig("best", pair, store="http://x")]
         )

@@ -1,4 +1,4 @@
-"""Attacks: each is answered with words, or not at all, and costs nothing."""
+"""Attacks: each gets an error or no reply, and costs few resources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_what_names_much_memory_gets_none(name: str) -> None:
+def test_huge_declared_shapes_allocate_nothing(name: str) -> None:
     text = BOMBS[name]
     tracemalloc.start()
     try:
@@ -62,11 +62,11 @@ def test_what_names_much_memory_gets_none(name: str) -> None:
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # A few times what was sent, whatever it says of itself.
+    # A few times the bytes that were sent, whatever they declare.
     assert most < 30 * len(text) + (1 << 20)
 
 
-def test_strings_that_say_they_are_long() -> None:
+def test_huge_declared_string_lengths_are_refused() -> None:
     for data in (b"\xff\xff\xff\xff", b"\xff\xff\xff\x7fabc", b""):
         with pytest.raises(ServeError):
             from_bytes(data, "BYTES", (1,))
@@ -74,7 +74,7 @@ def test_strings_that_say_they_are_long() -> None:
         from_bytes(b"abcd", "BYTES", (1 << 40,))
 
 
-def test_all_keys_are_compared_whichever_is_right(
+def test_all_keys_are_compared_whichever_matches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared = []
@@ -92,7 +92,7 @@ def test_all_keys_are_compared_whichever_is_right(
         assert check(key) == client and compared == [True, True]
 
 
-def test_nothing_here_makes_code_of_bytes() -> None:
+def test_no_module_unpickles_or_evaluates_bytes() -> None:
     never = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
     for path in (ROOT / "fxflow" / "serve").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -116,7 +116,7 @@ class Bomb:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """A key and a certificate for this machine, in PEM."""
+    """Creates a key and a certificate for this machine, in PEM."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -149,7 +149,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def other_address() -> str:
-    """An address of this machine that others reach, if there is one."""
+    """Returns an external address of this machine, if there is one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         try:
             found.connect(("192.0.2.1", 9))  # nothing is sent
@@ -192,7 +192,7 @@ def test_a_server_with_keys_and_tls(tmp_path: Path) -> None:
             head = json.dumps({"inputs": [x], "parameters": options}).encode()
             return head + len(data).to_bytes(4, "little") + data, str(len(head))
 
-        # Bytes that would run if they were unpickled are bytes.
+        # Bytes that would run code if unpickled stay bytes.
         bomb = tmp_path / "bomb"
         data, size = strings(pickle.dumps(Bomb(bomb)))
         token = "0123456789abcdef"
@@ -212,7 +212,7 @@ def test_a_server_with_keys_and_tls(tmp_path: Path) -> None:
                 ask(data, token, **{"Inference-Header-Content-Length": size})[0] == 401
             )
 
-        # Who does not speak TLS, or an old one, gets nothing.
+        # Clients without TLS, or with an old version, get no reply.
         with socket.create_connection(("127.0.0.1", server.port), 10) as plain:
             plain.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"HTTP/1.1" not in plain.recv(1000)
@@ -241,7 +241,7 @@ def test_a_server_with_keys_and_tls(tmp_path: Path) -> None:
                 response_deserializer=made["ModelReadyResponse"].FromString,
             )
             asked = made["ModelReadyRequest"](name="m")
-            with pytest.raises(grpc.RpcError, match="an API key is needed"):
+            with pytest.raises(grpc.RpcError, match="an API key is required"):
                 ready(asked, timeout=20)
             bearer = (("authorization", "Bearer 0123456789abcdef"),)
             assert ready(asked, metadata=bearer, timeout=20).ready
@@ -250,7 +250,7 @@ def test_a_server_with_keys_and_tls(tmp_path: Path) -> None:
             with pytest.raises(grpc.RpcError):
                 ready(b"", timeout=5)
 
-        # No other machine reaches it by default.
+        # By default, other machines cannot connect.
         if address := other_address():
             for number in (server.port, int(port)):
                 with pytest.raises(OSError):

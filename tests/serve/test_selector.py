@@ -1,4 +1,4 @@
-"""Models chosen and combined by feedback, without processes."""
+"""Models selected and combined based on feedback, without processes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_model_that_is_right_is_chosen(policy: str) -> None:
     using(body, policy=selection_policy(policy))
 
 
-def test_contexts_are_learned_apart_and_bounded() -> None:
+def test_contexts_have_separate_states_and_are_bounded() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         for k in range(300):
             context = "even" if k % 2 else "odd"
@@ -93,7 +93,7 @@ def test_contexts_are_learned_apart_and_bounded() -> None:
         for k in range(30):
             await ask(selector, context=str(k))
         assert selector.describe("odd")["contexts"] <= 10
-        # It was forgotten, and begins again.
+        # It was dropped, and starts afresh.
         assert selector.describe("odd")["models"]["a"]["weight"] < 0.5
 
     using(body, policy=Exp3(), contexts=10)
@@ -105,7 +105,7 @@ def test_a_model_that_fails_costs_no_request() -> None:
         answers = await asyncio.gather(*(ask(selector, k) for k in range(100)))
         assert all(said(answer) == [2] for answer in answers)
         assert heard.events["failures", "a"] > 0
-        # And is thought of as wrong.
+        # The failure counts as a wrong answer.
         assert selector.describe()["models"]["a"]["weight"] < 0.3
         fakes["a"].ready = False
         before = fakes["a"].asked
@@ -120,14 +120,14 @@ def test_a_model_that_fails_costs_no_request() -> None:
         with pytest.raises(ServeError, match="4 rows"):
             await ask(selector)
         del fakes["c"]
-        with pytest.raises(ServeError, match="no model of it is ready") as caught:
+        with pytest.raises(ServeError, match="none of its models is ready") as caught:
             await ask(selector)
         assert caught.value.status == 503 and not selector.ready
 
     using(body, policy=Exp3())
 
 
-def test_load_does_not_count_as_loss() -> None:
+def test_overload_does_not_count_as_loss() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         fakes["a"].error = ServeError("busy", 503, 1.0)
         for k in range(50):
@@ -150,7 +150,7 @@ def generators() -> dict[str, Fake]:
 async def read(
     selector: Selector, value: float = 0.0, most: int = 9, **origin: str
 ) -> list[Prediction]:
-    """The results of a stream, or the first of them."""
+    """Returns the results of a stream, or the first of them."""
     x = np.full(1, value, np.float32)
     results = selector.stream({"x": x}, 1, origin=RequestOrigin(**origin))
     found = []
@@ -170,7 +170,7 @@ def test_the_stream_that_is_right_is_chosen(policy: str) -> None:
             (name,) = {model for a in found for model in a.provenance.models}  # type: ignore[union-attr]
             first = 1 if name == "a" else 2
             assert [said(a) for a in found] == [[first], [first + 1], [first + 2]]
-            # It is judged by the last.
+            # The label is compared with the last result.
             await selector.feedback(id=found[0].provenance.id, label=3)  # type: ignore[union-attr]
         models = selector.describe()["models"]
         assert models["a"]["weight"] > 0.8 and models["a"]["loss"] == 0
@@ -185,7 +185,7 @@ def test_feedback_joins_a_stream_while_it_runs() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         x = {"x": np.zeros(1, np.float32)}
         results = selector.stream(x, 1, origin=RequestOrigin("r"))
-        with pytest.raises(ServeError, match="no prediction with id 'r'"):
+        with pytest.raises(ServeError, match="unknown prediction id 'r'"):
             await selector.feedback(id="r", loss=0.0)
         await anext(results)
         joined = await selector.feedback(id="r", loss=0.25)
@@ -194,7 +194,7 @@ def test_feedback_joins_a_stream_while_it_runs() -> None:
         await anext(results)
         await results.aclose()
         assert sum(fake.closed for fake in fakes.values()) == 1
-        with pytest.raises(ServeError, match="came already"):
+        with pytest.raises(ServeError, match="has feedback already"):
             await selector.feedback(id="r", loss=0.0)
         (one,) = await read(selector, most=1, id="s")
         assert (await selector.feedback(id="s", label=said(one)[0])).losses
@@ -203,14 +203,14 @@ def test_feedback_joins_a_stream_while_it_runs() -> None:
     using(body, generators(), policy=Exp3())
 
 
-def test_a_stream_that_fails() -> None:
+def test_a_stream_that_fails_counts_as_one_loss() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
-        # Before its first result it costs no request.
+        # A failure before its first result costs no request.
         fakes["a"].fails = fakes["b"].fails = 0
         for k in range(30):
             assert [said(a) for a in await read(selector, k)] == [[2], [3], [4]]
         assert heard.events["failures", "a"] > 0
-        # Afterwards it does, is as bad as wrong, and counts once.
+        # A later failure does, and counts once as a wrong answer.
         fakes["c"].fails = 2
         before = selector.describe()["models"]["c"]["losses"]
         results = selector.stream({"x": np.zeros(1, np.float32)}, 1)
@@ -220,9 +220,9 @@ def test_a_stream_that_fails() -> None:
             await anext(results)
         assert selector.describe()["models"]["c"]["losses"] == before + 1
         assert first.provenance is not None
-        with pytest.raises(ServeError, match="came already"):
+        with pytest.raises(ServeError, match="has feedback already"):
             await selector.feedback(id=first.provenance.id, loss=1.0)
-        # If feedback was there before, that is all.
+        # After feedback, a failure does not count.
         results = selector.stream({"x": np.ones(1, np.float32)}, 1)
         first = await anext(results)
         assert first.provenance is not None
@@ -238,7 +238,7 @@ def test_a_stream_that_fails() -> None:
 
 
 def test_a_stream_outlives_its_models_readiness() -> None:
-    """They drain: no new request is taken, and what has begun is read to its end."""
+    """Draining models accept no new requests, and finish open streams."""
 
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         results = selector.stream({"x": np.zeros(1, np.float32)}, 1)
@@ -254,7 +254,7 @@ def test_streams_are_not_combined() -> None:
     async def never(*_: Any) -> None:
         raise AssertionError
 
-    with pytest.raises(ServeError, match="several cannot be one, as 'exp4'") as caught:
+    with pytest.raises(ServeError, match="'exp4' cannot combine streams") as caught:
         using(never, generators())
     assert caught.value.status == 400
 
@@ -289,15 +289,15 @@ def test_an_answer_at_the_objective_with_what_has_arrived() -> None:
         assert answer.provenance.late == ("c",)
         assert answer.provenance.confidence.tolist() == pytest.approx([1 / 3])
         assert heard.events["stragglers", "c"] == 1
-        # What comes late is still judged.
+        # Late answers still receive feedback.
         await asyncio.sleep(0.35)
         joined = await selector.feedback(id=answer.provenance.id, label=[2])
         assert joined.losses == {"a": 1.0, "b": 0.0, "c": 0.0}
-        # Feedback that is sooner is of those that have answered.
+        # Earlier feedback covers only the models that have answered.
         answer = await ask(selector, 1)
         joined = await selector.feedback(id=answer.provenance.id, label=[2])
         assert joined.losses == {"a": 1.0, "b": 0.0}
-        # No answer in time: the first one counts.
+        # No answer in time: the first one is used.
         for name, delay in (("a", 0.2), ("b", 0.1), ("c", 0.3)):
             fakes[name].delay = delay
         answer = await ask(selector, 2)
@@ -325,7 +325,7 @@ def test_failures_of_some_models_fail_no_request() -> None:
     using(body)
 
 
-def test_clients_that_go_away() -> None:
+def test_clients_that_disconnect_cancel_their_requests() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         for fake in fakes.values():
             fake.delay = 0.5
@@ -375,7 +375,7 @@ def test_means_and_functions() -> None:
         )
 
     async def broken(selector: Selector, fakes: Any, heard: Heard) -> None:
-        with pytest.raises(ServeError, match="must give 'y' as float32"):
+        with pytest.raises(ServeError, match="must return 'y' as float32"):
             await ask(selector)
 
     async def raising(selector: Selector, fakes: Any, heard: Heard) -> None:
@@ -397,7 +397,7 @@ def test_feedback_by_inputs() -> None:
         joined = await selector.feedback(inputs={"x": x.copy()}, label=[2])
         assert joined.losses["b"] == 0.0
         asked = fakes["a"].asked
-        # All models can be asked again; from their caches, if they have any.
+        # All models can run again, or answer from their caches.
         joined = await selector.feedback(inputs={"x": x + 1}, label=[1])
         assert joined.losses == {"a": 0.0, "b": 1.0, "c": 1.0}
         assert fakes["a"].asked == asked + 1
@@ -447,22 +447,22 @@ def test_feedback_that_is_late_unknown_or_repeated() -> None:
         ({"id": "r", "label": [1, 2, 3]}, "2 in all; got 3"),
         ({"id": "r", "label": [math.nan, 1]}, "must be finite"),
         ({"id": "r", "label": ["a", "b"]}, "'label' must be numbers"),
-        ({"id": "r", "loss": 0.1}, "made of several"),
+        ({"id": "r", "loss": 0.1}, "combines several"),
         ({"id": "r", "losses": {}}, "got nothing"),
-        ({"id": "r", "losses": {"z": 0.1}}, "of 'a', 'b', 'c'; got 'z'"),
+        ({"id": "r", "losses": {"z": 0.1}}, "among 'a', 'b', 'c'; got 'z'"),
         ({"id": "r", "losses": {"a": math.nan}}, "the loss of 'a' must be a number"),
         ({"id": "r", "losses": {"a": 3}}, "the loss of 'a' must be a number"),
         ({"id": "r", "label": 1, "context": "x"}, "had context ''"),
         ({"id": "r" * 300, "label": 1}, "256 characters"),
     ],
 )
-def test_feedback_that_does_not_fit(options: dict[str, Any], words: str) -> None:
+def test_invalid_feedback_is_refused(options: dict[str, Any], words: str) -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         await ask(selector, rows=2, id="r")
         with pytest.raises(ServeError, match=words) as caught:
             await selector.feedback(**options)
         assert caught.value.status == 400 and heard.events["feedback", "refused"] == 1
-        # It was not taken for the feedback that it is waited for.
+        # Invalid feedback does not use up the record.
         joined: FeedbackResult = await selector.feedback(id="r", label=[1, 2])
         assert joined.losses == {"a": 0.5, "b": 0.5, "c": 0.5}
 
@@ -493,22 +493,22 @@ def test_memory_is_bounded() -> None:
     using(body, contexts=5, journal=7)
 
 
-# -- what does not go together ---------------------------------------------------------
+# -- invalid groups --------------------------------------------------------------------
 
 
-def test_models_that_differ() -> None:
+def test_models_that_differ_are_refused() -> None:
     async def never(*_: Any) -> None:
         raise AssertionError
 
     for options, words in (
-        ({"combine": "mean"}, "there is no mean"),
-        ({"output": "z"}, "there is no output 'z'"),
+        ({"combine": "mean"}, "has no mean"),
+        ({"output": "z"}, "unknown output 'z'"),
     ):
         with pytest.raises(ServeError, match=words):
             using(never, **options)
 
 
-def test_texts_that_are_too_long() -> None:
+def test_long_ids_and_contexts_are_refused() -> None:
     async def body(selector: Selector, fakes: dict[str, Fake], heard: Heard) -> None:
         for origin in ({"id": "x" * 257}, {"context": "x" * 257}):
             with pytest.raises(ServeError, match="256 characters") as caught:

@@ -77,11 +77,11 @@ def test_batches_and_faults() -> None:
         answers = await asyncio.gather(*(ask(service, v) for v in values))
         for value, answer in zip(values, answers, strict=True):
             assert answer.outputs["output"].tolist() == [[value, value]]
-        # The first goes alone; the others were there when it came back.
+        # The first runs alone; the others were queued when it finished.
         assert meter.batches[0] == 1 and max(meter.batches) == 8
         assert sum(meter.batches) == len(values)
 
-        # One that the model does not like costs the others of its batch nothing.
+        # A request that makes the model fail does not affect others in its batch.
         found = await asyncio.gather(
             *(ask(service, v) for v in (10, 11, 1, 12)), return_exceptions=True
         )
@@ -99,21 +99,21 @@ def test_batches_and_faults() -> None:
     using(body, batching="fixed")
 
 
-def test_requests_wait_for_a_process_that_is_started_again() -> None:
+def test_requests_wait_for_a_process_that_restarts() -> None:
     async def body(service: ModelService, meter: Counting) -> None:
         for deaths in range(1, 4):
             with pytest.raises(ServeError, match="signal 9"):
                 await ask(service, 2)
             assert not service.ready
-            # One that has no time for a start hears so at once, the others wait.
-            with pytest.raises(ServeError, match="until one has started again") as c:
+            # A request without time for the start is refused at once; others wait.
+            with pytest.raises(ServeError, match="until one has restarted") as c:
                 await ask(service, 10, timeout=0.001)
             assert c.value.status == 503 and c.value.retry_after > 0.01
             assert service.refusal() is None
             answers = await asyncio.gather(*(ask(service, 10) for _ in range(3)))
             assert [answer.rows for answer in answers] == [3] * 3
             assert service.stats()["starts"] == 1 + deaths
-        # What a start took does not count as slowness of the model.
+        # The start does not count as slowness of the model.
         with pytest.raises(ServeError, match="signal 9"):
             await ask(service, 2)
         assert service._overdue.margin < 0.5
@@ -121,7 +121,7 @@ def test_requests_wait_for_a_process_that_is_started_again() -> None:
     using(body, batching="fixed", deadline=60.0)
 
 
-def test_deadlines() -> None:
+def test_a_late_request_fails_and_the_hung_process_restarts() -> None:
     async def body(service: ModelService, meter: Counting) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -133,7 +133,7 @@ def test_deadlines() -> None:
                 await task
             assert caught.value.status == status
         assert loop.time() - begun < 0.8
-        # The process is killed for it, and the next one serves.
+        # The hung process is killed, and the next one serves.
         while service.stats()["starts"] < 2 or not service.ready:
             await asyncio.sleep(0.01)
         await ask(service, 10)
@@ -144,28 +144,28 @@ def test_deadlines() -> None:
 def test_overload_is_refused_before_it_is_late() -> None:
     async def body(service: ModelService, meter: Counting) -> None:
         for _ in range(3):
-            await ask(service, 5)  # 50 ms each: now it is known
+            await ask(service, 5)  # 50 ms each: the pace is known
         assert service.refusal() is None
         asked = [asyncio.create_task(ask(service, 5)) for _ in range(30)]
         await asyncio.sleep(0)
-        # Whether one more would be refused is known before it is read.
+        # `refusal` predicts the refusal before a request is read.
         why = service.refusal()
         assert why is not None and why.status == 503
-        assert "rows are before it" in str(why)
+        assert "rows are ahead of it" in str(why)
         found = await asyncio.gather(*asked, return_exceptions=True)
         good = [f for f in found if not isinstance(f, BaseException)]
         bad = [f for f in found if isinstance(f, ServeError)]
         assert service.refusal() is None
         assert len(good) >= 3 and len(good) + len(bad) == 30
         assert all(f.status in (503, 504) and f.retry_after > 0 for f in bad)
-        # The last that was let in may have been slower than those before.
+        # The last accepted request may have been slower than the others.
         assert sum(f.status == 504 for f in bad) <= 1
 
     using(body, batching="none", slo=0.1, deadline=0.3)
 
 
-def test_a_model_slower_than_its_objective_is_batched_all_the_same() -> None:
-    """Single rows would not keep it either, and would take a time of 50 ms each."""
+def test_a_model_slower_than_its_objective_is_still_batched() -> None:
+    """Single rows would miss it too, and take 50 ms each."""
 
     async def body(service: ModelService, meter: Counting) -> None:
         for _ in range(6):
@@ -178,7 +178,7 @@ def test_a_model_slower_than_its_objective_is_batched_all_the_same() -> None:
     using(body, slo=0.04, deadline=0.6)
 
 
-def test_draining_answers_what_there_is() -> None:
+def test_draining_answers_accepted_requests() -> None:
     async def body(service: ModelService, meter: Counting) -> None:
         tasks = [asyncio.create_task(ask(service, 5)) for _ in range(4)]
         await asyncio.sleep(0.01)
@@ -194,7 +194,7 @@ def test_draining_answers_what_there_is() -> None:
     using(body, batching="none")
 
 
-def test_a_replica_dies_the_other_serves() -> None:
+def test_one_replica_serves_after_the_other_dies() -> None:
     async def body(service: ModelService, meter: Counting) -> None:
         while service.stats()["replicas_ready"] < 2:
             await asyncio.sleep(0.01)
@@ -203,13 +203,13 @@ def test_a_replica_dies_the_other_serves() -> None:
             *(ask(service, 10 + k) for k in range(40)), return_exceptions=True
         )
         lost = [a for a in answers if isinstance(a, BaseException)]
-        assert len(lost) <= 8  # at most the batch that it had in hand
+        assert len(lost) <= 8  # at most the batch in flight
         assert service.ready
 
     using(body, replicas=2)
 
 
-def test_known_answers() -> None:
+def test_cached_answers() -> None:
     async def body(service: ModelService, meter: Counting) -> None:
         first = await ask(service, 10)
         again = await ask(service, 10)
@@ -218,7 +218,7 @@ def test_known_answers() -> None:
         assert (await ask(service, 11)).outputs["output"][0, 0] == 11
         with pytest.raises(ServeError):
             await ask(service, 1)
-        with pytest.raises(ServeError):  # an error is no answer
+        with pytest.raises(ServeError):  # errors are not cached
             await ask(service, 1)
         stats = service.stats()
         assert (stats["cache_hits"], stats["cache_misses"]) == (1, 4)
@@ -268,23 +268,23 @@ def test_streams() -> None:
         both = [numbers(counting(service, n)) for n in (3, 2)]
         assert await asyncio.gather(*both) == [[10, 11, 12], [10, 11]]
         assert sorted(meter.results) == [0, 0, 1, 1, 2]
-        with pytest.raises(ServeError, match="by a stream of results") as caught:
+        with pytest.raises(ServeError, match="with a stream of results") as caught:
             await service.submit({"x": np.zeros((1, 4), np.float32)}, 1)
         assert caught.value.status == 400
 
-        # Two of three are open, and the third waits until one is closed.
+        # Two of three streams are open; the third waits until one closes.
         endless = [counting(service, 1000) for _ in range(2)]
         before = (await anext(endless[0])).outputs["closed"][0]
         await anext(endless[1])
         waits = asyncio.create_task(first_of(counting(service, 1)))
-        await asyncio.sleep(0)  # now it has asked
+        await asyncio.sleep(0)  # let it send the request
         await asyncio.sleep(0.05)
         assert not waits.done() and service.stats()["streams"] == 2
         await endless[0].aclose()
         answer = await waits
         assert answer.queued > 0.04
-        assert answer.outputs["closed"][0] == before + 1  # the generator knows it
-        # So it does if the task that waits for a result is cancelled.
+        assert answer.outputs["closed"][0] == before + 1  # the generator was closed
+        # It is also closed if the task that waits for a result is cancelled.
         task = asyncio.create_task(anext(counting(service, 1, 0, 30.0)))  # type: ignore[arg-type]
         while service.stats()["streams"] < 2:
             await asyncio.sleep(0.01)
@@ -295,7 +295,7 @@ def test_streams() -> None:
             await asyncio.sleep(0.01)
         await endless[1].aclose()
 
-        # A result that is late, or a stream that is long, is an error and ends it.
+        # A late result, or a long stream, is an error that ends it.
         with pytest.raises(ServeError, match=r"no result within 0\.2 s") as caught:
             await numbers(counting(service, 1, 0, 30.0, timeout=0.2))
         assert caught.value.status == 504
@@ -305,7 +305,7 @@ def test_streams() -> None:
         service.config = replace(service.config, duration=60.0)
         assert service.stats()["starts"] == 1
 
-        # A crash costs the open streams, and words tell it.
+        # A crash fails the open streams, with the reason.
         found: list[float] = []
         with pytest.raises(ServeError, match="ended by signal 9") as caught:
             async for answer in counting(service, 5, 2):
@@ -313,7 +313,7 @@ def test_streams() -> None:
         assert found == [10, 11] and caught.value.status == 500
         while not service.ready:
             await asyncio.sleep(0.01)
-        # Draining waits for who is served, and refuses others.
+        # Draining waits for open streams, and refuses new requests.
         last = counting(service, 4, 0, 0.02)
         await anext(last)
         draining = asyncio.create_task(service.drain())
@@ -331,7 +331,7 @@ def test_a_generator_that_does_not_stop_is_killed() -> None:
         other = counting(service, 1000)
         await anext(other)
         with pytest.raises(ServeError, match="no result within"):
-            # A step that blocks all.
+            # A step that blocks the process.
             await numbers(counting(service, 1, 0, 30.0, timeout=0.2))
         with pytest.raises(ServeError, match="did not end a stream within 1 s"):
             await numbers(other)
@@ -350,11 +350,11 @@ def test_a_generator_that_does_not_stop_is_killed() -> None:
             {},
             "are for generators",
         ),
-        (counter(1, asynchronous=False), {"cache": 1}, "of a generator are not kept"),
+        (counter(1, asynchronous=False), {"cache": 1}, "of a generator are not cached"),
     ],
     ids=["streams", "cache"],
 )
-def test_options_that_do_not_fit_the_model(
+def test_options_that_do_not_fit_the_model_are_refused(
     source: ModelSource, options: dict[str, Any], words: str
 ) -> None:
     service = ModelService(ModelConfig("m", source, **options))

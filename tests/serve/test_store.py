@@ -1,4 +1,4 @@
-"""States that several servers share, in a real redis-server."""
+"""States that servers share in a real redis-server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def serving(
     count: int,
     **options: Any,
 ) -> None:
-    """Runs with several servers' selectors of the same name."""
+    """Runs several servers' selectors of the same name."""
 
     async def main() -> None:
         name = f"m{random.getrandbits(60)}"
@@ -58,13 +58,13 @@ def ask(selector: Selector, value: float = 0.0, **origin: str) -> Any:
     )
 
 
-def test_what_one_learns_the_other_knows(shared: RedisServer) -> None:
+def test_servers_share_what_they_learn(shared: RedisServer) -> None:
     async def body(one: Selector, other: Selector) -> None:
         for k in range(30):
             answer = await ask(one, k, context="alice")
             joined = await one.feedback(id=answer.provenance.id, label=1)
             assert joined.shared is True
-        # A context that it never saw is known at its first request.
+        # The state of a new context is read at its first request.
         answer = await ask(other, context="alice")
         assert answer.outputs["y"].tolist() == [1]
         mine, theirs = one.describe("alice"), other.describe("alice")
@@ -81,17 +81,17 @@ def test_feedback_reaches_the_server_that_did_not_answer(shared: RedisServer) ->
         joined = await other.feedback(id="r", label=[2])
         assert joined.losses == {"a": 1.0, "b": 0.0}
         for _ in range(2):
-            with pytest.raises(ServeError, match="came already") as caught:
+            with pytest.raises(ServeError, match="has feedback already") as caught:
                 await other.feedback(id="r", label=[2])
             assert caught.value.status == 409
         await ask(one, id="s")
         await one.feedback(id="s", label=[1])
-        with pytest.raises(ServeError, match="came already"):
+        with pytest.raises(ServeError, match="has feedback already"):
             await other.feedback(id="s", label=[2])
-        with pytest.raises(ServeError, match="no prediction with id") as caught:
+        with pytest.raises(ServeError, match="prediction id") as caught:
             await other.feedback(id="t", label=[2])
         assert caught.value.status == 404
-        # What does not fit is not taken for it.
+        # Invalid feedback does not use up the record.
         await ask(one, id="u")
         assert await one._sharing.settled(1.0)
         with pytest.raises(ServeError, match="got 3"):
@@ -101,7 +101,7 @@ def test_feedback_reaches_the_server_that_did_not_answer(shared: RedisServer) ->
     serving(body, shared, 2)
 
 
-def test_all_that_is_learned_at_once_is_counted(shared: RedisServer) -> None:
+def test_concurrent_changes_are_all_counted(shared: RedisServer) -> None:
     async def body(*selectors: Selector) -> None:
         async def client(number: int) -> None:
             rng = random.Random(number)
@@ -123,7 +123,7 @@ def test_all_that_is_learned_at_once_is_counted(shared: RedisServer) -> None:
     serving(body, shared, 3, policy=Exp4(window=math.inf))
 
 
-def test_redis_that_is_away_or_slow_costs_no_request() -> None:
+def test_no_request_fails_while_redis_is_down_or_slow() -> None:
     with redis_server() as server:
 
         async def body(one: Selector, other: Selector) -> None:
@@ -138,14 +138,14 @@ def test_redis_that_is_away_or_slow_costs_no_request() -> None:
 
             await rounds(5, "up")
             server.pause()
-            # Before it is known that it is away, a request waits twice for 50 ms.
+            # Until the failure is noticed, a request waits twice for 50 ms.
             assert await rounds(5, "slow") < 0.5
             end = time.monotonic() + 10
             while one.describe()["shared"]:
                 await asyncio.sleep(0.05)
                 assert time.monotonic() < end
             assert await rounds(50, "away") < 0.25
-            # A request that another server may have answered: later.
+            # Feedback for another server's request is refused for now.
             begun = time.monotonic()
             with pytest.raises(ServeError, match="does not answer") as caught:
                 await one.feedback(id="elsewhere", label=1)
@@ -156,7 +156,7 @@ def test_redis_that_is_away_or_slow_costs_no_request() -> None:
             await rounds(20, "gone")
             server.start()
             await back(one)
-            # What was learned meanwhile is known elsewhere.
+            # The other server has the changes made meanwhile.
             await ask(other, context="gone 3")
             assert other.describe("gone 3")["models"]["b"]["losses"] == 1
             stats = one.stats()
@@ -173,7 +173,7 @@ def test_redis_that_is_away_or_slow_costs_no_request() -> None:
         serving(body, server, 2, store_timeout=0.05)
 
 
-def test_an_exchange_is_made_once_and_memory_is_bounded(shared: RedisServer) -> None:
+def test_an_exchange_is_applied_once_and_memory_is_bounded(shared: RedisServer) -> None:
     async def main() -> None:
         store = RedisStore(shared.url, "once", ("a", "b"), contexts=3, within=60.0)
         change = Change(0.5, (1.0, 0.0), (0.25, 0.0))
@@ -189,7 +189,7 @@ def test_an_exchange_is_made_once_and_memory_is_bounded(shared: RedisServer) -> 
         assert await store._client.zcard(f"{prefix}contexts") == 3
         keys = await store._client.keys(f"{prefix}state:*")
         assert {key.decode()[-1] for key in keys} == set("789")
-        # Other values at its keys are not states.
+        # Malformed values at its keys are ignored.
         for text in ("nonsense", "nan 1 1 1", "1 2 3", "1 2 3 inf", ""):
             await store._client.set(f"{prefix}state:9", text)
             found = await store.exchange(Exchange(99, {}, ("9",)), {})

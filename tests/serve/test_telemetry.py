@@ -1,4 +1,4 @@
-"""Spans of requests, as OpenTelemetry's own exporter in memory gets them."""
+"""Spans of requests, in OpenTelemetry's in-memory exporter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_request_and_its_parts(traced: tuple[Any, Tracing]) -> None:
     assert queue.end_time == batch.start_time and batch.attributes["fxflow.rows"] == 8
 
 
-def test_answers_that_were_known_and_failures(traced: tuple[Any, Tracing]) -> None:
+def test_cached_answers_and_failures(traced: tuple[Any, Tracing]) -> None:
     exporter, tracing = traced
     with tracing.request("r", {"traceparent": "nonsense"}) as span:
         span.answered(Prediction({}, 0.0, 0.0, 0))
@@ -58,14 +58,14 @@ def test_answers_that_were_known_and_failures(traced: tuple[Any, Tracing]) -> No
         span.failed(503, "it would be late")
     known, failed = exporter.get_finished_spans()
     assert known.parent is None and known.attributes == {"fxflow.cached": True}
-    # What a client did wrong is not an error of the server.
+    # A client error is not an error of the server span.
     assert known.status.status_code.name == "UNSET"
     assert failed.status.status_code.name == "ERROR"
     assert failed.status.description == "it would be late"
 
 
-def test_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spans come to an HTTP server, as the protocol has them."""
+def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An HTTP server receives the spans by OTLP."""
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     import threading
     from http.server import BaseHTTPRequestHandler, HTTPServer

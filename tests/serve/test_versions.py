@@ -1,4 +1,4 @@
-"""Candidates in the shadow and as canaries, without processes."""
+"""Candidates as shadows and as canaries, without processes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_shadow_is_compared_and_delays_no_request() -> None:
         assert await ask(versions) == (1, "1")
         await asyncio.sleep(0.3)
         shadow = {k[1]: v for k, v in heard.events.items() if k[0] == "shadow"}
-        # What it said was asked of it later.
+        # The candidate answered later.
         assert shadow == {"same": 4, "dropped": 4, "failed": 1}
         new.error, new.delay, new.says = None, 0.0, always(7)
         await ask(versions)
@@ -74,7 +74,7 @@ def test_a_shadow_is_compared_and_delays_no_request() -> None:
     using(body, RolloutPlan(shares=(0.0, 1.0)), copies=4)
 
 
-def test_a_canary_gets_its_share_and_always_the_same() -> None:
+def test_a_canary_always_gets_the_same_share() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         first = [await ask(versions, k) for k in range(400)]
         assert first == [await ask(versions, k) for k in range(400)]
@@ -82,7 +82,7 @@ def test_a_canary_gets_its_share_and_always_the_same() -> None:
         assert 0.14 < sum(v == 2 for v, _ in first) / 400 < 0.26
         versions.forward()
         second = [await ask(versions, k) for k in range(400)]
-        # Who had it keeps it.
+        # A larger share includes the smaller one.
         assert all(
             b == 2 for (a, _), (b, _) in zip(first, second, strict=True) if a == 2
         )
@@ -93,7 +93,7 @@ def test_a_canary_gets_its_share_and_always_the_same() -> None:
     using(body, RolloutPlan(shares=(0.2, 0.6)))
 
 
-def test_a_canary_by_client() -> None:
+def test_a_canary_selected_by_client() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         found = {}
         for k in range(200):
@@ -122,13 +122,13 @@ def test_a_bad_candidate_is_rolled_back_without_a_lost_request(how: str) -> None
 
         answers: list[int] = []
         await asyncio.gather(*(client(k) for k in range(30)))
-        assert len(answers) == 600  # each has one
+        assert len(answers) == 600  # every request has an answer
         assert versions.rollout.back and versions.describe()["share"] == 0
         assert heard.events["rollbacks", "new"] == 1
         asked = new.asked
         await client(99)
         assert new.asked == asked
-        versions.forward()  # it was mended
+        versions.forward()  # the candidate was repaired
         new.error, new.delay = None, 0.0
         await client(98)
         assert new.asked > asked and not versions.rollout.back
@@ -139,7 +139,7 @@ def test_a_bad_candidate_is_rolled_back_without_a_lost_request(how: str) -> None
     using(body, plan)
 
 
-def test_a_canary_that_hangs_leaves_time_for_the_other() -> None:
+def test_a_canary_that_hangs_leaves_time_for_the_stable_version() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         new.delay = 60.0
         begun = time.monotonic()
@@ -150,7 +150,7 @@ def test_a_canary_that_hangs_leaves_time_for_the_other() -> None:
     using(body, RolloutPlan(shares=(1.0,)), deadline=0.4)
 
 
-def test_a_good_candidate_goes_all_the_way() -> None:
+def test_a_good_candidate_reaches_every_step() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         shares = []
         for k in range(400):
@@ -186,7 +186,7 @@ def streaming(
 async def read(
     versions: Versions, value: float = 0.0, most: int = 9, **origin: str
 ) -> tuple[list[int], set[str]]:
-    """A stream's results, or the first of them, and the versions that they are of."""
+    """Returns a stream's results, or the first of them, and their versions."""
     x = np.full(1, value, np.float32)
     results = versions.stream({"x": x}, 1, origin=RequestOrigin(**origin))
     found, of = [], set()
@@ -200,7 +200,7 @@ async def read(
     return found, of
 
 
-def test_a_stream_is_of_one_version_always_the_same() -> None:
+def test_a_stream_always_comes_from_the_same_version() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         first = [await read(versions, k) for k in range(100)]
         assert first == [await read(versions, k) for k in range(100)]
@@ -218,7 +218,7 @@ def test_a_stream_is_of_one_version_always_the_same() -> None:
     streaming(body, RolloutPlan(shares=(0.5,)))
 
 
-def test_a_stream_that_does_not_begin_is_the_stable_versions() -> None:
+def test_the_stable_version_takes_over_before_the_first_result() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         new.delay = 60.0
         begun = time.monotonic()
@@ -227,12 +227,12 @@ def test_a_stream_that_does_not_begin_is_the_stable_versions() -> None:
         new.delay, new.fails = 0.0, 0
         assert await read(versions) == ([1, 2, 3], {"1"})
         assert versions.describe()["failed"] == 2
-        # What has begun is not begun again.
+        # A stream that has started is not restarted.
         new.fails = 2
         with pytest.raises(ServeError, match="it ended"):
             await read(versions)
         assert versions.describe()["failed"] == 3 == heard.events["failures", "new"]
-        # One of no results is a good one.
+        # An empty stream is a success.
         new.results = 0
         assert await read(versions) == ([], set())
         assert versions.describe()["requests"] == 4
@@ -256,7 +256,7 @@ def test_closing_a_stream_closes_the_candidates() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         assert await read(versions, most=1) == ([2], {"2"})
         assert new.closed == 1 and versions.describe()["requests"] == 1
-        # Before there is a result it says nothing of the candidate.
+        # Closing before the first result does not count.
         new.delay = 0.5
         task = asyncio.create_task(read(versions))
         await asyncio.sleep(0.02)
@@ -268,7 +268,7 @@ def test_closing_a_stream_closes_the_candidates() -> None:
     streaming(body, RolloutPlan(shares=(1.0,)))
 
 
-def test_the_shadow_of_a_stream() -> None:
+def test_a_shadow_of_a_stream_is_compared() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         async def compared(kind: str) -> None:
             before = heard.events["shadow", kind]
@@ -279,9 +279,9 @@ def test_the_shadow_of_a_stream() -> None:
         await compared("different")
         new.says = always(1)
         await compared("same")
-        for new.results in (2, 4):  # fewer or more
+        for new.results in (2, 4):  # fewer or more results
             await compared("different")
-        # The first results of long ones are compared, and the rest is not requested.
+        # Long streams are compared by their first results and then closed.
         old.results, new.results, new.asked = 100, 1_000_000, 0
         assert (await read(versions, most=200))[0] == [*range(1, 101)]
         await asyncio.sleep(0.05)
@@ -297,11 +297,11 @@ def test_the_shadow_of_a_stream() -> None:
 # --------------------------------------------------------------------------------------
 
 
-def test_versions_by_name() -> None:
+def test_versions_are_selected_by_name() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         assert versions.versions == ("1", "2") and versions.ready
         assert versions.pinned("2") is new and versions.pinned("1") is old
-        with pytest.raises(ServeError, match="there is '1', '2'") as caught:
+        with pytest.raises(ServeError, match="versions: '1', '2'") as caught:
             versions.pinned("3")
         assert caught.value.status == 404
         assert versions.stats() == {("share", "new"): 0.5, ("rolled_back", "new"): 0}
@@ -313,7 +313,7 @@ def test_versions_by_name() -> None:
 
 
 def test_processes_under_load() -> None:
-    """Forward, back and a candidate that is killed, with requests in flight."""
+    """Steps forward and back, and a killed candidate, with requests in flight."""
     source = ModelSource("tests.serve.zoo:act", inputs={"x": "f32[b,2]"}, max_batch=8)
 
     async def main() -> None:
@@ -337,7 +337,7 @@ def test_processes_under_load() -> None:
                 x = np.full((1, 2), 10 + number, np.float32)
                 origin = RequestOrigin(f"{number} {k}")
                 answer = await repository.get("m").submit({"x": x}, 1, origin=origin)
-                assert (answer.outputs["output"] == x).all()  # its own, and one
+                assert (answer.outputs["output"] == x).all()  # the request's own answer
                 assert answer.provenance is not None
                 models_of.extend(answer.provenance.models)
 
@@ -362,7 +362,7 @@ def test_processes_under_load() -> None:
                     await asyncio.sleep(0.002)
                 await until({"old"})
             stop.set()
-            await asyncio.gather(*clients)  # none had an error
+            await asyncio.gather(*clients)  # no client had an error
         finally:
             for task in clients:
                 task.cancel()

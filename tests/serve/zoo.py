@@ -1,4 +1,4 @@
-"""Models that the tests serve, good and bad."""
+"""Models for the tests, correct and faulty."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shouting(text: Any) -> dict[str, Any]:
 
 
 def act(x: Any) -> Any:
-    """Does what the least of the first numbers of its rows says."""
+    """Acts by the smallest of the rows' first numbers."""
     match int(x[:, 0].min()):
         case 1:
             raise ValueError("one is not liked")
@@ -72,7 +72,7 @@ def _counted(x: Any, k: int, fault: float) -> dict[str, Any]:
 
 
 def counting(x: Any) -> Iterator[Any]:
-    """Yields the last number + 0, 1, …: how often, with what fault, how slowly."""
+    """Yields the last number + 0, 1, …; the inputs set count, fault and delay."""
     most, fault, pause = (float(value) for value in x[0, :3])
     try:
         for k in range(int(most)):

@@ -1,7 +1,7 @@
-"""What each operation is in ONNX: rules by name, a file a family.
+"""Rules that convert operations to ONNX, one file per family.
 
 A rule takes the `Writer`, the operands and the operation's parameters, and returns the
-results. Importing this fills `writer.RULES`.
+results. Importing this package fills `writer.RULES`.
 """
 
 from fxflow.export.onnx_rules import (

@@ -1,7 +1,7 @@
 """Calls, branches and loops in ONNX: `If`, `Scan`, `Loop`.
 
-The graphs inside see the values around them by name, so what a loop or branch does not
-change is not an operand of it.
+Inner graphs can use outer values by name, so constants of a loop or operands of a
+branch are not passed to the node.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _reduce(
 
 @rule("cond")
 def _cond(w: Writer, index: Value, *operands: Value, branches: Any) -> list[Value]:
-    """A choice of two; of more, the last or a choice among the others."""
+    """A chain of `If` nodes: each selects one branch or the rest of the chain."""
     outs = branches[0].out_avals
     if not outs:
         return []
@@ -65,11 +65,11 @@ def _cond(w: Writer, index: Value, *operands: Value, branches: Any) -> list[Valu
 def _platform_dependent(
     w: Writer, _: Value, *operands: Value, branches: Any, platforms: Any
 ) -> list[Value]:
-    # What all platforms have is made of operations that ONNX has, too.
+    # The default and the CPU's branch use operations that ONNX supports.
     for name in (None, "cpu"):
         if name in platforms:
             return w.graph(branches[platforms.index(name)], operands)
-    raise w.refuse(f"has branches for {', '.join(platforms)} alone")
+    raise w.refuse(f"has branches only for {', '.join(platforms)}")
 
 
 # -- loops -----------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def _scan(w: Writer, *operands: Value, **params: Any) -> list[Value]:
         empty = w.avals_out[len(carry) :]
         return [*carry, *(w.constant(np.zeros((), a.dtype), a) for a in empty)]
     if not xs:
-        # `Scan` goes over something.
+        # `Scan` needs at least one scanned input.
         xs = [w.arange(p.length, np.int64)]
         x_avals = [_INT64]
     counted = len(p.graph.inputs) - len(consts)
@@ -94,7 +94,7 @@ def _scan(w: Writer, *operands: Value, **params: Any) -> list[Value]:
         return w.graph(p.graph, [*consts, *inner[:counted]])
 
     steps = len(outs) - len(carry)
-    # An empty list has no type.
+    # ONNX cannot infer the type of an empty list attribute.
     stacked = {"scan_output_directions": [int(p.reverse)] * steps} if steps else {}
     return w.ops(
         "Scan",
@@ -113,18 +113,18 @@ def _while(w: Writer, *operands: Value, **params: Any) -> list[Value]:
     of_condition, of_body, carry = p.split(operands)
     avals = p.body.in_avals[p.num_body :]
     if not carry:
-        raise w.refuse("has no carry, and so nothing that could end it")
+        raise w.refuse("has no carry, so its condition cannot change")
 
-    def goes_on(values: Sequence[Value]) -> Value:
+    def condition(values: Sequence[Value]) -> Value:
         (flag,) = w.graph(p.condition, [*of_condition, *values])
         return flag
 
     def write(inner: list[Value]) -> list[Value]:
         values = w.graph(p.body, [*of_body, *inner[2:]])
-        return [goes_on(values), *values]
+        return [condition(values), *values]
 
     step = w.body("step", [_INT64, _BOOL, *avals], write, [_BOOL, *avals])
-    # As many rounds as the condition wants.
+    # Only the condition limits the iterations.
     most = w.constant(np.int64(np.iinfo(np.int64).max))
     made = [a.physical.dtype for a in avals]
-    return w.ops("Loop", [most, goes_on(carry), *carry], made, body=step)
+    return w.ops("Loop", [most, condition(carry), *carry], made, body=step)

@@ -1,7 +1,7 @@
 """Elementwise operations in ONNX.
 
-Most are one node. Those that ONNX has not are compositions: here of nodes, or of
-fxflow's own operations, which are then written.
+Most are a single node. Operations that ONNX lacks are compositions of nodes, or of
+other fxflow operations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fxflow.core.arrays import Aval, dtypes
 from fxflow.export.onnx_rules.writer import RULES, Value, Writer, rule
 from fxflow.lax.rounding import RoundingMethod
 
-#: Operation -> node of the same operands and dtype.
+#: Operation → node with the same operands and dtype.
 _SAME = {
     "neg": "Neg",
     "abs": "Abs",
@@ -49,7 +49,7 @@ _COMPARED = {
     "gt": "Greater",
     "ge": "GreaterOrEqual",
 }
-#: Operation -> node for bools, node for other dtypes ("" has none).
+#: Operation → node for bools, node for other dtypes ("": none).
 _BY_KIND = {
     "add": ("Or", "Add"),
     "mul": ("And", "Mul"),
@@ -111,8 +111,8 @@ def number(w: Writer, value: Any, like: Value) -> Value:
 def _div(w: Writer, x: Value, y: Value) -> Value:
     if dtypes.is_floating(x.dtype):
         return w.op("Div", x, y)
-    # Division by 0 ends a process, as does the least number by -1: XLA gives -1, and
-    # the least number.
+    # Division by 0, and of the minimum by -1, crashes ONNX Runtime. XLA returns -1 and
+    # the minimum.
     zero, safe = _divisor(w, y)
     quotient = w.op("Div", x, safe)
     if dtypes.is_signed(x.dtype):
@@ -127,12 +127,12 @@ def _rem(w: Writer, x: Value, y: Value) -> Value:
     if dtypes.is_floating(x.dtype):
         return w.op("Mod", x, y, fmod=1)
     zero, safe = _divisor(w, y)
-    # With the safe divisor 1 in place of -1 nothing remains, as it should.
+    # The remainder by -1 is 0, as it is by the safe divisor 1.
     return w.op("Where", zero, x, w.op("Mod", x, safe, fmod=1))
 
 
 def _divisor(w: Writer, y: Value) -> tuple[Value, Value]:
-    """Returns where integers are 0, and them with 1 in place of 0 and -1."""
+    """Returns where a divisor is 0, and the divisor with 1 in place of 0 and -1."""
     zero = w.op("Equal", y, number(w, 0, y), dtype=_BOOL)
     bad = zero
     if dtypes.is_signed(y.dtype):
@@ -172,7 +172,7 @@ def _exp2(w: Writer, x: Value, **_: Any) -> Value:
 
 @rule("erfc")
 def _erfc(w: Writer, x: Value) -> Value:
-    # Its tail is lost beyond the rounding of 1: absolutely, 6e-8 in f32.
+    # The tail loses precision to cancellation: an absolute error of 6e-8 in f32.
     return w.op("Sub", number(w, 1, x), w.op("Erf", x))
 
 
@@ -188,7 +188,7 @@ def _round(w: Writer, x: Value, *, rounding_method: RoundingMethod) -> Value:
     rest = w.op("Sub", size, whole)
     up = w.op("GreaterOrEqual", rest, number(w, 0.5, x), dtype=_BOOL)
     rounded = w.op("Add", whole, w.cast(up, x.dtype))
-    # Infinities have no rest.
+    # For infinities `rest` is NaN.
     finite = w.op("Less", size, number(w, np.inf, x), dtype=_BOOL)
     return w.op("Where", finite, w.op("Mul", w.op("Sign", x), rounded), x)
 
@@ -213,8 +213,8 @@ def _reduce_precision(
     narrow = known.get((exponent_bits, mantissa_bits))
     if narrow is None:
         raise w.refuse(
-            f"rounds to e{exponent_bits}m{mantissa_bits}, and ONNX only to f16, bf16, "
-            "f32 and f64"
+            f"rounds to e{exponent_bits}m{mantissa_bits}, but ONNX only supports f16, "
+            "bf16, f32 and f64"
         )
     return w.cast(w.cast(x, narrow), x.dtype)
 
@@ -244,8 +244,8 @@ def _convert(w: Writer, x: Value, **_: Any) -> Value:
     new = w.avals_out[0].dtype
     if not (dtypes.is_floating(x.dtype) and dtypes.is_integer(new)):
         return w.cast(x, new)
-    # ONNX leaves open what becomes of a number that the integers do not have: XLA takes
-    # the nearest, and 0 for NaN.
+    # ONNX does not define the conversion of out-of-range floats: XLA clamps them, and
+    # converts NaN to 0.
     wide = x.dtype if x.dtype == np.float64 else np.dtype(np.float32)
     x, info = w.cast(x, wide), dtypes.iinfo(new)
     below = w.op("Less", x, number(w, float(info.min), x), dtype=_BOOL)
@@ -264,7 +264,7 @@ def _unsigned(dtype: Any) -> Any:
 
 
 def _shifted(w: Writer, x: Value, by: Value, direction: str) -> Value:
-    """Returns bits shifted, 0 where by all of them or more."""
+    """Returns shifted bits; 0 for shifts by at least the number of bits."""
     bits = dtypes.bits(x.dtype)
     word = _unsigned(x.dtype)
     by = w.cast(by, word)
@@ -286,7 +286,7 @@ def _shift_right_logical(w: Writer, x: Value, by: Value) -> Value:
 
 @rule("shift_right_arithmetic")
 def _shift_right_arithmetic(w: Writer, x: Value, by: Value) -> Value:
-    # The highest bit is a sign here, whatever the dtype says.
+    # The highest bit is the sign, even for unsigned dtypes.
     signed = w.cast(x, np.dtype(f"int{dtypes.bits(x.dtype)}"))
     flipped = w.op("BitwiseNot", _shifted(w, w.op("BitwiseNot", x), by, "RIGHT"))
     negative = w.op("Less", signed, number(w, 0, signed), dtype=_BOOL)
@@ -297,14 +297,14 @@ def _shift_right_arithmetic(w: Writer, x: Value, by: Value) -> Value:
 
 
 def _expm1(x: Any) -> Any:
-    # For small x by the tangent of the half, which loses nothing.
+    # For small x, use tanh(x / 2), which does not cancel.
     half = lax.tanh(lax.mul(x, 0.5))
     small = lax.div(lax.mul(half, 2.0), lax.sub(1.0, half))
     return lax.select(lax.lt(lax.abs(x), 0.5), small, lax.sub(lax.exp(x), 1.0))
 
 
 def _log1p(x: Any) -> Any:
-    # The rounding of 1 + x is divided out (Kahan); where x is large there is none.
+    # For small x, divide out the rounding error of 1 + x (Kahan).
     plus = lax.add(x, 1.0)
     log = lax.log(plus)
     exact = lax.eq(plus, 1.0)
@@ -315,7 +315,7 @@ def _log1p(x: Any) -> Any:
 
 def _cbrt(x: Any) -> Any:
     root = lax.mul(lax.sign(x), lax.pow(lax.abs(x), np.asarray(1 / 3, x.dtype)))
-    # One step of Newton's takes off the rounding of the third.
+    # One Newton step removes the rounding error of 1/3.
     square = lax.mul(root, root)
     better = lax.sub(root, lax.div(lax.sub(root, lax.div(x, square)), 3.0))
     usual = lax.bitwise_and(lax.gt(square, 0.0), lax.lt(lax.abs(x), np.inf))
@@ -323,7 +323,7 @@ def _cbrt(x: Any) -> Any:
 
 
 def _atan2(y: Any, x: Any) -> Any:
-    # 1/x tells the sign of 0; where both are infinite, they are as good as 1.
+    # 1/x reveals the sign of 0; if both are infinite, treat them as ±1.
     both = lax.bitwise_and(lax.eq(lax.abs(x), np.inf), lax.eq(lax.abs(y), np.inf))
     origin = lax.bitwise_and(lax.eq(x, 0.0), lax.eq(y, 0.0))
     left = lax.lt(lax.select(lax.eq(x, 0.0), lax.div(lax.full_like(x, 1), x), x), 0.0)

@@ -1,7 +1,7 @@
 """Slices at computed positions in ONNX: gather, scatter and dynamic slices.
 
-Taking along an axis is `Gather`. Anything else goes through the positions of elements
-in the array as one row: a start for each slice, an offset for each element in it.
+Taking along an axis is `Gather`. Everything else uses positions in the flattened array:
+the start of each slice plus the offset of each element in it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILL = GatherScatterMode.FILL_OR_DROP
 
 
 def _wide(w: Writer, indices: Value) -> Value:
-    """Returns indices as int64; those that it cannot hold stay beyond any axis."""
+    """Returns indices as int64, clamping those above its range."""
     if indices.dtype == np.uint64:
         most = number(w, np.iinfo(np.int64).max, indices)
         indices = w.op("Min", indices, most)
@@ -35,18 +35,18 @@ def _wide(w: Writer, indices: Value) -> Value:
 
 
 def _clamped(w: Writer, x: Value, highest: Any) -> Value:
-    """Returns int64 within 0 and `highest` (along the last axis)."""
+    """Clamps int64 to 0 … `highest` (along the last axis)."""
     zero = w.constant(np.int64(0))
     top = w.ints(*highest) if isinstance(highest, list) else w.size(highest)
     return w.op("Min", w.op("Max", x, zero), top)
 
 
 class _Places:
-    """Where the elements of slices lie in an array as one row.
+    """Positions of the elements of slices in the flattened array.
 
     Attributes:
-      flat: int64[*batch, *kept]: positions, of slices moved in bounds.
-      inside: bool[*batch, *ones]: which slices were; None if that was not asked.
+      flat: int64[*batch, *kept]: positions, with slices moved in bounds.
+      inside: bool[*batch, *ones]: whether each slice was in bounds; None if unchecked.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ def _gather(
     rank = len(batch)
     axis = _axis_taken(dimension_numbers, shape, slice_sizes, rank)
     if axis is not None:
-        # Numbers of elements that may be negative would count from behind.
+        # `Gather` would count negative indices from the end.
         given = w.reshape(_wide(w, indices), batch)
         moved = _clamped(w, given, shape[axis] - 1)
         taken = w.op("Gather", x, moved, axis=axis)
@@ -149,7 +149,7 @@ def _gather(
     taken = w.op("Gather", row, places.flat, axis=0)
     if places.inside is not None:
         taken = w.op("Where", places.inside, taken, fill)
-    # From (batch axes, slice axes) to the order asked for.
+    # From (batch axes, slice axes) to the order of the result.
     slices, front = iter(range(rank, len(out.shape))), iter(range(rank))
     inner = set(dimension_numbers.offset_dims)
     order = [next(slices if d in inner else front) for d in range(len(out.shape))]
@@ -167,12 +167,12 @@ def _dynamic_slice(
     low = _starts(w, [starts[d] for d in cut], [shape[d] - slice_sizes[d] for d in cut])
     high = w.op("Add", low, w.ints(*(slice_sizes[d] for d in cut)))
     part = w.op("Slice", x, low, high, w.ints(*cut))
-    # The sizes are known, which readers of the model cannot tell.
+    # Declare the static sizes, which shape inference cannot derive.
     return w.reshape(part, slice_sizes)
 
 
 def _starts(w: Writer, starts: Sequence[Value], highest: Sequence[int]) -> Value:
-    """Returns 0-d starts as one row, moved in bounds."""
+    """Returns 0-d starts as a vector, moved in bounds."""
     parts = [w.reshape(_wide(w, s), [1]) for s in starts]
     row = w.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
     return _clamped(w, row, highest)
@@ -180,7 +180,7 @@ def _starts(w: Writer, starts: Sequence[Value], highest: Sequence[int]) -> Value
 
 # -- scatter ---------------------------------------------------------------------------
 
-#: Operation -> what `ScatterElements` does with elements.
+#: Operation → `reduction` of `ScatterElements`.
 _COMBINED: Mapping[str, str] = {
     "scatter": "none",
     "scatter_add": "add",
@@ -215,9 +215,9 @@ def _scattering(combine: str) -> Any:
         row, size = w.reshape(x, [-1]), math.prod(shape)
         positions = places.flat
         if places.inside is not None:
-            # They go to an element behind the array.
-            behind = w.size(size)
-            positions = w.op("Where", places.inside, positions, behind)
+            # Updates out of bounds go to an extra element at the end.
+            extra = w.size(size)
+            positions = w.op("Where", places.inside, positions, extra)
             row = w.op("Concat", row, w.constant(np.zeros(1, x.dtype)), axis=0)
         changed = _put(w, row, positions, w.transpose(updates, order), combine)
         if places.inside is not None:
@@ -233,7 +233,7 @@ def _put(
     settings = {} if combine == "none" else {"reduction": combine}
     own = row.dtype
     if settings and own.name in ("bool", "bfloat16", "float16"):
-        # Runtimes do not combine them, though they move them.
+        # Runtimes scatter these dtypes, but do not reduce them.
         wide = np.dtype(np.int32 if own == _BOOL else np.float32)
         row, updates = w.cast(row, wide), w.cast(updates, wide)
     changed = w.op(

@@ -11,7 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.sizes import is_at_least, larger
 from fxflow.export.onnx_rules.writer import Value, Writer, rule
 
-#: As far as `Slice` goes backwards.
+#: The limit of a backward `Slice` that includes the first element.
 _FRONT = int(np.iinfo(np.int64).min)
 
 
@@ -61,7 +61,7 @@ def sliced(
     limits: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Value:
-    """Returns a part of an array, along the axes where it is one."""
+    """Slices an array along the axes where the slice is not the whole."""
     strides = strides or [1] * len(starts)
     cut = [
         d
@@ -111,14 +111,14 @@ def padded(
     value: Value,
     config: Sequence[tuple[int, int, int]],
 ) -> tuple[Value, list[int]]:
-    """Returns an array with `value` around and between its elements, and its shape.
+    """Pads an array with `value`; returns it with its shape.
 
     Args:
-      w: writes it.
+      w: the writer.
       x: the array.
-      shape: of it.
-      value: 0-d.
-      config: along each axis how many in front (negative: taken away), behind, between.
+      shape: the array's shape.
+      value: the padding value, 0-d.
+      config: low, high (negative: cropped) and interior padding of each axis.
     """
     shape = list(shape)
     for axis, (_, _, between) in enumerate(config):
@@ -138,12 +138,12 @@ def padded(
 def _spread(
     w: Writer, x: Value, shape: list[int], value: Value, axis: int, between: int
 ) -> tuple[Value, list[int]]:
-    """Returns an array with elements between those along an axis, none at its end."""
+    """Adds interior padding along an axis; returns the array with its shape."""
     shape = list(shape)
     x = w.reshape(x, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
-    behind = [0] * (len(shape) + 1)
-    behind[axis + 1] = between
-    x = w.op("Pad", x, w.ints(*[0] * len(behind), *behind), value, mode="constant")
+    highs = [0] * (len(shape) + 1)
+    highs[axis + 1] = between
+    x = w.op("Pad", x, w.ints(*[0] * len(highs), *highs), value, mode="constant")
     shape[axis] *= between + 1
     x = w.reshape(x, shape)
     limits = list(shape)
@@ -178,6 +178,6 @@ def _bitcast(w: Writer, x: Value, **_: Any) -> Value:
         return x
     whole = (dtypes.is_integer(d) and dtypes.bits(d) >= 8 for d in (x.dtype, new))
     if dtypes.bits(x.dtype) == dtypes.bits(new) and all(whole):
-        # Integers of one size wrap around.
+        # Casts between integers of the same size wrap around.
         return w.cast(x, new)
-    raise w.refuse(f"reads {x.dtype} as {new}, and ONNX cannot look at bits")
+    raise w.refuse(f"reads {x.dtype} as {new}, but ONNX has no bitcast")

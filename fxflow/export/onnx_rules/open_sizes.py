@@ -1,7 +1,7 @@
-"""Sizes that only a call says, as values of a model: `b`, `2*t + 1`.
+"""Symbolic sizes as values of an ONNX model: `b`, `2*t + 1`.
 
-What `core/sizes/stablehlo` is for StableHLO: the names are computed from the shapes
-of the inputs, and every other size from them, once, in front of all other nodes.
+The counterpart of `core/sizes/stablehlo`: nodes before all others compute the names
+from the shapes of the inputs, and every other size from the names, once.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NODES = {"max": "Max", "min": "Min"}
 
 
 class OpenSizes:
-    """The sizes of a model.
+    """The symbolic sizes of a model.
 
     Attributes:
-      nodes: that compute them, from the inputs alone.
+      nodes: nodes that compute the sizes from the inputs' shapes.
     """
 
     def __init__(self, writer: Any) -> None:
@@ -35,14 +35,14 @@ class OpenSizes:
     def settle(
         self, inputs: Sequence[tuple[Any, Aval]], outputs: Sequence[Aval]
     ) -> None:
-        """Writes what the names stand for.
+        """Writes nodes that compute the names.
 
         Args:
           inputs: values and their types.
           outputs: types of the results.
 
         Raises:
-          ExportError: a name stands on no axis of an input alone.
+          ExportError: the inputs do not determine a name.
         """
         equations = []
         for value, aval in inputs:
@@ -55,9 +55,9 @@ class OpenSizes:
         missing |= wanted - {step.name for step in steps}
         if missing:
             raise ExportError(
-                f"onnx: no input says what {', '.join(sorted(missing))} is: each name "
-                "must stand alone, or times a number and plus others that are known, "
-                "on an axis of an input that is not bound"
+                f"onnx: no input determines {', '.join(sorted(missing))}: each name "
+                "must be the length of an axis of an unbound input, possibly times a "
+                "number and plus other known sizes"
             )
         for (_, (value, axis), _), name, factor, rest in steps:
             if name is None:
@@ -112,8 +112,7 @@ class OpenSizes:
         a, b = map(self.value, operands)
         if operation in _NODES:
             return self._op(_NODES[operation], a, b)
-        # The quotient of ONNX is rounded towards zero, its remainder has the divisor's
-        # sign.
+        # ONNX rounds quotients towards zero; its remainders have the divisor's sign.
         rest = self._op("Mod", a, b)
         if operation == "mod":
             return rest

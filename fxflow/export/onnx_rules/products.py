@@ -1,4 +1,4 @@
-"""Products of matrices and convolutions in ONNX."""
+"""Matrix products and convolutions in ONNX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fxflow.lax.convolution_dims import ConvDimensionNumbers
 
 
 def _summed_in(*given: Any) -> Any:
-    """Returns the dtype in which products are summed: the widest there is a say in."""
+    """Returns the dtype in which products are summed: the widest of those given."""
     widest = max(given, key=lambda d: (dtypes.bits(d), dtypes.is_floating(d)))
     return np.dtype(np.float32) if str(widest) == "bfloat16" else widest
 
@@ -42,7 +42,7 @@ def _dot_general(
     y, columns = _side(w, w.cast(y, wide), shape_y, batch_y, sums_y, last=False)
     product = w.op("MatMul", x, y)
     batch = [shape_x[d] for d in batch_x]
-    # As `_side` left them: one axis of rows and of columns, or none to be joined.
+    # `_side` joined the free axes of each operand into one; split them again.
     if len(rows) != 1 or len(columns) != 1:
         product = w.reshape(product, [*batch, *rows, *columns])
     return w.cast(product, out.dtype)
@@ -56,15 +56,15 @@ def _side(
     sums: Sequence[int],
     last: bool,
 ) -> tuple[Value, list[int]]:
-    """Returns a stack of matrices, and the lengths of the axes that stay.
+    """Returns an operand as a stack of matrices, and the lengths of its free axes.
 
     Args:
-      w: writes it.
+      w: the writer.
       x: the operand.
-      shape: of it.
-      batch: axes of the stack.
-      sums: axes that are summed over; they are made one.
-      last: whether that comes last.
+      shape: the operand's shape.
+      batch: batch axes.
+      sums: contracting axes, which are joined into one.
+      last: whether the contracting axis comes last.
     """
     free = [d for d in range(len(shape)) if d not in (*batch, *sums)]
     lengths = [shape[d] for d in free]
@@ -94,7 +94,7 @@ def _conv(
 ) -> Value:
     (out,) = w.avals_out
     if not dtypes.is_floating(x.dtype):
-        raise w.refuse(f"of {x.dtype}: ONNX convolves floats, convert with .astype")
+        raise w.refuse(f"of {x.dtype}: ONNX only convolves floats, use .astype")
     wide = _summed_in(x.dtype, kernel.dtype, out.dtype)
     lhs, rhs, outs = dimension_numbers
     shape = [w.avals_in[0].shape[d] for d in lhs]
@@ -103,14 +103,14 @@ def _conv(
     kernel = w.transpose(w.cast(kernel, wide), rhs)
     spatial = len(window) - 2
     if not spatial:
-        # A product of matrices: as a convolution over one place.
+        # A matrix product, as a convolution over a single position.
         x, kernel = w.reshape(x, [*shape, 1]), w.reshape(kernel, [*window, 1])
         shape, window = [*shape, 1], [*window, 1]
         window_strides = lhs_dilation = rhs_dilation = [1]
         padding = [(0, 0)]
     if is_symbolic(window[2:]):
         raise w.refuse(f"by a kernel of symbolic size ({w.avals_in[1]})")
-    # A node of ONNX pads by what is known, and takes nothing away.
+    # `Conv` supports only static, non-negative padding.
     plain = not any(is_symbolic(pair) or min(pair) < 0 for pair in padding)
     if any(d > 1 for d in lhs_dilation) or not plain:
         config = [(0, 0, 0), (0, 0, 0)]
@@ -126,7 +126,7 @@ def _conv(
     }
     if not math.prod(out.shape) or not math.prod(shape) or not math.prod(window):
         return w.constant(np.zeros((), out.dtype), out)
-    # Each group of the batch has output features of its own.
+    # Each batch group has separate output features.
     groups = batch_group_count
     parts = [(x, kernel)]
     if groups > 1:

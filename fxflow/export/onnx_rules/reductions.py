@@ -1,4 +1,4 @@
-"""Reductions, running and windowed ones, and orders, in ONNX."""
+"""Reductions, cumulative and windowed reductions, and sorting in ONNX."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _reduced(kind: str, name: str) -> Any:
 
 
 def _nans(w: Writer, x: Value) -> Value:
-    """Returns 1 where a float is NaN, which runtimes take for none of the largest."""
+    """Returns 1 where a float is NaN: the runtime's extrema ignore NaN."""
     return w.cast(w.op("IsNaN", x, dtype=_BOOL), np.dtype(np.int32))
 
 
@@ -60,7 +60,7 @@ RULES.update(
 def _reduce_bits(w: Writer, x: Value, *, axes: Sequence[int]) -> Value:
     name = w.primitive
     if x.dtype != _BOOL:
-        raise w.refuse(f"of {x.dtype}: ONNX reduces bools so")
+        raise w.refuse(f"of {x.dtype}: ONNX supports it only for bools")
     if not axes:
         return x
     kind = {"reduce_and": "ReduceMin", "reduce_or": "ReduceMax"}.get(name, "ReduceSum")
@@ -72,13 +72,13 @@ def _reduce_bits(w: Writer, x: Value, *, axes: Sequence[int]) -> Value:
     return w.cast(total, _BOOL)
 
 
-# -- order -----------------------------------------------------------------------------
+# -- sorting ---------------------------------------------------------------------------
 
 
 def _ordered(
     w: Writer, x: Value, count: int, axis: int, largest: bool
 ) -> tuple[Value, Value]:
-    """Returns the first elements in order along an axis, and where they are."""
+    """Returns the first `count` elements in order along an axis, and their indices."""
     kind = x.dtype
     if kind.name not in KERNELS["TopK"] | {"uint64"}:
         floats = dtypes.is_floating(kind)
@@ -103,13 +103,13 @@ def _extremum(largest: bool) -> Any:
 
 
 def _arg(kind: str, largest: bool) -> Any:
-    through_order = _extremum(largest)
+    by_top_k = _extremum(largest)
 
     def write(w: Writer, x: Value, *, axis: int, index_dtype: Any) -> Value:
         floats = dtypes.is_floating(x.dtype)
-        # ONNX Runtime has it for few integers, and orders by all.
+        # ONNX Runtime supports it for few integer dtypes, but `TopK` for all.
         if not floats and x.dtype != np.int32:
-            return through_order(w, x, axis=axis, index_dtype=index_dtype)  # type: ignore[no-any-return]
+            return by_top_k(w, x, axis=axis, index_dtype=index_dtype)  # type: ignore[no-any-return]
         places = w.op(kind, x, axis=axis, keepdims=0, dtype=_INT64)
         if floats:
             # The first NaN, if there is one.
@@ -139,7 +139,7 @@ def _sort(
     if not math.prod(shape):
         return list(xs)
     arrays = list(xs)
-    # By the last key first: of equal elements those in front stay in front.
+    # Sort by the last key first: the sort is stable.
     for key in reversed(range(num_keys)):
         found = arrays[key]
         ordered, places = _ordered(w, found, shape[dimension], dimension, False)
@@ -150,7 +150,7 @@ def _sort(
     return arrays
 
 
-# -- running ---------------------------------------------------------------------------
+# -- cumulative ------------------------------------------------------------------------
 
 
 @rule("cumsum")
@@ -169,10 +169,10 @@ def _cumulative(w: Writer, x: Value, *, axis: int, reverse: bool) -> Value:
 
 # -- windows ---------------------------------------------------------------------------
 
-#: Nodes of ONNX Runtime that pool go over at most this many axes.
+#: Most axes of ONNX Runtime's pooling nodes.
 _POOLED_AXES = 3
-#: Where no node pools, the places of a window are combined one by one, up to this many.
-_PLACES = 1024
+#: Most positions of a window that are combined one by one if no node can pool.
+_POSITIONS = 1024
 
 
 def _windowed(name: str, kind: str) -> Any:
@@ -188,7 +188,7 @@ def _windowed(name: str, kind: str) -> Any:
         shape = list(aval.shape)
         pooled = ("float16", "float32") + ("float64",) * (kind != "Sum")
         if not over or len(over) > _POOLED_AXES or own.dtype.name not in pooled:
-            return _by_places(w, x, shape, identity, window, name)
+            return _by_positions(w, x, shape, identity, window, name)
         identity = w.cast(identity, own.dtype)
         config = [
             (low, high, b - 1)
@@ -203,9 +203,9 @@ def _windowed(name: str, kind: str) -> Any:
 def _pooled(
     w: Writer, x: Value, shape: list[int], window: Window, over: list[int], kind: str
 ) -> Value:
-    """Pools floats that are padded, over up to three axes."""
+    """Pools padded floats over up to three axes."""
     rest = [d for d in range(len(shape)) if d not in over]
-    # What lies between windows along axes over which they do not extend goes first.
+    # First apply the strides along axes where the window has length 1.
     steps = [1 if d in over else s for d, s in enumerate(window.strides)]
     x = sliced(w, x, shape, [0] * len(shape), shape, steps)
     shape = [-(-n // s) for n, s in zip(shape, steps, strict=True)]
@@ -234,14 +234,15 @@ def _pooled(
     return w.transpose(x, [order.index(d) for d in range(len(order))])
 
 
-def _by_places(
+def _by_positions(
     w: Writer, x: Value, shape: list[int], identity: Value, window: Window, name: str
 ) -> Value:
-    """Combines the places of a window, each a part of the array with steps."""
-    if math.prod(window.dimensions) > _PLACES:
+    """Combines strided slices of the array, one for each position in the window."""
+    if math.prod(window.dimensions) > _POSITIONS:
         raise w.refuse(
             f"over windows of {math.prod(window.dimensions)} elements in {x.dtype} or "
-            f"over more than {_POOLED_AXES} axes: ONNX pools floats over up to three"
+            f"over more than {_POOLED_AXES} axes: ONNX only pools floats, over up to "
+            f"{_POOLED_AXES} axes"
         )
     config = [
         (low, high, b - 1)
@@ -253,8 +254,8 @@ def _by_places(
     if x.dtype == _BOOL:
         kind = "Or" if kind == "Max" else "And"
     total = None
-    for place in itertools.product(*map(range, window.dimensions)):
-        starts = [i * d for i, d in zip(place, window.window_dilation, strict=True)]
+    for position in itertools.product(*map(range, window.dimensions)):
+        starts = [i * d for i, d in zip(position, window.window_dilation, strict=True)]
         limits = [
             a + (n - 1) * s + 1
             for a, n, s in zip(starts, counts, window.strides, strict=True)

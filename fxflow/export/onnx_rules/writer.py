@@ -1,12 +1,12 @@
-"""Writes a graph of fxflow's as nodes of ONNX.
+"""Writes graphs as ONNX nodes.
 
-What `Context` is for StableHLO: it walks the graph, finds each operation's rule and
-keeps what was written. An operation without a rule that is defined by others (its
-`lower` only composes) is written as those; anything else is refused.
+`Writer` is the counterpart of StableHLO's `Context`: it walks the graph, applies each
+operation's rule, and collects the nodes. An operation without a rule whose `lower` only
+composes other operations is written as these; any other one raises an error.
 
-Runtimes do not compute in every dtype that the standard has. Where ONNX Runtime's
-kernels lack one, operands are converted to a wider one and the result back, which
-rounds and wraps as the narrow arithmetic does.
+Runtimes do not support every dtype of the standard. If ONNX Runtime's kernels lack one,
+operands are converted to a wider one and the result is converted back, which rounds and
+wraps like the narrow arithmetic.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from fxflow.core.sizes import is_symbolic
 from fxflow.errors import ExportError
 from fxflow.export.onnx_rules.open_sizes import OpenSizes
 
-#: The versions of ONNX 1.16 (2024): ONNX Runtime 1.18 and later read them, builds for
-#: phones included.
+#: The versions of ONNX 1.16 (2024), which ONNX Runtime 1.18 and later support,
+#: including builds for phones.
 OPSET, IR_VERSION = 21, 10
 
 
 class Value(str):
-    """A value of the model: its name, which is what StableHLO's rules know values by.
+    """A value of the model: its name, as in StableHLO's rules, with its dtype.
 
     Attributes:
-      dtype: of its elements.
+      dtype: dtype of its elements.
     """
 
     __slots__ = ("dtype",)
@@ -44,7 +44,7 @@ class Value(str):
     dtype: Any
 
     def __new__(cls, name: str, dtype: Any) -> Value:
-        """Returns the value of a name."""
+        """Returns the value with a name."""
         made = super().__new__(cls, name)
         made.dtype = np.dtype(dtype)
         return made
@@ -55,7 +55,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Returns a decorator: the function writes the operations of these names."""
+    """Returns a decorator that registers a rule for the operations with these names."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
@@ -75,8 +75,8 @@ _ALL = _FLOATS | _INTEGERS | {"bool"}
 _MOVED = _ALL | {"bfloat16"}
 _NARROW = frozenset({"int8", "uint8"})
 
-#: Which dtypes ONNX Runtime's kernels for CPUs take (1.32; those of `_FLOATS` also
-#: where it has no kernel for float64: there is nothing to compute it in instead).
+#: Dtypes that ONNX Runtime's CPU kernels support (1.32). `_FLOATS` includes float64
+#: even for nodes without such a kernel: no wider dtype can replace it.
 KERNELS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod"), _FLOATS | _INTEGERS),
@@ -115,14 +115,14 @@ KERNELS: Mapping[str, frozenset[str]] = MappingProxyType(
         "TopK": _FLOATS | _SIGNED | {"uint8"},
     }
 )
-#: Nodes that take every dtype.
+#: Nodes that support every dtype.
 _ANY = frozenset({"Identity", "Cast", "If", "Loop", "Scan", "DequantizeLinear"})
-#: Nodes for which 64 bits without sign are 64 bits with one.
+#: Nodes that give the same bits for uint64 as for int64.
 _SAME_BITS = frozenset({"Where", "ReduceSum", "ReduceProd", "CumSum", "Expand"})
 
 
 def _wider(kind: str, dtype: Any) -> Any:
-    """Returns the dtype that a node is to compute in."""
+    """Returns the dtype in which a node computes."""
     name = np.dtype(dtype).name
     if kind in _ANY or name in KERNELS.get(kind, _FLOATS):
         return dtype
@@ -140,18 +140,18 @@ class Writer:
     """Writes operations as nodes.
 
     Attributes:
-      name: of the function, for messages.
-      initializers: constants of the whole model by name; graphs inside see them.
-      nodes: of the graph being written.
-      sizes: that only a call says.
+      name: name of the function, for messages.
+      initializers: constants of the whole model by name, visible to inner graphs.
+      nodes: nodes of the graph being written.
+      sizes: the symbolic sizes.
       avals_in: types of the current operation's operands.
       avals_out: types of its results.
       inputs: its operands in the graph.
       primitive: its name.
-      stays_small: whether all that use its result repeat it to its shape themselves.
+      stays_small: whether all users of its result broadcast it themselves.
     """
 
-    #: The platform for rules that differ by platform: not one with rules of its own.
+    #: The platform for rules that differ by platform; selects the default rule.
     platform = "onnx"
 
     def __init__(self, name: str) -> None:
@@ -174,18 +174,18 @@ class Writer:
     # -- names and constants -----------------------------------------------------------
 
     def unique(self, name: str) -> str:
-        """Returns a name that no value or node has yet."""
+        """Returns a name that no other value or node has."""
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         return self.unique(f"{name}_{count}") if count else name
 
     def element_type(self, dtype: Any) -> int:
-        """Returns ONNX's number of a dtype.
+        """Returns the ONNX element type of a dtype.
 
         Raises:
-          ExportError: it has none.
+          ExportError: ONNX does not support the dtype.
         """
-        # It has complex numbers and those of four bits, but hardly a node takes them.
+        # ONNX has complex and 4-bit types, but hardly any node supports them.
         if dtypes.is_bool(dtype) or (
             not dtypes.is_complex(dtype) and dtypes.bits(dtype) >= 8
         ):
@@ -208,7 +208,7 @@ class Writer:
         return Value(name, array.dtype)
 
     def constant(self, value: Any, aval: Aval | None = None) -> Value:
-        """Returns a constant; a 0-d one is repeated if `aval` is larger."""
+        """Returns a constant, broadcast to the shape of `aval`."""
         array = np.asarray(value, None if aval is None else aval.physical.dtype)
         key = (array.shape, array.dtype, array.tobytes())
         known = self._constants.get(key)
@@ -219,17 +219,17 @@ class Writer:
         return known
 
     def ints(self, *values: Any) -> Value:
-        """Returns sizes or positions: int64[n], a constant if all are known."""
+        """Returns sizes or positions as int64[n]; a constant if all are static."""
         if is_symbolic(values):
             return cast(Value, self.sizes.vector(values))
         return self.constant(np.asarray(values, np.int64))
 
     def size(self, value: Any) -> Value:
-        """Returns a size or position: int64[], a constant if it is known."""
+        """Returns a size or position as int64[]; a constant if it is static."""
         return cast(Value, self.sizes.value(value))
 
     def arange(self, count: Any, dtype: Any, step: Any = 1) -> Value:
-        """Returns 0, step, 2 step, …: a constant if `count` and `step` are known."""
+        """Returns 0, step, 2 step, …; a constant if `count` and `step` are static."""
         if not is_symbolic((count, step)):
             return self.constant((np.arange(count) * step).astype(dtype))
         zero, one = (self.constant(np.int64(n)) for n in (0, 1))
@@ -243,20 +243,20 @@ class Writer:
     def op(
         self, kind: str, *inputs: Value, dtype: Any = None, **attributes: Any
     ) -> Value:
-        """Writes a node of one result.
+        """Writes a node with one result.
 
         Args:
-          kind: of the node.
-          *inputs: its operands.
-          dtype: of the result; None: that of the first operand.
-          **attributes: of the node.
+          kind: ONNX operator.
+          *inputs: operands.
+          dtype: dtype of the result; None: that of the first operand.
+          **attributes: attributes of the node.
         """
-        # The first operand of `Where` chooses among the others.
+        # The first operand of `Where` is the condition.
         first = 1 if kind == "Where" else 0
         own = inputs[first].dtype
         wide = _wider(kind, own)
         if wide != own:
-            # Only operands of its dtype: the others are indices and the like.
+            # Convert only operands of this dtype: others are indices and similar.
             inputs = tuple(
                 self.cast(x, wide) if x.dtype == own and i >= first else x
                 for i, x in enumerate(inputs)
@@ -269,7 +269,7 @@ class Writer:
     def ops(
         self, kind: str, inputs: Sequence[Value], made: Sequence[Any], **attributes: Any
     ) -> list[Value]:
-        """Writes a node as it is; returns its results, of the dtypes `made`."""
+        """Writes a node without conversions; returns results of the dtypes `made`."""
         label = self._node.primitive.name if self._node is not None else kind
         scope = "/".join(self._node.scope) + "/" if self._node is not None else ""
         outs = [Value(self.unique(label), dtype) for dtype in made]
@@ -285,27 +285,27 @@ class Writer:
         return outs
 
     def cast(self, x: Value, dtype: Any) -> Value:
-        """Returns a value of another dtype."""
+        """Converts a value to another dtype."""
         if x.dtype == dtype:
             return x
         return self.ops("Cast", [x], [dtype], to=self.element_type(dtype))[0]
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        """Returns the elements in another shape."""
+        """Reshapes a value."""
         return self.op("Reshape", x, self.ints(*shape), allowzero=1)
 
     def expand(self, x: Value, shape: Sequence[int]) -> Value:
-        """Returns a value repeated to a shape, by NumPy's rules."""
+        """Broadcasts a value to a shape by NumPy's rules."""
         if 0 in shape:
             return self.constant(np.zeros(shape, x.dtype))
         return self.op("Expand", x, self.ints(*shape)) if shape else x
 
     def broadcast(self, x: Value, aval: Aval, shape: Sequence[int]) -> Value:
-        """Returns a 0-d operand repeated to a shape; see `Context.broadcast`."""
+        """Broadcasts a 0-d operand to a shape; see `Context.broadcast`."""
         return self.expand(x, shape)
 
     def transpose(self, x: Value, order: Sequence[int]) -> Value:
-        """Returns a value with its axes in another order."""
+        """Transposes a value."""
         if list(order) == list(range(len(order))):
             return x
         return self.op("Transpose", x, perm=list(order))
@@ -313,7 +313,7 @@ class Writer:
     # -- graphs ------------------------------------------------------------------------
 
     def graph(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
-        """Writes a graph in place; returns its results."""
+        """Writes the nodes of a graph inline; returns its results."""
         names: dict[Any, Value] = dict(zip(graph.inputs, operands, strict=True))
         saved = self._node, self.inputs, self.avals_in, self.avals_out
 
@@ -322,11 +322,11 @@ class Writer:
                 return self.constant(atom.value, atom.aval)
             return names[atom]
 
-        small = _repeated_by_users(graph)
+        small = _broadcast_by_users(graph)
         for node in graph.nodes:
             self.stays_small = node.outputs[0] in small if node.outputs else False
             self.inputs, self.primitive = node.inputs, node.primitive.name
-            # What an operation is composed of has its name and line.
+            # Parts of a composed operation keep its name and line.
             if not self._composing:
                 self._node = node
             self.avals_in = [a.aval.physical for a in node.inputs]
@@ -344,23 +344,25 @@ class Writer:
     ) -> Any:
         own = RULES.get(primitive.name)
         if any(dtypes.is_key(a.aval.dtype) for a in self.inputs):
-            raise self.refuse("takes random keys, which ONNX has not: draw before it")
+            raise self.refuse(
+                "takes random keys, which ONNX lacks: pass random numbers as arguments"
+            )
         if any(dtypes.is_complex(a.dtype) for a in (*self.avals_in, *self.avals_out)):
             raise self.refuse(
-                "is of complex numbers, which nodes of ONNX do not take: split them "
+                "uses complex numbers, which ONNX nodes do not support: split them "
                 "into two arrays"
             )
         if own is not None:
             return own(self, *given, **params)
         out = primitive.lower(self, *given, **params)
-        # Some join names to texts before they write.
+        # Some rules format names into strings, which are not `Value`s.
         for value in out if primitive.multi else [out]:
             if not isinstance(value, Value):
                 raise self._no_rule()
         return out
 
     def call(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
-        """Writes a graph in place: what the rules of calls ask for."""
+        """Writes the nodes of a graph inline, for the rules of calls."""
         return self.graph(graph, operands)
 
     def compose(
@@ -392,18 +394,18 @@ class Writer:
         write: Callable[[list[Value]], Sequence[Value]],
         out_avals: Sequence[Aval],
     ) -> Any:
-        """Returns a graph that is an attribute of a node.
+        """Returns a graph for an attribute of a node.
 
         Args:
-          name: of it.
+          name: name of the graph.
           avals: types of its inputs.
-          write: returns its results from its inputs; what it writes may use values
-            from outside.
+          write: writes the graph from its inputs, and returns its results; it may use
+            outer values.
           out_avals: types of its results.
         """
         outside, self.nodes = self.nodes, []
         inputs = [Value(self.unique(f"{name}_in"), a.physical.dtype) for a in avals]
-        # A result has to be made inside, and each has a name of its own.
+        # Results must be computed inside the graph, under distinct names.
         results = [self.op("Identity", x) for x in write(inputs)]
         graph = self.helper.make_graph(
             self.nodes,
@@ -425,10 +427,10 @@ class Writer:
     # -- refusals ----------------------------------------------------------------------
 
     def refuse(self, why: str) -> ExportError:
-        """Returns the error that the current operation cannot be written.
+        """Returns the error for an operation that cannot be converted.
 
         Args:
-          why: in words that follow its name.
+          why: the reason, which follows the operation's name.
         """
         name = self._node.primitive.name if self._node is not None else "it"
         return ExportError(f"onnx: {self.name}: {name} {why}{self._where()}")
@@ -439,20 +441,20 @@ class Writer:
         return f", in {source.describe(self._node.source)}"
 
     def __getattr__(self, name: str) -> Any:
-        """Refuses what only StableHLO's `Context` has: the operation has no rule."""
+        """Raises an error for methods that only StableHLO's `Context` has."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise self._no_rule()
 
     def _no_rule(self) -> ExportError:
         return self.refuse(
-            "has no counterpart in ONNX: export what is before and after it, or use "
+            "has no counterpart in ONNX: export the parts before and after it, or use "
             "another runtime (export.iree)"
         )
 
 
-#: Operations whose nodes repeat operands along axes of length 1, as NumPy does.
-_REPEATING = frozenset(
+#: Operations whose nodes broadcast operands by NumPy's rules.
+_BROADCASTING = frozenset(
     (
         *("add", "sub", "mul", "div", "max", "min", "pow", "select_n"),
         *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor"),
@@ -460,10 +462,10 @@ _REPEATING = frozenset(
 )
 
 
-def _repeated_by_users(graph: Graph) -> set[Var]:
-    """Returns results of broadcasts that need not be written in full.
+def _broadcast_by_users(graph: Graph) -> set[Var]:
+    """Returns results of broadcasts that need not be expanded.
 
-    Their users repeat them, beside an operand that has the full shape.
+    Their users broadcast them, next to an operand that has the full shape.
     """
     users: dict[Any, list[Node | None]] = {}
     for node in graph.nodes:
@@ -473,10 +475,10 @@ def _repeated_by_users(graph: Graph) -> set[Var]:
         users.setdefault(atom, []).append(None)
     small: set[Var] = set()
 
-    def repeats(node: Node | None, var: Var) -> bool:
+    def broadcasts(node: Node | None, var: Var) -> bool:
         return (
             node is not None
-            and node.primitive.name in _REPEATING
+            and node.primitive.name in _BROADCASTING
             and any(
                 type(other) is Var
                 and other is not var
@@ -489,6 +491,6 @@ def _repeated_by_users(graph: Graph) -> set[Var]:
     for node in graph.nodes:
         if node.primitive.name == "broadcast_in_dim":
             (var,) = node.outputs
-            if all(repeats(user, var) for user in users.get(var, ())):
+            if all(broadcasts(user, var) for user in users.get(var, ())):
                 small.add(var)
     return small

@@ -1,9 +1,9 @@
-"""How requests become batches: decisions that are passed the time and do no I/O.
+"""Groups requests into batches: pure decisions, without a clock or I/O.
 
-To be read in this order: `policies` (how large a batch may be, and what it is padded
-to), `queue` (which requests it takes, and which are refused). Only `fxflow.serve` calls
-them, for each request: so there is no boundary around them, which would cost as much as
-they do.
+Reading order: `policies` (the size of batches, and their padding), `queue` (the
+requests of a batch, and refusals). These functions run for each request and only
+`fxflow.serve` calls them, so they have no API boundary (`core.boundary`), which would
+cost as much as they do.
 """
 
 # fmt: off

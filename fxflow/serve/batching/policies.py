@@ -1,14 +1,16 @@
-"""How many rows a batch may have, from the seconds that batches took.
+"""Limits the rows of a batch, based on how long previous batches took.
 
-A policy is a value: `limit` is the most rows of the next batch, `after` the policy that
-has seen one more. Policies know nothing of requests, queues or clocks.
+A policy is an immutable value: `limit` is the most rows of the next batch, and `after`
+returns the policy updated with one more batch. Policies know nothing about requests,
+queues or clocks.
 
-A model is compiled for few sizes of a batch, in steps of at most a half: padding then
-costs at most a third of the work, and up to 512 rows there are 17 programs to compile.
+A model is compiled for a few batch sizes, each at most 1.5 to 2 times the one before.
+Padding then wastes at most a third to a half of the work, and up to 512 rows there are
+17 programs to compile.
 
 Source: Crankshaw et al., Clipper: A Low-Latency Online Prediction Serving System, 2017,
 section 4.3: additive increase, a back-off of 10 % because the best size hardly moves,
-and regression of a quantile, which does about as well.
+and quantile regression, which does about as well.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ class BatchPolicy(Protocol):
         ...
 
     def after(self, rows: int, seconds: float) -> Self:
-        """Returns the policy that has seen the time of one more batch."""
+        """Returns the policy after one more batch."""
         ...
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Always the same limit; 1 turns batching off.
+    """A constant limit; 1 disables batching.
 
     Attributes:
       size: the limit.
@@ -61,20 +63,20 @@ class Fixed:
 
 @dataclass(frozen=True)
 class AIMD:
-    """Grows by a step while full batches are in time; backs off by 10 % if one is not.
+    """Grows the limit while full batches meet the budget; shrinks it by 10 % otherwise.
 
     Attributes:
       budget: seconds that a batch may take.
-      maximum: the limit never exceeds it.
-      step: rows by which it grows.
-      factor: by which it shrinks.
+      maximum: upper bound of the limit.
+      step: rows by which the limit grows.
+      factor: factor by which it shrinks.
       level: the limit before it is rounded down.
 
     Example:
       >>> policy = AIMD(budget=0.010, maximum=64, level=20.0)
       >>> policy.after(20, 0.008).limit, policy.after(20, 0.012).limit
       (21, 18)
-      >>> policy.after(3, 0.002).limit  # says nothing of 20 rows
+      >>> policy.after(3, 0.002).limit  # says nothing about 20 rows
       20
     """
 
@@ -90,9 +92,9 @@ class AIMD:
         return max(1, int(self.level))
 
     def after(self, rows: int, seconds: float) -> AIMD:
-        """Returns the policy that has seen the time of one more batch."""
+        """Returns the policy after one more batch."""
         if seconds > self.budget:
-            # Reduce the rows that ran: a limit that was never reached must not hide it.
+            # Shrink from the rows that ran: the limit may be far above them.
             level = max(1.0, min(self.level, rows) * self.factor)
         elif rows >= self.limit:
             level = min(float(self.maximum), self.level + self.step)
@@ -103,16 +105,16 @@ class AIMD:
 
 @dataclass(frozen=True)
 class QuantileRegression:
-    """The rows at which a line through the 99th percentile of latency meets the budget.
+    """Limits rows to where a line fitted to the 99th percentile meets the budget.
 
-    The line is fitted again after each 16 batches, to those of the last 256 that are
-    not late for another reason than their rows. A limit is at most twice what was seen,
-    as the line is not to be trusted far beyond it.
+    The line is refitted every 16 batches to the last 256, without those that were late
+    for other reasons than their size. The limit is at most twice the largest batch
+    seen, because the line does not extrapolate well.
 
     Attributes:
       budget: seconds that a batch may take.
-      maximum: the limit never exceeds it.
-      quantile: which one.
+      maximum: upper bound of the limit.
+      quantile: the quantile of latency.
       seen: the last batches, as (rows, seconds).
       fresh: batches since the line was fitted.
       limit: the most rows of the next batch.
@@ -133,14 +135,14 @@ class QuantileRegression:
     limit: int = 1
 
     def after(self, rows: int, seconds: float) -> QuantileRegression:
-        """Returns the policy that has seen the time of one more batch."""
+        """Returns the policy after one more batch."""
         seen = (*self.seen[-255:], (rows, seconds))
         if self.fresh < 15:
             return replace(self, seen=seen, fresh=self.fresh + 1)
-        told = _told_by_rows(seen, self.budget)
-        start, slope = quantile_line(told, self.quantile)
+        kept = _without_outliers(seen, self.budget)
+        start, slope = quantile_line(kept, self.quantile)
         most = 2 * max(rows for rows, _ in seen)
-        # A line that does not rise says only whether what was run is in time.
+        # A flat line only says whether the batches seen meet the budget.
         if slope > 1e-9:
             found = (self.budget - start) / slope
         else:
@@ -150,14 +152,14 @@ class QuantileRegression:
         return replace(self, seen=seen, fresh=0, limit=limit)
 
 
-def _told_by_rows(
+def _without_outliers(
     points: tuple[tuple[int, float], ...], budget: float
 ) -> tuple[tuple[int, float], ...]:
-    """Leaves out batches that would have been late with a single row as well.
+    """Removes batches that would have been late even with a single row.
 
-    They waited for something else, such as a core that was in use: no limit keeps them
-    in time, and a quantile that followed them would allow single rows only. If they are
-    the majority, the model itself is slow, and none is left out.
+    They waited for something else, such as a busy core: no limit could have kept them
+    within the budget, and a quantile that included them would allow only single rows.
+    If they are the majority, the model itself is slow, and all batches are kept.
     """
     _, slope = quantile_line(points, 0.5)
     kept = tuple(p for p in points if p[1] - slope * (p[0] - 1) <= budget)
@@ -169,15 +171,15 @@ def quantile_line(
 ) -> tuple[float, float]:
     """Fits seconds = start + slope · rows so that a share of the points lies below.
 
-    By weighted least squares, repeated: each point's weight is the pinball loss's slope
-    over its distance, which makes the squares into that loss.
+    Uses iteratively reweighted least squares: each point's weight is the slope of the
+    pinball loss divided by its distance, so that the squares sum to that loss.
 
     Args:
-      points: (rows, seconds).
+      points: pairs of rows and seconds.
       quantile: the share, in (0, 1).
 
     Returns:
-      Start and slope, the slope at least 0.
+      Start and slope; the slope is at least 0.
 
     Example:
       >>> start, slope = quantile_line(((1, 2.0), (2, 3.0), (3, 4.0)), 0.5)
@@ -206,7 +208,7 @@ def quantile_line(
 
 
 def batch_policy(name: str, budget: float, maximum: int) -> BatchPolicy:
-    """Returns a policy by the name that configurations have for it.
+    """Returns a policy by its name in configurations.
 
     Args:
       name: ``aimd``, ``quantile``, ``fixed`` (always the maximum) or ``none``.
@@ -214,10 +216,10 @@ def batch_policy(name: str, budget: float, maximum: int) -> BatchPolicy:
       maximum: the most rows of a batch.
 
     Returns:
-      The policy, before its first batch.
+      The policy before its first batch.
 
     Raises:
-      ValueError: there is no policy of that name.
+      ValueError: `name` is unknown.
 
     Example:
       >>> batch_policy("none", 0.01, 64).limit
@@ -244,13 +246,13 @@ def sizes_up_to(largest: int) -> tuple[int, ...]:
     """Returns the sizes 1, 2, 3, 4, 6, 8, 12, … up to the largest.
 
     Args:
-      largest: the largest batch, at least 1; it is among them.
+      largest: the largest size, at least 1; always included.
 
     Returns:
       The sizes, ascending.
 
     Raises:
-      ValueError: the largest is below 1.
+      ValueError: `largest` is below 1.
 
     Example:
       >>> sizes_up_to(20)
@@ -270,11 +272,11 @@ def padded(rows: int, sizes: Sequence[int]) -> int:
     """Returns the smallest size that holds the rows.
 
     Args:
-      rows: how many there are.
-      sizes: ascending; empty: any size is as good as another.
+      rows: number of rows.
+      sizes: the sizes, ascending; empty: any size.
 
     Returns:
-      The size, or `rows` if there is none so large.
+      The size, or `rows` if no size is large enough.
 
     Example:
       >>> padded(5, (1, 2, 4, 8)), padded(5, ())

@@ -1,9 +1,9 @@
-"""The requests that wait for a model: their order, the next batch, and refusals.
+"""The queue of a model: orders requests, forms batches, and refuses late requests.
 
 A queue has no clock: its owner passes the time, calls `offer` when a request arrives
 and `take` when a replica is free, and answers each request that was refused or shed. A
-request leaves in exactly one of these ways, or by `withdraw`. `Pace` and `Lateness`
-estimate when an answer will be ready.
+request leaves the queue in a batch, by being shed, or by `withdraw`. `Pace` and
+`Lateness` estimate when an answer will be ready.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class QueueEntry:
     """A request in the queue.
 
     Attributes:
-      item: what it is; the queue does not look at it.
+      item: the owner's data; the queue does not read it.
       rows: number of its rows.
       arrived: when it arrived.
-      deadline: when an answer is no longer of use.
+      deadline: when it fails.
       priority: smaller goes first.
-      group: requests of one batch agree in it.
-      order: its place: by priority, then by deadline, then by arrival. The queue sets
-        it when it accepts the request.
+      group: only requests of the same group share a batch.
+      order: its sort key: priority, deadline, arrival. The queue sets it when it
+        accepts the request.
       due: when the queue predicted an answer as it accepted the request; 0: no replica
-        was ready, and the time of a start says nothing about that of answers.
-      gone: whether it left the queue.
+        was ready, so the prediction does not measure batches.
+      removed: whether it left the queue.
     """
 
     item: Any
@@ -44,25 +44,25 @@ class QueueEntry:
     group: Hashable = None
     order: tuple[int, float, int] = (0, 0.0, 0)
     due: float = 0.0
-    gone: bool = False
+    removed: bool = False
 
 
 _order = operator.attrgetter("order")
 
 
 class Refusal(NamedTuple):
-    """Why a request is refused, and the seconds after which it may be accepted."""
+    """The reason for a refusal, and the seconds after which to retry."""
 
     reason: str
     retry_after: float
 
 
 class NextBatch(NamedTuple):
-    """What a free replica does next.
+    """The next work of a free replica.
 
     Attributes:
       batch: the requests to run; empty: none yet.
-      shed: requests that could not be answered in time, each with the reason.
+      shed: requests that cannot be answered in time, each with the reason.
       wake: when to call `take` again if nothing else happens; infinity: never.
     """
 
@@ -76,8 +76,9 @@ class Queue:
     """The requests that wait for one model.
 
     Attributes:
-      capacity: the most rows that may wait.
-      delay: seconds for which a batch that is not full waits for more.
+      capacity: most rows in the queue.
+      delay: seconds that a batch that is not full waits for more requests.
+      rows: rows in the queue.
 
     Example:
       >>> queue = Queue(capacity=100)
@@ -115,17 +116,17 @@ class Queue:
         Args:
           entry: the request.
           now: the time.
-          limit: the policy's, of rows in a batch.
-          pace: of batches.
-          free: idle replicas.
-          replicas: those that run, or are being started.
+          limit: the policy's limit of rows in a batch.
+          pace: predicts the time of batches.
+          free: number of idle replicas.
+          replicas: number of replicas that are running or starting.
           margin: seconds by which answers may be later than predicted.
-          until: seconds until the first of them is ready.
+          until: seconds until the first replica is ready.
 
         Returns:
           None if it is accepted.
         """
-        wait = self.foretell(
+        wait = self.predict_wait(
             *(entry, now, limit, pace),
             free=free,
             replicas=replicas,
@@ -144,7 +145,7 @@ class Queue:
         self.rows += entry.rows
         return None
 
-    def foretell(
+    def predict_wait(
         self,
         entry: QueueEntry,
         now: float,
@@ -156,40 +157,40 @@ class Queue:
         margin: float = 0.0,
         until: float = 0.0,
     ) -> float | Refusal:
-        """Returns the seconds until a request would be answered, or why it is refused.
+        """Returns the seconds until a request would be answered, or its refusal.
 
         Args:
-          entry: the request, which does not wait yet.
-          now, limit, pace, free, replicas, margin, until: as of `offer`.
+          entry: the request, which is not in the queue yet.
+          now, limit, pace, free, replicas, margin, until: as for `offer`.
 
         Returns:
-          Seconds, or why it would be refused: one with more rows would be, too.
+          Seconds, or a refusal that also holds for requests with more rows.
         """
         entry.order = (entry.priority, entry.deadline, self._count + 1)
         if not replicas:
             return Refusal("no replica of the model is ready", 1.0)
         if self.rows + entry.rows > self.capacity and self._entries:
             return Refusal(
-                f"{self.rows} rows wait already, and {self.capacity} may",
+                f"the queue has {self.rows} rows, of at most {self.capacity}",
                 max(0.001, self._seconds(self.rows, limit, pace, replicas)),
             )
         wait = pace.predict(entry.rows)
-        # With a free replica and no request before it, only trying can tell.
+        # With a free replica and an empty queue, try it whatever the estimate says.
         if not (free and not self._entries):
             ahead = self._before(entry)
             wait = self._seconds(ahead + entry.rows, limit, pace, replicas)
-            why = f"{ahead} rows are before it"
+            why = f"{ahead} rows are ahead of it"
             if until:
                 wait += until
-                why = "no replica of the model is ready until one has started again"
-            elif not free:  # on average half of what runs is still to be done
+                why = "no replica of the model is ready until one has restarted"
+            elif not free:  # on average half of the running batch is left
                 wait += pace.predict(limit) / 2 / replicas
             late = now + wait + margin - entry.deadline
             if late > 0:
                 left = max(0.0, entry.deadline - now)
                 return Refusal(
-                    f"{why}, and it might take {wait + margin:.3f} s of the "
-                    f"{left:.3f} s that it has",
+                    f"{why}, and it might take {wait + margin:.3f} s, but has only "
+                    f"{left:.3f} s left",
                     max(0.001, late),
                 )
         return wait
@@ -197,36 +198,36 @@ class Queue:
     def take(
         self, now: float, limit: int, pace: Pace, margin: float = 0.0
     ) -> NextBatch:
-        """Returns what a free replica does next.
+        """Returns the next work of a free replica.
 
         Args:
           now: the time.
-          limit: the policy's, of rows in a batch.
-          pace: of batches.
+          limit: the policy's limit of rows in a batch.
+          pace: predicts the time of batches.
           margin: seconds by which a batch may be later than predicted.
 
         Returns:
-          A batch of one group, most urgent first, with at most `limit` rows (more only
-          if a single request has more); and what had to be shed.
+          A batch of one group, most urgent first, with at most `limit` rows (unless a
+          single request has more), and the requests that were shed.
         """
         shed: list[tuple[QueueEntry, Refusal]] = []
         spared: QueueEntry | None = None
-        # Requests that would be late in a batch as large as the next one.
+        # Requests with an earlier deadline would be late in the next batch.
         horizon = now + pace.predict(max(1, min(limit, self.rows))) + margin
         while self._deadlines and (
-            self._deadlines[0][2].gone or self._deadlines[0][0] < horizon
+            self._deadlines[0][2].removed or self._deadlines[0][0] < horizon
         ):
             entry = heapq.heappop(self._deadlines)[2]
-            if entry.gone:
+            if entry.removed:
                 continue
             if entry.deadline > now and len(self._entries) == 1:
-                # The only one, and not late yet: the estimate may be wrong.
+                # The only request, and not late yet: the estimate may be wrong.
                 spared = entry
                 heapq.heappush(self._deadlines, (entry.deadline, entry.order[2], entry))
                 break
             self._remove(entry)
             over = max(0.001, horizon - entry.deadline)
-            why = f"it waited {now - entry.arrived:.3f} s, and would have been late"
+            why = f"it waited {now - entry.arrived:.3f} s and would be late"
             shed.append((entry, Refusal(why, over)))
         if not self._entries:
             return NextBatch([], shed)
@@ -250,7 +251,7 @@ class Queue:
             del self._entries[: len(batch)]
             self.rows -= rows
             for entry in batch:
-                entry.gone = True
+                entry.removed = True
         else:
             for entry in batch:
                 self._remove(entry)
@@ -263,18 +264,18 @@ class Queue:
           entry: the request.
 
         Returns:
-          Whether it was still waiting.
+          Whether it was still in the queue.
         """
-        if entry.gone:
+        if entry.removed:
             return False
         self._remove(entry)
         return True
 
     def drain(self) -> list[QueueEntry]:
-        """Removes all requests that wait, and returns them."""
+        """Removes all requests, and returns them."""
         entries, self._entries, self._deadlines = self._entries, [], []
         for entry in entries:
-            entry.gone = True
+            entry.removed = True
         self.rows = 0
         return entries
 
@@ -295,7 +296,7 @@ class Queue:
     def _remove(self, entry: QueueEntry) -> None:
         place = bisect.bisect_left(self._entries, entry.order, key=_order)
         del self._entries[place]
-        entry.gone = True
+        entry.removed = True
         self.rows -= entry.rows
 
 
@@ -304,11 +305,11 @@ class Queue:
 
 @dataclass(frozen=True)
 class Pace:
-    """What the last batches say of the next: seconds = start + per_row · rows.
+    """Predicts the time of a batch by regression: seconds = start + slope · rows.
 
     Attributes:
-      forget: share of its weight that a batch loses with each that comes after it.
-      weight, rows, seconds, squares, products: the weighted sums.
+      forget: share of its weight that a batch loses with each later batch.
+      weight, rows, seconds, squares, products: weighted sums over the batches.
 
     Example:
       >>> pace = Pace()
@@ -326,7 +327,7 @@ class Pace:
     products: float = 0.0
 
     def after(self, rows: int, seconds: float) -> Pace:
-        """Returns the pace when one more batch is known."""
+        """Returns the pace after one more batch."""
         keep = 1 - self.forget
         return Pace(
             self.forget,
@@ -344,7 +345,7 @@ class Pace:
 
     @cached_property
     def _line(self) -> tuple[float, float]:
-        """The start and the slope: asked for each request, computed for each batch."""
+        """The start and the slope, read for each request, computed for each batch."""
         if not self.weight:
             return 0.0, 0.0
         mean_rows, mean = self.rows / self.weight, self.seconds / self.weight
@@ -352,25 +353,25 @@ class Pace:
         slope = 0.0
         if spread > 1e-6 * mean_rows**2:
             slope = (self.products / self.weight - mean_rows * mean) / spread
-        # More rows never take less, and none of this is free: noise says otherwise.
+        # Clip noise: more rows never take less time, and the start is never negative.
         slope = min(max(slope, 0.0), mean / mean_rows)
         return mean - slope * mean_rows, slope
 
 
-#: Spreads, and seconds, beyond the mean from which on an error counts as no larger.
-_FAR, _LITTLE = 4.0, 0.0005
+#: Errors are clipped at the mean plus this many spreads plus this many seconds.
+_SPREADS, _SECONDS = 4.0, 0.0005
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """How much later than foretold things come, nearly all of them.
+    """Estimates how much later than predicted nearly all answers arrive.
 
-    Without it a full queue is as long as the deadline allows, to the millisecond: then
-    all that it has is computed, and each answer is a little too late.
+    Without this margin a full queue would be exactly as long as the deadline allows:
+    every request would be computed, and every answer would be slightly late.
 
     Attributes:
-      mean: of the last errors, in seconds, newer ones counting more.
-      spread: their mean distance from it.
+      mean: exponentially weighted mean of the errors, in seconds.
+      spread: weighted mean distance of the errors from their mean.
 
     Example:
       >>> late = Lateness()
@@ -386,15 +387,14 @@ class Lateness:
     spread: float = 0.0
 
     def after(self, seconds: float) -> Lateness:
-        """Returns the state after an answer that was `seconds` later than predicted.
+        """Returns the estimate after an answer that was `seconds` later than predicted.
 
-        One that was far later than those before counts as a little later only: a pause
-        of the machine says nothing of the batches that follow it, and all that waited
-        through it would be given up as too late. Where answers stay late, what is
-        believed grows by three quarters with each.
+        Outliers are clipped: a pause of the machine says nothing about later batches,
+        and a large margin would shed all requests that waited during the pause. If
+        answers stay late, the estimate grows by up to three quarters with each.
         """
         if self.spread:
-            most = self.mean + _FAR * self.spread + _LITTLE
+            most = self.mean + _SPREADS * self.spread + _SECONDS
             seconds = min(seconds, most)
         error = seconds - self.mean
         return Lateness(
@@ -403,5 +403,5 @@ class Lateness:
 
     @property
     def margin(self) -> float:
-        """Seconds to be added to what is foretold; at least 0."""
+        """Seconds to add to predictions; at least 0."""
         return max(0.0, self.mean + 2 * self.spread)

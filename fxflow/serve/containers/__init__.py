@@ -1,8 +1,8 @@
-"""Models in processes of their own.
+"""Runs models in separate processes.
 
-To be read in this order: `regions` (tensors in shared memory), `models` (what is
-served), `placement` (devices and cores), `streams` (results of generators), `worker`
-(the model's process), `replica` (starts, calls and stops it).
+Reading order: `regions` (tensors in shared memory), `models` (a model's function and
+types), `placement` (devices and cores), `streams` (results of generators), `worker`
+(the model's process), `replica` (starts, calls and stops a worker).
 """
 
 # fmt: off

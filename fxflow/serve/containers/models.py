@@ -1,14 +1,14 @@
-"""What is served: a function with its parameters and the types of its inputs.
+"""Models: a function with its parameters and the types of its inputs.
 
 A model is named by a string, ``module:name``, ``path/to/file.py:name`` or ``model.fx``,
-because its process loads it afresh (`load_model`). What the name stands for is a
-`Model`, a function that makes one (`factory`), an exported program, or any callable
-that takes arrays, whose types the configuration says.
+because each process loads it anew (`load_model`). The name refers to a `Model`, a
+function that returns one (`factory`), an exported program, or any callable that takes
+arrays, whose types the configuration gives.
 
-An exported program is for arrays of one shape, unless its sizes are open. So several
-files may be one model: `digits-*.fx`, exported for batches of 1, 8 and 64 rows, to
-which others are padded. A part that several of them share is in memory once if it is in
-a file beside them.
+An exported program takes arrays of one shape, unless its sizes are open. So several
+files may form one model: `digits-*.fx`, exported for batches of 1, 8 and 64 rows, to
+which other batches are padded. Arrays that they share are in memory once if they are
+stored in a separate file next to them.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ from fxflow.transforms.jit import jit as _jit
 Arrays = list[np.ndarray[Any, Any]]
 #: NumPy's dtype → datatype of the protocol.
 DATATYPE_OF = {dtype: name for name, (_, dtype) in DATATYPES.items()}
-#: Results of a generator that it is tried with: its first steps may differ, as a
-#: language model's reading does from its writing, and each is compiled.
+#: Results for which a generator runs when it is loaded: its first steps may differ, as
+#: a language model's prefill differs from decoding, and each is compiled.
 _TRIED = 4
 
 
 class Model:
-    """A function that is served.
+    """A function to serve, with its parameters and the types of its inputs.
 
     Args:
       function: takes the inputs in order, after the parameters if there are any;
-        returns an array, a tuple of them, or a dict by name. A generator, or an
-        asynchronous one, yields such results, and answers each request by a stream.
+        returns an array, a tuple of arrays, or a dict by name. A generator, or an
+        asynchronous one, yields such results, and answers each request with a stream.
       params: a pytree for the first argument; None: there is no such argument.
       inputs: type of each input, such as ``{"x": "f32[batch,784]"}``.
-      outputs: names of what comes out, unless the function returns a dict.
-      batched: whether the first axis of all inputs and outputs is that of a batch,
-        whose rows do not depend on each other.
-      jit: whether the function is compiled, for few sizes of a batch; no other size
-        of its inputs may then be open.
-      example: one row of each input, by which the model is tried when it is loaded;
-        zeros if there is none.
-      sizes: the batches that it is run with, to which others are padded; empty: few
-        up to the largest if it is compiled, else any.
+      outputs: names of the outputs, unless the function returns a dict.
+      batched: whether the first axis of all inputs and outputs is a batch axis, whose
+        rows do not depend on each other.
+      jit: whether to compile the function, for a few batch sizes; no other size of its
+        inputs may then be open.
+      example: one row of each input, on which the model runs when it is loaded; None:
+        zeros.
+      sizes: the batch sizes that it runs with, to which other batches are padded;
+        empty: `sizes_up_to` the largest batch if it is compiled, else any size.
 
     Raises:
-      ServeError: types are not as they have to be.
+      ServeError: an input's type is invalid.
 
     Example:
       >>> import fxflow.numpy as fnp
@@ -98,15 +98,15 @@ class Model:
         for spec in self._inputs:
             if batched and not (spec.shape and isinstance(spec.shape[0], str)):
                 raise ServeError(
-                    f"the first axis of input {spec.name!r} is the batch's and must be "
-                    f"open, such as 'batch'; got {spec} (or say batched=False)"
+                    f"the first axis of input {spec.name!r} is the batch axis and must "
+                    f"be open, such as 'batch'; got {spec} (or set batched=False)"
                 )
             rest = spec.shape[1:] if batched else spec.shape
             if jit and any(isinstance(size, str) for size in rest):
                 raise ServeError(
                     f"input {spec.name!r} is {spec}: a compiled function would be "
-                    "compiled again for each size, so only the batch's may be open "
-                    "(or say jit=False)"
+                    "compiled again for each size, so only the batch size may be open "
+                    "(or set jit=False)"
                 )
             if jit and spec.datatype == "BYTES":
                 raise ServeError(f"input {spec.name!r}: strings need jit=False")
@@ -115,8 +115,8 @@ class Model:
             or inspect.isasyncgenfunction(function)
         ):
             raise ServeError(
-                "a generator is called as it is: say jit=False, and jit what it does "
-                "in a step"
+                "a generator cannot be compiled: set jit=False, and jit the function "
+                "of one step"
             )
         self._names = tuple(outputs)
         self._batched, self._jit = batched, jit
@@ -124,35 +124,35 @@ class Model:
         self._params = () if params is None else (params,)
         self._example = dict(example or {})
         if sizes and (not batched or min(sizes) < 1):
-            raise ServeError(f"sizes are those of batches, at least 1; got {sizes}")
+            raise ServeError(f"sizes must be batch sizes, at least 1; got {sizes}")
         self._sizes = tuple(sorted(set(sizes)))
         self._outputs: tuple[TensorSpec, ...] = ()
 
     def prepare(
         self, max_batch: int, run: Callable[[Any], Any] = asyncio.run
     ) -> ModelSignature:
-        """Runs the model once for each size of a batch that it will be given.
+        """Runs the model once for each batch size, and returns its signature.
 
         Args:
           max_batch: the most rows of a batch.
-          run: runs a coroutine, in the event loop in which streams will be.
+          run: runs a coroutine, in the event loop that will run streams.
 
         Returns:
-          What it takes and gives.
+          The signature.
 
         Raises:
-          ServeError: an output is not as it has to be.
+          ServeError: an output has an unsupported dtype or shape.
         """
         if self._batched and self._jit and not self._sizes:
             self._sizes = sizes_up_to(max_batch)
-        if self._jit:  # once, and not with each batch
+        if self._jit:  # transfer once, not with each batch
             self._params = device_put(self._params)
         trials = self._sizes or (1, min(2, max_batch)) if self._batched else (1,)
         streamed = False
         for rows in trials:
             sample = [self._sample(spec, rows) for spec in self._inputs]
             with warnings.catch_warnings():
-                # It is compiled for many sizes, as it is meant to be.
+                # Compiling for many sizes is intended.
                 warnings.simplefilter("ignore", RetraceWarning)
                 found = self._called(sample)
             streamed = inspect.isgenerator(found) or inspect.isasyncgen(found)
@@ -167,7 +167,7 @@ class Model:
                     if value.shape[:1] != (rows,):
                         raise ServeError(
                             f"output {name!r} has shape {value.shape} for {rows} rows: "
-                            "its first axis has to be the batch's (or batched=False)"
+                            "its first axis must be the batch axis (or batched=False)"
                         )
                     shape = (self._inputs[0].shape[0], *shape[1:])
                 specs.append(TensorSpec(name, DATATYPE_OF[value.dtype], shape))
@@ -177,21 +177,21 @@ class Model:
         )
 
     def run(self, inputs: Arrays, rows: int) -> Arrays:
-        """Returns the outputs for a batch, which is padded to a size compiled for.
+        """Returns the outputs for a batch, after padding it to a compiled size.
 
         Args:
           inputs: arrays, in order.
-          rows: how many rows they have.
+          rows: number of rows.
 
         Returns:
           Arrays with `rows` rows, in order.
 
         Raises:
-          ServeError: the model gave other outputs than when it was loaded.
+          ServeError: the outputs differ from those when the model was loaded.
         """
         size = padded(rows, self._sizes)
         if size != rows:
-            # Rows that are there already: of zeros a model might not know what to say.
+            # Pad with the last row: zeros might not be valid inputs.
             inputs = [
                 np.concatenate([x, np.repeat(x[-1:], size - rows, axis=0)])
                 for x in inputs
@@ -199,30 +199,30 @@ class Model:
         return self._checked(self._called(inputs), size, rows)
 
     async def stream(self, inputs: Arrays, rows: int) -> AsyncGenerator[Arrays, None]:
-        """Yields one result of a generator after the other.
+        """Yields the results of a generator.
 
         Args:
           inputs: arrays, in order.
-          rows: how many rows they have.
+          rows: number of rows.
 
         Yields:
           Arrays with `rows` rows, in order.
 
         Raises:
-          ServeError: the model gave other outputs than when it was loaded.
+          ServeError: the outputs differ from those when the model was loaded.
         """
         async with _asynchronous(self._called(inputs)) as results:
             async for found in results:
                 yield self._checked(found, rows, rows)
 
     def _called(self, inputs: Arrays) -> Any:
-        """The function's result; compiled, it is given each input's declared dtype."""
+        """Calls the function; if compiled, with inputs of their declared dtypes."""
         return self._function(
             *self._params, *(declared(inputs) if self._jit else inputs)
         )
 
     def _checked(self, result: Any, size: int, rows: int) -> Arrays:
-        """The outputs of a result that has `size` rows, of which `rows` are asked."""
+        """Checks a result of `size` rows, and returns its first `rows` rows."""
         found = self._arrays(result)
         outputs = []
         for spec in self._outputs:
@@ -249,7 +249,7 @@ class Model:
         return np.repeat(value, rows, axis=0) if self._batched else value
 
     def _arrays(self, found: Any) -> dict[str, np.ndarray[Any, Any]]:
-        """What the function has given, by name."""
+        """Returns the function's result as NumPy arrays by name."""
         if isinstance(found, Mapping):
             named = dict(found)
         else:
@@ -260,8 +260,8 @@ class Model:
             )
             if len(names) != len(values):
                 raise ServeError(
-                    f"outputs names {len(names)}, and the function returns "
-                    f"{len(values)}"
+                    f"outputs has {len(names)} names, but the function returns "
+                    f"{len(values)} values"
                 )
             named = dict(zip(names, values, strict=True))
         arrays = {}
@@ -277,12 +277,12 @@ class Model:
 
 
 def declared(inputs: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
-    """Returns the inputs of a compiled function, with 64 bits where they have them."""
+    """Converts 64-bit inputs to arrays that keep their dtype under `jit`."""
     return [as_array(x, x.dtype) if dtypes.is_wide(x.dtype) else x for x in inputs]
 
 
 def _asynchronous(results: Any) -> aclosing[AsyncGenerator[Any, None]]:
-    """A generator of either kind as an asynchronous one, which is closed at the end."""
+    """Returns a generator of either kind as an asynchronous one, closed at the end."""
 
     async def each() -> AsyncGenerator[Any, None]:
         with closing(results) as found:
@@ -294,7 +294,7 @@ def _asynchronous(results: Any) -> aclosing[AsyncGenerator[Any, None]]:
 
 
 async def _first(results: Any) -> Any:
-    """The last of the first results, by which a generator is tried."""
+    """Runs a generator for up to `_TRIED` results, and returns the last."""
     found: list[Any] = []
     async with _asynchronous(results) as each:
         async for result in each:
@@ -303,8 +303,8 @@ async def _first(results: Any) -> Any:
                 break
     if not found:
         raise ServeError(
-            "the generator yields nothing for its example, which is to show what it "
-            "yields: give another one (example=...)"
+            "the generator yields nothing for its example, which must show its "
+            "outputs: give another example (example=...)"
         )
     return found[-1]
 
@@ -320,22 +320,22 @@ def load_exported(
     batched: bool = True,
     compiled: bool = False,
 ) -> Model:
-    """Returns the model that one or more `.fx` files hold.
+    """Returns the model in one or more `.fx` files.
 
     Args:
-      pattern: the path, in which `*` stands for any text.
-      inputs: names of the inputs, in order, and their types, which have to be the
-        program's. Without them an input has the name of the function's parameter, or
-        of its place in a parameter that is a dict; ``input`` in files that do not know.
-      outputs: names of what comes out; likewise.
-      batched: whether the first axis of all inputs and outputs is that of a batch.
+      pattern: the path, in which `*` matches any text.
+      inputs: names of the inputs, in order, and their types, which must be the
+        program's. By default an input is named after the function's parameter or the
+        key in a dict; ``input`` in files without names.
+      outputs: names of the outputs.
+      batched: whether the first axis of all inputs and outputs is the batch axis.
       compiled: whether to run the machine code in the files; see `fxflow.export.load`.
 
     Returns:
       The model.
 
     Raises:
-      ServeError: there is no such file, or their programs are not those of one model.
+      ServeError: no file matches, or the programs do not form one model.
       ExportError: a file is damaged.
     """
     paths = sorted(glob(pattern))
@@ -353,10 +353,10 @@ def load_exported(
             if len(paths) == 1:
                 break
             raise ServeError(
-                f"{path} and {paths[0]} are not one model: it takes "
-                f"{_listed(found[k])} in batches of {rows[k]}, the other "
-                f"{_listed(found[0])} in batches of {rows[0]}; they have to differ in "
-                "the batch's size, and in nothing else"
+                f"{path} and {paths[0]} do not form one model: the first takes "
+                f"{_listed(found[k])} in batches of {rows[k]}, the second "
+                f"{_listed(found[0])} in batches of {rows[0]}; they must differ in "
+                "the batch size, and in nothing else"
             )
     specs = found[0]
     if inputs:
@@ -365,7 +365,7 @@ def load_exported(
             (s.datatype, _fixed(s)) for s in specs
         ]:
             raise ServeError(
-                f"{pattern} takes {_listed(specs)}, and inputs says {_listed(given)}"
+                f"{pattern} takes {_listed(specs)}, but inputs has {_listed(given)}"
             )
         specs = given
     options: dict[str, Any] = {
@@ -381,7 +381,7 @@ def load_exported(
     def call(*arrays: Any) -> Any:
         return programs[arrays[0].shape[0]](*declared(arrays))
 
-    # Machine code is called as it is; a program becomes part of a compiled function.
+    # Machine code is called directly; a program becomes part of a compiled function.
     programs = {
         size: run if bundle.is_compiled else _jit(run)
         for (size, run), bundle in zip(runners.items(), bundles, strict=True)
@@ -391,14 +391,14 @@ def load_exported(
 
 
 def _arguments(bundle: Bundle) -> Any:
-    """Returns the structure of the arguments that are not in the file."""
+    """Returns the structure of the arguments that the file does not contain."""
     positional, named = bundle.exported.in_tree.children()
     skipped = 0 if bundle.params is None else 1
     return positional.children()[skipped:], named
 
 
 def _specs(bundle: Bundle, path: str) -> list[TensorSpec]:
-    """Returns names and types of the arguments that are not in the file."""
+    """Returns names and types of the arguments that the file does not contain."""
     positional, named = _arguments(bundle)
     count = sum(part.num_leaves for part in positional) + named.num_leaves
     arguments = [*positional, named]
@@ -407,32 +407,32 @@ def _specs(bundle: Bundle, path: str) -> list[TensorSpec]:
         for keys, _ in tree.leaves_with_path(part.unflatten(range(part.num_leaves))):
             inside.append(tree.keystr(keys, simple=True, separator="."))
             numbered.append("input" if len(arguments) == 2 else f"input_{k}")
-    # Files of an earlier fxflow, and programs of JAX, do not know the parameters.
+    # Files of earlier versions, and JAX programs, have no names of parameters.
     known = bundle.exported.in_names[len(bundle.exported.in_avals) - count :]
     whole = list(known) or numbered
     names = [part or name for part, name in zip(inside, whole, strict=True)]
     if len(set(names)) < count:
         names = whole
     if not count or len(set(names)) < count:
-        raise ServeError(f"{path}: its arguments have no names of their own: {names}")
+        raise ServeError(f"{path}: its arguments have no distinct names: {names}")
     avals = bundle.exported.in_avals[len(bundle.exported.in_avals) - count :]
     specs = []
     for name, aval in zip(names, avals, strict=True):
         if aval.dtype not in DATATYPE_OF:
-            raise ServeError(f"{path}: no request can have {aval} for {name!r}")
+            raise ServeError(f"{path}: requests do not support {aval}, of {name!r}")
         shape = [size if isinstance(size, int) else str(size) for size in aval.shape]
         specs.append(TensorSpec(name, DATATYPE_OF[aval.dtype], tuple(shape)))
     return specs
 
 
 def _rows(specs: Sequence[TensorSpec], path: str) -> int | str:
-    """Returns the size of the batch that a program is for."""
+    """Returns the batch size that a program takes."""
     sizes = {spec.shape[0] if spec.shape else None for spec in specs}
     rows = sizes.pop()
     if sizes or rows is None:
         raise ServeError(
-            f"{path} takes {_listed(specs)}: the first axis of all inputs has to be "
-            "the batch's (or batched=False)"
+            f"{path} takes {_listed(specs)}: the first axis of all inputs must be the "
+            "batch axis, with one size (or batched=False)"
         )
     return rows
 
@@ -455,7 +455,7 @@ def _runner(bundle: Bundle) -> Callable[..., Any]:
 
 
 def _of_any(spec: TensorSpec) -> TensorSpec:
-    """Returns the type for a batch of any size."""
+    """Returns the type with an open batch size."""
     return replace(spec, shape=("batch", *spec.shape[1:]))
 
 
@@ -479,15 +479,15 @@ def load_model(
     outputs: Sequence[str] = (),
     batched: bool = True,
 ) -> Model:
-    """Returns the model that a text names.
+    """Loads a model by name.
 
     Args:
       source: ``module:name``, ``path/to/file.py:name`` or ``path/to/model.fx``.
-      factory: whether the name is a function that is called to get the model.
-      arguments: keyword arguments for that function; of a `.fx` file, ``compiled``.
-      inputs: types of the inputs of a plain callable, which is called as it is, not
-        compiled; the names of the inputs of a `.fx` file.
-      outputs: names of what comes out of such a callable or file.
+      factory: whether the name is a function that returns the model.
+      arguments: keyword arguments for that function; for a `.fx` file, ``compiled``.
+      inputs: types of the inputs of a plain callable, which is not compiled; or names
+        and types of the inputs of a `.fx` file.
+      outputs: names of the outputs of such a callable or file.
       batched: whether such a callable or file takes batches.
 
     Returns:
@@ -503,7 +503,7 @@ def load_model(
     if source.endswith(".fx"):
         if factory or (unknown := (arguments or {}).keys() - {"compiled"}):
             what = "factory" if factory else f"argument {min(unknown)!r}"
-            raise ServeError(f"{source!r} is a program: it has no {what}")
+            raise ServeError(f"{source!r} is a program: it takes no {what}")
         return load_exported(
             source,
             inputs=inputs,
@@ -514,8 +514,8 @@ def load_model(
     place, _, name = source.rpartition(":")
     if not place or not name:
         raise ServeError(
-            "a model is named as 'module:name', 'file.py:name' or 'model.fx', got "
-            f"{source!r}"
+            "a model must be named as 'module:name', 'file.py:name' or 'model.fx', "
+            f"got {source!r}"
         )
     value: Any = _imported(place)
     for part in name.split("."):
@@ -532,7 +532,7 @@ def load_model(
         raise ServeError(f"{source!r} is not a model, but a {type(value).__name__}")
     if not inputs:
         raise ServeError(
-            f"{source!r} is a {type(value).__name__}: say the types of its inputs, "
+            f"{source!r} is a {type(value).__name__}: give the types of its inputs, "
             "such as inputs = {x = 'f32[batch,784]'}, or make it a fxflow.serve.Model"
         )
     return Model(value, inputs=inputs, outputs=outputs, batched=batched, jit=False)
@@ -544,7 +544,7 @@ def _imported(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
         raise ServeError(f"there is no file {place!r}")
-    # Modules beside it are found, as if it were run.
+    # Let it import modules next to it, as a script can.
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None

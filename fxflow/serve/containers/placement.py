@@ -1,7 +1,7 @@
-"""Where the processes of a model run: which accelerator each sees, on which cores.
+"""Places the processes of a model on accelerators and cores.
 
-A device is ``cuda:1`` (or ``cuda:0,1``, ``rocm:0``), which is then the only one that
-the process sees, whatever library it uses; or ``cpu``, or ``cpu:0-3`` for some of the
+A device is ``cuda:1`` (or ``cuda:0,1``, ``rocm:0``), the only accelerator that the
+process then sees, whatever library it uses; or ``cpu``; or ``cpu:0-3`` for some of the
 cores, so that processes do not compete for them.
 """
 
@@ -18,11 +18,11 @@ _DEVICE = re.compile(r"(cuda|rocm):(\d+(?:,\d+)*)|cpu(?::(\d[\d,-]*))?")
 
 
 class ProcessPlacement(NamedTuple):
-    """Where a process runs.
+    """The accelerators and cores of a process.
 
     Attributes:
-      environment: variables that say which accelerators it sees.
-      cores: on which it runs; empty: on any.
+      environment: environment variables that select the visible accelerators.
+      cores: cores that the process may use; empty: all.
     """
 
     environment: dict[str, str]
@@ -30,16 +30,16 @@ class ProcessPlacement(NamedTuple):
 
 
 def placement_of(device: str) -> ProcessPlacement:
-    """Returns what a device's name stands for.
+    """Returns the placement for a device's name.
 
     Args:
-      device: such as ``cuda:0`` or ``cpu:0-3``; empty: what the server itself sees.
+      device: a name such as ``cuda:0`` or ``cpu:0-3``; empty: the server's own devices.
 
     Returns:
-      Where a process runs.
+      The placement.
 
     Raises:
-      ServeError: it is not such a name.
+      ServeError: `device` is not a device's name.
 
     Example:
       >>> placement_of("cuda:1")
@@ -58,8 +58,8 @@ def placement_of(device: str) -> ProcessPlacement:
             match = None
     if match is None or (match[3] and not cores):
         raise ServeError(
-            f"a device is 'cuda:0', 'cuda:0,1', 'rocm:0', 'cpu' or 'cpu:0-3', got "
-            f"{device!r}"
+            "a device must be like 'cuda:0', 'cuda:0,1', 'rocm:0', 'cpu' or 'cpu:0-3', "
+            f"got {device!r}"
         )
     if match[1]:
         return ProcessPlacement({_VARIABLES[match[1]]: match[2]}, frozenset())
@@ -67,11 +67,11 @@ def placement_of(device: str) -> ProcessPlacement:
 
 
 def move(pid: int, placement: ProcessPlacement) -> None:
-    """Lets a process run on its cores alone, as far as the system can.
+    """Restricts a process to its cores, if the system supports it.
 
     Args:
-      pid: of a process that has just begun.
-      placement: where it is to run.
+      pid: id of a process that has just started.
+      placement: its placement.
 
     Raises:
       ServeError: there are no such cores.
@@ -81,8 +81,9 @@ def move(pid: int, placement: ProcessPlacement) -> None:
     try:
         os.sched_setaffinity(pid, placement.cores)
     except ProcessLookupError:
-        return  # that it has ended is noticed elsewhere
+        return  # `Replica` handles its exit
     except OSError as error:
         raise ServeError(
-            f"it cannot run on cores {sorted(placement.cores)}: {error.strerror}"
+            f"the process cannot run on cores {sorted(placement.cores)}: "
+            f"{error.strerror}"
         ) from None

@@ -1,8 +1,8 @@
-"""Shared memory through which tensors pass between the server and a model's process.
+"""Shared memory that passes tensors between the server and a model's process.
 
-It is an anonymous file, which the process inherits: it has no name that could be left
-behind or guessed, and the system frees it when both have exited. Either side grows it
-as needed, up to a limit; the other learns the new size from the places it is to read.
+A region is an anonymous file that the process inherits: its name cannot be guessed or
+left behind, and the system frees it when both processes have exited. Either side grows
+it as needed, up to a limit; the other side maps it again when it reads beyond its map.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 from fxflow.errors import ServeError
 from fxflow.serve.signatures import TensorSpec, from_bytes, to_bytes
 
-#: Tensors begin at multiples of a cache line.
+#: Tensors start at multiples of a cache line.
 ALIGNMENT = 64
 
 
 def aligned(offset: int) -> int:
-    """Returns the next place at which a tensor may begin.
+    """Rounds an offset up to a multiple of 64.
 
     Args:
       offset: the first free byte.
 
     Returns:
-      It or the next multiple of 64.
+      The offset at which the next tensor starts.
 
     Example:
       >>> aligned(1), aligned(64)
@@ -39,17 +39,17 @@ def aligned(offset: int) -> int:
 
 
 class Region:
-    """A piece of shared memory.
+    """A growable piece of shared memory.
 
     Args:
-      fd: of the file; None makes a new one.
-      limit: the most bytes that it may have.
+      fd: descriptor of an existing region; None: create one.
+      limit: most bytes of the region.
 
     Attributes:
-      fd: of the file.
+      fd: descriptor of the file.
 
     Raises:
-      ServeError: more than the limit is asked for (by `view`).
+      ServeError: `view` needs more than the limit.
 
     Example:
       >>> ours = Region(limit=1 << 20)
@@ -73,18 +73,18 @@ class Region:
         self._map: mmap.mmap | None = None
 
     def view(self, nbytes: int) -> memoryview:
-        """Returns the first bytes; the file becomes so large if it is not.
+        """Returns the first bytes of the region, which grows if it is smaller.
 
         Args:
-          nbytes: how many.
+          nbytes: number of bytes.
 
         Returns:
-          Memory that both sides see.
+          A view of the shared memory.
         """
         if nbytes > self._limit:
             raise ServeError(
-                f"a batch and its results need {nbytes} bytes, and {self._limit} are "
-                "allowed: set max_batch_bytes",
+                f"a batch and its results need {nbytes} bytes, and the limit is "
+                f"{self._limit}: set max_batch_bytes",
                 413,
             )
         if self._map is None or len(self._map) < nbytes:
@@ -92,7 +92,7 @@ class Region:
             if size < nbytes:
                 size = min(self._limit, max(nbytes, 2 * size, 1 << 16))
                 os.ftruncate(self.fd, size)
-            # Views of the old map keep it alive; it is unmapped with the last.
+            # Views keep the old map alive; it is unmapped with the last one.
             self._map = mmap.mmap(self.fd, size)
         return memoryview(self._map)[:nbytes]
 
@@ -102,7 +102,7 @@ class Region:
         os.close(self.fd)
 
 
-# -- what lies in a region -------------------------------------------------------------
+# -- tensors in a region ---------------------------------------------------------------
 
 
 def read_inputs(
@@ -112,11 +112,11 @@ def read_inputs(
 
     Args:
       region: the shared memory.
-      tensors: of each, its datatype, shape, offset and bytes.
+      tensors: datatype, shape, offset and number of bytes of each input.
 
     Returns:
-      Arrays, and the first byte behind them. They are copies: a model may keep its
-      inputs, and the memory is written again.
+      Arrays, and the offset after the last. The arrays are copies: a model may keep
+      its inputs, and the memory is reused.
     """
     free, arrays = 0, []
     for datatype, shape, offset, nbytes in tensors:
@@ -134,15 +134,15 @@ def write_outputs(
     Args:
       region: the shared memory.
       outputs: arrays, in order.
-      at: where the first begins.
+      at: offset of the first output.
 
     Returns:
-      The shape, offset and size in bytes of each output.
+      The shape, offset and number of bytes of each output.
     """
     places: list[list[Any]] = []
     data = []
     for value in outputs:
-        # On the device the work is done when the arrays are here.
+        # Converting waits for computations on the device.
         data.append(to_bytes(np.ascontiguousarray(value)))
         places.append([list(value.shape), at, len(data[-1])])
         at = aligned(at + len(data[-1]))
@@ -155,18 +155,18 @@ def write_outputs(
 def read_outputs(
     region: Region, specs: Iterable[TensorSpec], places: Iterable[Sequence[Any]]
 ) -> list[np.ndarray[Any, Any]]:
-    """Returns what `write_outputs` has written.
+    """Returns copies of the outputs that `write_outputs` wrote.
 
     Args:
       region: the shared memory.
-      specs: of the outputs, in order.
-      places: what `write_outputs` gave.
+      specs: specifications of the outputs, in order.
+      places: the result of `write_outputs`.
 
     Returns:
-      Arrays of their own memory.
+      Arrays, in order.
 
     Raises:
-      ValueError: there are more or fewer places than outputs.
+      ValueError: the number of places differs from that of the outputs.
     """
     arrays = []
     for spec, (shape, offset, nbytes) in zip(specs, places, strict=True):

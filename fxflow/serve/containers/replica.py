@@ -1,8 +1,7 @@
-"""One process of a model, from the server's side: started, called, watched, ended.
+"""Starts, calls, monitors and stops one process of a model.
 
-A process that ends, hangs, or takes more memory than it may is killed and started
-again, at once and later each time (`Backoff`). The call it had in hand fails with
-words.
+A process that exits, hangs, or exceeds its memory limit is killed and restarted, with
+exponential backoff (`Backoff`). The call in flight fails with the reason.
 """
 
 from __future__ import annotations
@@ -28,27 +27,27 @@ from fxflow.serve.containers.streams import Stream
 from fxflow.serve.signatures import ModelSignature, nbytes_of, to_bytes
 
 _log = logging.getLogger("fxflow.serve")
-#: Seconds between two looks at how much memory a process has.
-_LOOK = 0.1
-#: Seconds for a process to end after its connection did.
-_ENDING = 0.5
+#: Seconds between two checks of a process's memory.
+_MEMORY_INTERVAL = 0.1
+#: Seconds that a process has to exit after its connection closed.
+_EXIT_TIMEOUT = 0.5
 _ANYWHERE = placement_of("")
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """What a model's process is to load, and what it may take.
+    """The model that a process loads, and the process's limits.
 
     Attributes:
-      source: ``module:name`` or ``path/to/file.py:name``.
-      factory, arguments, inputs, outputs, batched: as of `load_model`.
-      max_batch: the most rows of a batch.
-      memory: bytes of resident memory that the process may have; 0: any (where
-        the system does not tell, on other than Linux, it is not looked at).
-      load_timeout: seconds that loading may take, compiling included.
-      max_batch_bytes: of a batch and its results together.
-      streams: of results, which a process has open at once; only generators have any.
-      environment: variables for the process, such as which devices it sees.
+      source: ``module:name``, ``path/to/file.py:name`` or ``path/to/model.fx``.
+      factory, arguments, inputs, outputs, batched: as for `load_model`.
+      max_batch: most rows of a batch.
+      memory: most bytes of resident memory of the process; 0: no limit. Enforced only
+        on Linux.
+      load_timeout: seconds that loading may take, including compilation.
+      max_batch_bytes: most bytes of a batch and its results together.
+      streams: most open streams of a process; only for generators.
+      environment: environment variables of the process.
     """
 
     source: str
@@ -64,7 +63,7 @@ class ModelSource:
     streams: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def order(self) -> dict[str, Any]:
+    def load_message(self) -> dict[str, Any]:
         """Returns the first message to the process."""
         return {
             "source": self.source,
@@ -78,19 +77,19 @@ class ModelSource:
 
 
 class Replica:
-    """A process of a model, kept alive.
+    """Keeps one process of a model running.
 
     Args:
-      source: what it serves.
-      changed: called when it becomes ready, or is so no more.
-      placement: where it runs.
+      source: the model to load.
+      changed: called when `ready` changes.
+      placement: devices and cores of the process.
 
     Attributes:
-      signature: of the model, once it was ready.
-      ready: whether it can be called.
+      signature: the model's signature; None until it was first ready.
+      ready: whether the process can be called.
       reason: why it is not ready.
-      starts: how often a process was started.
-      failed: whether its last process ended before it was ready.
+      starts: number of process starts.
+      failed: whether the last process exited before it was ready.
     """
 
     def __init__(
@@ -104,11 +103,11 @@ class Replica:
         self._changed = changed
         self.signature: ModelSignature | None = None
         self.ready: bool = False
-        self.reason: str = "it is being loaded"
+        self.reason: str = "it is loading"
         self.starts: int = 0
         self.failed: bool = False
         self._backoff = Backoff()
-        #: When its process became ready; how long that took; when it will be again.
+        #: When the process became ready; seconds that took; when it should next be.
         self._ready_at: float | None = None
         self._loading = math.inf
         self._expected = math.inf
@@ -120,44 +119,44 @@ class Replica:
         self._calls = 0
         self._closing = False
         self._task: asyncio.Task[None] | None = None
-        self._verdict = ""
+        self._kill_reason = ""
 
     @property
     def pid(self) -> int | None:
-        """The process's number, if there is one."""
+        """The process's id, if there is one."""
         return self._process.pid if self._process else None
 
     def ready_in(self, now: float) -> float:
-        """Returns in how many seconds it can be called, as long as loading took before.
+        """Estimates the seconds until it is ready, from how long loading took before.
 
         Args:
-          now: the time, as `time.monotonic` tells it.
+          now: the time by `time.monotonic`.
 
         Returns:
-          Seconds; infinity if it was never ready, or could not be loaded again.
+          Seconds; infinity if it was never ready or failed to load again.
         """
         return 0.0 if self.ready else max(0.0, self._expected - now)
 
     def start(self) -> None:
-        """Begins to keep a process alive, in the running event loop."""
+        """Starts the process and its supervision, in the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._supervise())
 
     async def close(self) -> None:
-        """Ends the process; a call that runs fails."""
+        """Stops the process; a call in flight fails."""
         self._closing = True
-        self.kill("the server ends")
+        self.kill("the server is shutting down")
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     def kill(self, why: str) -> None:
-        """Ends the process at once.
+        """Kills the process.
 
         Args:
-          why: for those whose call fails.
+          why: the reason, for the calls that fail.
         """
         if self._process is not None and self._process.poll() is None:
-            self._verdict = why
+            self._kill_reason = why
             self._process.kill()
 
     # -- the process -------------------------------------------------------------------
@@ -166,12 +165,12 @@ class Replica:
         while not self._closing:
             self._ready_at = None
             try:
-                await self._life()
+                await self._run_once()
             except (ServeError, OSError) as error:
                 self.reason = str(error)
                 self.failed = self._ready_at is None
             finally:
-                self._bury()
+                self._clean_up()
             now = time.monotonic()
             if self._ready_at is None:
                 self._loading = math.inf  # it may never be ready again
@@ -180,15 +179,15 @@ class Replica:
             self._expected = now + self._backoff.seconds + self._loading
             if self.signature and not self._closing:  # else `start` reports it
                 _log.warning(
-                    "%s: %s; a process is started again in %.1f s",
+                    "%s: %s; restarting in %.1f s",
                     *(self._source.source, self.reason, self._backoff.seconds),
                 )
             await asyncio.sleep(self._backoff.seconds)
 
-    async def _life(self) -> None:
-        """Starts a process and waits for its end."""
+    async def _run_once(self) -> None:
+        """Starts a process and waits until it exits."""
         self.starts += 1
-        self._verdict = ""
+        self._kill_reason = ""
         begun = time.monotonic()
         ours, theirs = socket.socketpair()
         limit = self._source.max_batch_bytes
@@ -204,18 +203,18 @@ class Replica:
             )
         first: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
-        def tell(message: Message) -> None:
+        def on_message(message: Message) -> None:
             if first.done():
-                self._tell(message)
+                self._on_message(message)
             else:
                 first.set_result(message)
 
-        self._connection = AsyncChannel(tell)
+        self._connection = AsyncChannel(on_message)
         await self._connection.open(ours)
         move(self._process.pid, self._placement)
         watch = asyncio.create_task(self._watch(self._process))
         try:
-            self._send(self._source.order())
+            self._send(self._source.load_message())
             await asyncio.wait(
                 [first, self._connection.over],
                 timeout=self._source.load_timeout,
@@ -223,7 +222,7 @@ class Replica:
             )
             if not first.done():
                 if self._connection.over.done():
-                    raise ServeError(await self._ended("while it was loaded"))
+                    raise ServeError(await self._exit_reason("while loading"))
                 raise ServeError(
                     f"loading took more than {self._source.load_timeout:g} s"
                 )
@@ -237,33 +236,33 @@ class Replica:
             self._loading = self._ready_at - begun
             self._changed()
             await self._connection.over
-            # From now on nothing is sent to it; its number is not known yet.
+            # Send nothing more while waiting for the exit status.
             self.ready = False
             self._expected = time.monotonic() + self._loading
-            raise ServeError(await self._ended(""))
+            raise ServeError(await self._exit_reason(""))
         finally:
             watch.cancel()
 
-    def _tell(self, message: Message) -> None:
+    def _on_message(self, message: Message) -> None:
         if "stream" in message:
             for stream in self._streams.values():
                 if stream.number == message["stream"]:
-                    stream.tell(message)
+                    stream.on_message(message)
         elif self._answer is not None and not self._answer.done():
             self._answer.set_result(message)
 
-    async def _ended(self, when: str) -> str:
+    async def _exit_reason(self, when: str) -> str:
         process = self._process
         assert process is not None
-        # Its end of the socket is closed; the process itself may take a moment more.
-        await asyncio.wait([asyncio.wrap_future(process.ended)], timeout=_ENDING)
+        # The process closes its end of the socket shortly before it exits.
+        await asyncio.wait([asyncio.wrap_future(process.ended)], timeout=_EXIT_TIMEOUT)
         code = process.poll()
         how = f"by signal {-code}" if code and code < 0 else f"with status {code}"
-        why = self._verdict and f": {self._verdict}"
+        why = self._kill_reason and f": {self._kill_reason}"
         return " ".join(f"its process ended {when} {how}".split()) + why
 
-    def _bury(self) -> None:
-        """Makes sure that nothing of the process is left, and fails its call."""
+    def _clean_up(self) -> None:
+        """Kills the process, frees its resources, and fails its calls."""
         self.ready = False
         if self._process is not None:
             self._process.kill()
@@ -274,27 +273,26 @@ class Replica:
         for region in self._regions:
             region.close()
         self._regions = []
-        why = self.reason or self._verdict
+        why = self.reason or self._kill_reason
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ServeError(why, 500))
         for stream in self._streams.values():
-            stream.lost(why)
+            stream.fail(why)
         self._streams = {}
         self._changed()
 
     async def _watch(self, process: Process) -> None:
-        """Kills the process when it has more memory than it may."""
+        """Kills the process when it exceeds its memory limit."""
         limit = self._source.memory
         while limit and process.poll() is None:
-            # The shared region counts too: it is the process's own batch.
-            used = process.memory
+            used = process.memory  # including the shared region, with its own batch
             if used > limit:
                 self.kill(
-                    f"it had {used >> 20} MiB of memory, and {limit >> 20} MiB "
-                    "are allowed"
+                    f"it used {used >> 20} MiB of memory, and the limit is "
+                    f"{limit >> 20} MiB"
                 )
                 return
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_MEMORY_INTERVAL)
 
     # -- calls -------------------------------------------------------------------------
 
@@ -304,17 +302,17 @@ class Replica:
         """Runs one batch; one call at a time.
 
         Args:
-          parts: for each input the arrays that make it up, one below the other.
-          rows: of all together.
-          timeout: seconds after which the process counts as hanging and is killed.
+          parts: for each input, the arrays to concatenate.
+          rows: total number of rows.
+          timeout: seconds after which the process counts as hung and is killed.
 
         Returns:
           The outputs, and the seconds that the process took.
 
         Raises:
-          ServeError: the model raised, ended or hung; or the batch is too large.
+          ServeError: the model raised, exited or hung; or the batch is too large.
         """
-        signature = self._called()
+        signature = self._ready_signature()
         region = self._regions[0]
         tensors = self._write(region, parts, signature)
         self._calls += 1
@@ -322,7 +320,7 @@ class Replica:
         loop = asyncio.get_running_loop()
         answer = self._answer = loop.create_future()
         self._send({"call": number, "rows": rows, "tensors": tensors})
-        timer = loop.call_later(timeout, self._hangs, answer, timeout)
+        timer = loop.call_later(timeout, self._time_out, answer, timeout)
         try:
             message = await answer
         finally:
@@ -336,12 +334,10 @@ class Replica:
             outputs = read_outputs(region, signature.outputs, message["tensors"])
             return outputs, float(message["seconds"])
         except (KeyError, TypeError, ValueError, ServeError) as error:
-            self.kill(f"its answer makes no sense: {error}")
-            raise ServeError(f"the model's answer makes no sense: {error}", 500) from (
-                None
-            )
+            self.kill(f"its answer is malformed: {error}")
+            raise ServeError(f"the model's answer is malformed: {error}", 500) from None
 
-    def _hangs(self, answer: asyncio.Future[Message], timeout: float) -> None:
+    def _time_out(self, answer: asyncio.Future[Message], timeout: float) -> None:
         if not answer.done():
             self.kill(f"it did not answer within {timeout:g} s")
             words = f"the model did not answer within {timeout:g} s"
@@ -349,28 +345,28 @@ class Replica:
 
     @property
     def streams(self) -> int:
-        """How many streams of results are open."""
+        """The number of open streams."""
         return len(self._streams)
 
     @property
     def room(self) -> int:
-        """How many streams more can be opened."""
+        """The number of streams that can still be opened."""
         return self._source.streams - len(self._streams) if self.ready else 0
 
     def open(self, arrays: list[np.ndarray[Any, Any]], rows: int) -> Stream:
-        """Begins to run a generator; there must be room.
+        """Starts a generator; there must be room.
 
         Args:
           arrays: the inputs, in order.
-          rows: of each.
+          rows: number of rows of each.
 
         Returns:
-          Its results, to be ended by `end`.
+          The stream of its results, which the caller ends with `end`.
 
         Raises:
-          ServeError: the process ended, or the inputs are too large.
+          ServeError: the process exited, or the inputs are too large.
         """
-        signature = self._called()
+        signature = self._ready_signature()
         slot = next(k for k in range(len(self._regions)) if k not in self._streams)
         region = self._regions[slot]
         tensors = self._write(region, [[array] for array in arrays], signature)
@@ -386,9 +382,9 @@ class Replica:
         """Ends a stream, and makes room for another.
 
         Args:
-          stream: of `open`.
-          timeout: seconds after which the process counts as hanging and is killed, if
-            it has not ended its part.
+          stream: the result of `open`.
+          timeout: seconds that the process has to end the stream, before it counts as
+            hung and is killed.
         """
         stream.stop()
         try:
@@ -400,7 +396,7 @@ class Replica:
         if self._streams.get(stream.slot) is stream:
             del self._streams[stream.slot]
 
-    def _called(self) -> ModelSignature:
+    def _ready_signature(self) -> ModelSignature:
         if not self.ready or self.signature is None:
             raise ServeError(f"the model is not ready: {self.reason}", 503, 1.0)
         return self.signature

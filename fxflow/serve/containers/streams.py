@@ -1,9 +1,9 @@
-"""Results of one request that come one after the other, in control messages.
+"""Streams the results of one request from a model's process to the server.
 
-Each open stream has a region of its own. The process writes a result there when the
-server has taken the one before, and computes one more meanwhile; so a client that reads
-slowly holds up its own stream, and memory is bounded whatever the stream's length is.
-Between steps of one stream the process does those of others.
+Each open stream has its own shared memory region. The process writes a result there
+when the server has read the previous one, and computes the next one in the meantime.
+Backpressure thus applies per stream, and memory is bounded however long a stream is.
+The process interleaves the steps of all open streams.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Stream:
     """The server's end of a stream.
 
     Args:
-      number: of the stream.
-      slot: the region's number.
-      region: where results are.
-      signature: of the model.
+      number: number of the stream.
+      slot: index of the region.
+      region: the shared memory for results.
+      signature: the model's signature.
       send: sends a message to the process.
 
     Attributes:
       number, slot: as given.
-      over: set when the process has ended it, and needs its region no more.
+      over: set when the process has ended the stream and no longer uses the region.
     """
 
     def __init__(
@@ -56,38 +56,38 @@ class Stream:
         self._region, self._signature, self._send = region, signature, send
         self._messages: asyncio.Queue[Message] = asyncio.Queue()
 
-    def tell(self, message: Message) -> None:
-        """Takes a message of the process in.
+    def on_message(self, message: Message) -> None:
+        """Handles a message from the process.
 
         Args:
-          message: ``result`` with its places, ``error`` with words, or ``end``.
+          message: ``result`` with its places, ``error`` with its text, or ``end``.
         """
         self._messages.put_nowait(message)
         if "result" not in message:
             self.over.set()
 
-    def lost(self, why: str) -> None:
-        """Gives up what the process has said: it ended, and its region with it.
+    def fail(self, why: str) -> None:
+        """Discards unread results and fails the stream, after the process exited.
 
         Args:
-          why: in words.
+          why: the reason.
         """
         while not self._messages.empty():
             self._messages.get_nowait()
-        self.tell({"error": why})
+        self.on_message({"error": why})
 
     async def next(self, timeout: float) -> list[np.ndarray[Any, Any]] | None:
         """Returns the next result.
 
         Args:
-          timeout: seconds that it may take.
+          timeout: seconds to wait.
 
         Returns:
-          The outputs; None: there are no more.
+          The outputs, or None after the last result.
 
         Raises:
-          TimeoutError: it takes longer.
-          ServeError: status 500; the model raised or its process ended.
+          TimeoutError: there was no result in time.
+          ServeError: status 500; the model raised or its process exited.
         """
         async with asyncio.timeout(timeout):
             message = await self._messages.get()
@@ -100,7 +100,7 @@ class Stream:
         return outputs
 
     def stop(self) -> None:
-        """Asks the process to end it, which `over` tells."""
+        """Requests the end of the stream, which sets `over`."""
         if not self.over.is_set():
             self._send({"stream": self.number, "stop": True})
 
@@ -109,8 +109,8 @@ class Streams:
     """The process's end of all streams, in its event loop.
 
     Args:
-      model: whose function is a generator.
-      regions: of each slot.
+      model: a model whose function is a generator.
+      regions: the region of each slot.
       send: sends a message to the server.
     """
 
@@ -120,12 +120,12 @@ class Streams:
         self._model, self._regions, self._send = model, regions, send
         self._open: dict[int, tuple[asyncio.Task[Message], asyncio.Semaphore]] = {}
 
-    def tell(self, message: Message) -> None:
-        """Takes a message of the server in.
+    def on_message(self, message: Message) -> None:
+        """Handles a message from the server.
 
         Args:
-          message: ``tensors`` begins a stream, ``more`` says that a result was taken,
-            ``stop`` ends it.
+          message: ``tensors`` starts a stream, ``more`` acknowledges a result, ``stop``
+            ends the stream.
         """
         number = message["stream"]
         if "tensors" in message:
@@ -133,7 +133,7 @@ class Streams:
             task = asyncio.get_running_loop().create_task(self._run(message, room))
             self._open[number] = task, room
             task.add_done_callback(lambda task: self._done(number, task))
-        elif number in self._open:  # it may just have ended
+        elif number in self._open:  # else it has just ended
             task, room = self._open[number]
             if "more" in message:
                 room.release()
@@ -151,23 +151,23 @@ class Streams:
                     places = write_outputs(region, outputs, 0)
                     self._send({"stream": number, "result": places})
         except Exception as error:
-            return {"stream": number, "error": words_of(error)}
+            return {"stream": number, "error": error_text(error)}
         return {"stream": number, "end": True}
 
     def _done(self, number: int, task: asyncio.Task[Message]) -> None:
-        # Called also for one that is stopped before its first step, which never runs.
+        # Also sends the end of a stream that was stopped before `_run` started.
         del self._open[number]
         ended = {"stream": number, "end": True}
         self._send(ended if task.cancelled() else task.result())
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Returns the text of a model's error for clients.
 
     Args:
-      error: that it raised.
+      error: the error.
 
     Returns:
-      Its class and message, shortened.
+      Its class and message, truncated.
     """
     return f"{type(error).__name__}: {error}"[:2000]

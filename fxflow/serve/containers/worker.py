@@ -3,8 +3,8 @@
     python -m fxflow.serve.containers.worker SOCKET REGION,... LIMIT
 
 `Replica` starts it with inherited file descriptors: a region for the batch, or one for
-each stream of results. The first message names what to load. The process exits when the
-server does, even while the model runs.
+each stream of results. The first message names the model to load. The process exits
+when the server exits, even while the model runs.
 """
 
 from __future__ import annotations
@@ -30,37 +30,36 @@ from fxflow.serve.containers.regions import (
     read_inputs,
     write_outputs,
 )
-from fxflow.serve.containers.streams import Streams, words_of
+from fxflow.serve.containers.streams import Streams, error_text
 
-#: Objects made, and not freed, between two collections of the youngest generation.
-#: Python's 700 are those of a few tens of waiting requests, none of them garbage.
-_BETWEEN = 10_000
+#: Net allocations between two collections of the youngest generation. Python's default
+#: of 700 is reached by a few dozen waiting requests, none of which is garbage.
+_GC_THRESHOLD = 10_000
 
 
 def freeze_heap() -> None:
     """Collects garbage, and exempts all remaining objects from later collections.
 
-    Python's collector walks through all objects again and again: tens of milliseconds
-    for the modules of a server or a model, in the middle of a batch. Call this when a
-    process has loaded what it serves, and again after it has loaded something else:
-    what was replaced is collected then.
+    A full collection traverses all objects, which takes tens of milliseconds for the
+    modules of a server or a model, in the middle of a batch. Call this after loading,
+    and again after reloading, to collect what was replaced.
     """
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_BETWEEN, *gc.get_threshold()[1:])
+    gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
 def run_call(model: Model, region: Region, call: dict[str, Any]) -> dict[str, Any]:
-    """Runs one batch, whose tensors lie in the region, and writes the results there.
+    """Runs one batch from the region, and writes the results to the region.
 
     Args:
-      model: what to run.
+      model: the model to run.
       region: the shared memory.
       call: ``rows``, and ``tensors`` as (datatype, shape, offset, bytes).
 
     Returns:
-      The answer: where the results lie and how many seconds all this took.
+      The reply: the places of the results, and the seconds that the call took.
     """
     start = time.perf_counter()
     inputs, free = read_inputs(region, call["tensors"])
@@ -74,16 +73,16 @@ def main(argv: list[str]) -> int:
     """Serves one model until the server exits.
 
     Args:
-      argv: numbers of the socket and of the regions' files, and a region's limit.
+      argv: descriptors of the socket and the regions, and a region's limit in bytes.
 
     Returns:
       The exit status.
     """
     control = socket.socket(fileno=int(argv[0]))
     regions = [Region(int(fd), limit=int(argv[2])) for fd in argv[1].split(",")]
-    # What a model prints goes to the log.
+    # Send the model's prints to stderr, the log.
     os.dup2(2, 1)
-    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(control,), daemon=True).start()
     with contextlib.suppress(EOFError):
         return _serve(control, regions)
     return 0
@@ -91,17 +90,17 @@ def main(argv: list[str]) -> int:
 
 def _serve(control: socket.socket, regions: list[Region]) -> int:
     channel = Channel(control)
-    order, _ = channel.receive()
+    load, _ = channel.receive()
     with asyncio.Runner() as runner:
         try:
-            most = order.pop("max_batch")
-            model = load_model(**order)
-            signature = model.prepare(most, runner.run)
+            max_batch = load.pop("max_batch")
+            model = load_model(**load)
+            signature = model.prepare(max_batch, runner.run)
         except Exception as error:
             # Our errors explain themselves; others need a traceback.
             if not isinstance(error, ServeError | ExportError):
                 traceback.print_exc()
-            channel.send({"failed": words_of(error)})
+            channel.send({"failed": error_text(error)})
             return 1
         freeze_heap()
         channel.send({"ready": signature.to_json()})
@@ -113,22 +112,22 @@ def _serve(control: socket.socket, regions: list[Region]) -> int:
         try:
             answer = run_call(model, regions[0], call)
         except Exception as error:
-            answer = {"error": call["call"], "message": words_of(error)}
+            answer = {"error": call["call"], "message": error_text(error)}
         channel.send(answer)
 
 
 async def _stream(model: Model, regions: list[Region], control: socket.socket) -> None:
     """Runs generators until the server exits."""
-    connection = AsyncChannel(lambda message: streams.tell(message))
+    connection = AsyncChannel(lambda message: streams.on_message(message))
     streams = Streams(model, regions, connection.send)
     await connection.open(control)
     await connection.over
 
 
-def _end_with(control: socket.socket) -> None:
-    """Exits with the server, even while the model runs."""
+def _exit_with(control: socket.socket) -> None:
+    """Exits when the server exits, even while the model runs."""
     hangup = select.poll()
-    hangup.register(control, 0)  # a hang-up is reported in any case
+    hangup.register(control, 0)  # poll always reports hang-ups
     hangup.poll()
     os._exit(0)
 

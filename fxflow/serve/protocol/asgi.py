@@ -1,13 +1,12 @@
 """HTTP requests, replies and connections on plain ASGI.
 
-The routing, request and response of a framework take several times as long as a small
-model. So the routes of predictions are found here, and all handlers work with what ASGI
-itself provides.
+A framework's routing, request and response take several times as long as a small model.
+So this module routes predictions, and all handlers use plain ASGI.
 
 Connections limit the time and the size of a request's head, which uvicorn does not: a
-client could send headers forever, slowly or quickly. Bodies are limited where they are
-read (`http`). Nor does uvicorn limit what is read before finished replies are sent,
-which an `_Intake` does.
+client could send headers forever, slowly or quickly. `http` limits bodies where it
+reads them. An `_Intake` limits how much is read before finished replies are sent, which
+uvicorn does not limit either.
 """
 
 from __future__ import annotations
@@ -37,22 +36,22 @@ PREDICTION_ROUTES = {kind: f"{_MODELS}{{model}}/{kind}" for kind in _KINDS} | {
 
 
 class HttpRequest:
-    """A request.
+    """An HTTP request.
 
     Args:
-      scope: ASGI's.
+      scope: the ASGI scope.
       receive: returns parts of the body.
       send: sends parts of the reply.
       path_params: the parameters in the route's path.
-      target: the model that it asks, or the error that refuses it unread.
+      target: the model that it names, or the error that refuses it unread.
 
     Attributes:
       scope, receive, send, path_params, target: as above.
-      method: such as ``POST``.
-      path: of the URL.
-      headers: by name in lower case; the first of several with one name.
+      method: the method, such as ``POST``.
+      path: the URL's path.
+      headers: headers by lower-case name; the first of several with one name.
       held: bytes of its body that count as in flight.
-      report: of what becomes of it.
+      report: the report for its log line, span and metrics.
     """
 
     headers: dict[str, str]
@@ -99,17 +98,17 @@ class HttpRequest:
 
 
 class Reply:
-    """A reply whose body is complete.
+    """A reply with a complete body.
 
     Args:
       body: its bytes.
-      media_type: of the body.
-      headers: in addition to the type and the length.
-      status: HTTP's.
+      media_type: type of the body.
+      headers: headers other than the type and the length.
+      status: HTTP status.
 
     Attributes:
       status: as above.
-      headers: may be extended until it is sent.
+      headers: may be extended until the reply is sent.
     """
 
     headers: dict[str, str]
@@ -130,7 +129,7 @@ class Reply:
         self._media_type = media_type
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Sends it."""
+        """Sends the reply."""
         own = {"content-type": self._media_type, "content-length": str(len(self._body))}
         with scope.get("fxflow.corked", _UNCORKED):
             await send(_start(self.status, own | self.headers))
@@ -139,7 +138,7 @@ class Reply:
 
 @functools.lru_cache(maxsize=64)
 def _name(text: str) -> bytes:
-    """A header's name as bytes; there are few."""
+    """Returns a header's name as bytes; there are only a few."""
     return text.lower().encode("latin-1")
 
 
@@ -154,18 +153,18 @@ class Events:
     """A reply of server-sent events, each sent as soon as it is available.
 
     Args:
-      request: that it answers, whose body was read.
-      parts: texts of events; if the first raises instead, nothing is sent.
-      patience: seconds within which the client must read an event.
+      request: the request, whose body has been read.
+      parts: texts of events; if the first one raises, nothing is sent.
+      timeout: seconds within which the client must read an event.
 
     Attributes:
-      status: HTTP's; after a failure that of the error, although 200 was sent.
-      error: what failed after the status was sent; empty: nothing.
-      headers: may be extended until there is a first event.
+      status: HTTP status; after a failure, the error's status, although 200 was sent.
+      error: the failure after the status was sent; empty if there was none.
+      headers: may be extended until the first event is sent.
     """
 
     def __init__(
-        self, request: HttpRequest, parts: AsyncGenerator[bytes, None], patience: float
+        self, request: HttpRequest, parts: AsyncGenerator[bytes, None], timeout: float
     ) -> None:
         self.status = 200
         self.error = ""
@@ -173,11 +172,11 @@ class Events:
             "Content-Type": "text/event-stream; charset=utf-8",
             "Cache-Control": "no-store",
         }
-        self._request, self._parts, self._patience = request, parts, patience
+        self._request, self._parts, self._timeout = request, parts, timeout
         self._begun = False
 
     async def run(self) -> None:
-        """Sends them; ends early, and closes `parts`, if the client disconnects."""
+        """Sends the events; stops, and closes `parts`, if the client disconnects."""
         try:
             with _Connected(self._request.receive):
                 async with aclosing(self._parts) as parts:
@@ -188,11 +187,11 @@ class Events:
             self.status, self.error = 499, "the client disconnected"
         except TimeoutError:
             self.status = 408
-            self.error = f"the client did not read within {self._patience:g} s"
+            self.error = f"the client did not read within {self._timeout:g} s"
 
     async def _put(self, part: bytes, *, more: bool) -> None:
         send = self._request.send
-        with Within(self._patience):
+        with Within(self._timeout):
             if not self._begun:
                 self._begun = True
                 await send(_start(200, self.headers))
@@ -201,13 +200,13 @@ class Events:
 
 
 class _Connected:
-    """Ends a block when the client disconnects.
+    """Cancels a block when the client disconnects.
 
     Args:
-      receive: of a request whose body was read.
+      receive: that of a request whose body has been read.
 
     Raises:
-      ClientDisconnect: it disconnected.
+      ClientDisconnect: the client disconnected.
     """
 
     def __init__(self, receive: Callable[[], Awaitable[Any]]) -> None:
@@ -235,10 +234,10 @@ class _Connected:
 
 
 class Within:
-    """Bounds the time of a block, at half the cost of `asyncio.timeout`.
+    """Limits the time of a block, at half the cost of `asyncio.timeout`.
 
     Args:
-      seconds: after which the task is cancelled.
+      seconds: the limit, after which the task is cancelled.
 
     Raises:
       TimeoutError: the block took longer.
@@ -261,16 +260,16 @@ class Within:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self._timer.cancel()
-        # A cancellation that came from elsewhere as well must not be swallowed.
+        # A concurrent cancellation from elsewhere must not be swallowed.
         if self._over and not self._task.uncancel() and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
 
 def prediction_route(path: str) -> tuple[str, dict[str, str]] | None:
-    """Returns which prediction a path asks for.
+    """Matches a path against the routes for predictions.
 
     Args:
-      path: of a request.
+      path: the path of a request.
 
     Returns:
       ``infer``, ``generate``, ``generate_stream`` or ``predict``, with the model's
@@ -305,21 +304,21 @@ _HELD = 1 << 16
 
 
 class _Intake:
-    """Admits few pieces of requests in each turn of the event loop; others wait.
+    """Limits how many chunks of data are read per iteration of the event loop.
 
-    An answer takes several turns until it is sent. If each turn read all pending data,
-    answers would wait as long as hundreds of requests take, even if these are refused:
-    under a flood all answers would be late.
+    An answer takes several iterations until it is sent. If each iteration read all
+    pending data, answers would wait for hundreds of requests, even for refused ones:
+    under overload all answers would be late.
 
-    When waits are long the newest goes first, because it can still be answered in time:
-    in the order of arrival all would be too late in the end. But one of a few is the
-    oldest, so that each is read, if only to be refused.
+    If the wait is long, the newest chunk goes first, because its request can still be
+    answered in time; in order of arrival, all would eventually be late. One of every
+    `_OLDEST` is still the oldest, so that every request is read, if only to be refused.
 
     Args:
-      most: pieces at each turn.
+      most: chunks per iteration.
     """
 
-    #: Seconds of waiting after which the newest goes first.
+    #: Seconds of waiting after which the newest chunk goes first.
     _LONG = 0.04
     #: Even then, one of this many is the oldest.
     _OLDEST = 8
@@ -331,7 +330,7 @@ class _Intake:
         self._taken = 0
 
     def enter(self, connection: Any, data: bytes) -> None:
-        """Gives data to the connection's `take` now, or at a later turn."""
+        """Passes data to the connection's `take`, now or in a later iteration."""
         if self._room > 0 and not self._waiting:
             self._room -= 1
             connection.take(data)
@@ -363,13 +362,13 @@ class _Intake:
 
 
 class CorkedTransport:
-    """A transport that sends all that is written within a ``with`` block at once.
+    """A transport that sends everything written within a ``with`` block at once.
 
-    A reply is written as a head and a body. Each one alone takes a call into the
-    kernel, which wakes the client: a tenth of the cost of a small request.
+    A reply is written as a head and a body. A separate system call for each, which
+    wakes the client, would cost a tenth of the time of a small request.
 
     Args:
-      transport: of the event loop.
+      transport: the event loop's transport.
     """
 
     __slots__ = ("_kept", "_transport", "is_closing")
@@ -391,7 +390,7 @@ class CorkedTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Sends it, now or at the block's end."""
+        """Sends data, now or at the end of the block."""
         if self._kept is None:
             self._transport.write(data)
         else:
@@ -407,21 +406,21 @@ class CorkedTransport:
 def bounded_protocol(
     head_bytes: int = 1 << 16, head_seconds: float = 10.0, intake: int = 16
 ) -> Any:
-    """Returns the protocol for uvicorn's ``http``.
+    """Returns a protocol class for uvicorn's ``http`` option.
 
-    The scope of a request that waited to be read has the key ``fxflow.waited``: the
-    seconds. That of one that arrived whole has ``fxflow.body``. All have
-    ``fxflow.corked``, a block within which the parts of a reply are sent together.
+    It adds keys to the scope of a request: ``fxflow.waited``, the seconds that it
+    waited to be read, if any; ``fxflow.body``, the body, if it has arrived whole; and
+    ``fxflow.corked``, a context manager that sends the parts of a reply together.
 
     Args:
-      head_bytes: the most bytes of the request line and the headers.
-      head_seconds: within which they must arrive, from the connection or the first
-        byte.
-      intake: pieces of requests, of all connections, that are read in one turn of the
+      head_bytes: most bytes of the request line and the headers.
+      head_seconds: seconds within which they must arrive, after the connection or the
+        first byte.
+      intake: chunks of data, of all connections, that are read in one iteration of the
         event loop.
 
     Returns:
-      A class.
+      The class.
 
     Raises:
       ServeError: uvicorn or httptools is not installed.
@@ -433,11 +432,11 @@ def bounded_protocol(
             "serving needs uvicorn and httptools: pip install 'fxflow[serve]'"
         ) from None
 
-    entrance = _Intake(intake)
+    shared = _Intake(intake)
 
     class Bounded(HttpToolsProtocol):
         _bytes = 0
-        #: Data that arrived while others were read.
+        #: Data that arrived and has not been read.
         held = b""
         _waited = 0.0
         _stopped = False
@@ -467,7 +466,7 @@ def bounded_protocol(
             super().on_headers_complete()
 
         def data_received(self, data: bytes) -> None:
-            entrance.enter(self, data)
+            shared.enter(self, data)
 
         def hold(self, data: bytes) -> None:
             self.held += data
@@ -484,7 +483,7 @@ def bounded_protocol(
                     self.transport.resume_reading()
             self._others = False
             super().data_received(data)
-            if not self._is_head:  # it arrived whole, as nearly all do
+            if not self._is_head:  # the head is complete, as nearly always
                 return
             if self._timer is None:
                 self._wait()
@@ -492,7 +491,7 @@ def bounded_protocol(
             if not self._others:
                 self._bytes += len(data)
                 if self._bytes > head_bytes:
-                    self._refuse(431, f"a head may have {head_bytes} bytes")
+                    self._refuse(431, f"the head exceeds {head_bytes} bytes")
 
         def on_message_complete(self) -> None:
             self._others = True

@@ -1,6 +1,6 @@
-"""What HTTP and gRPC do alike: a request is admitted, answered, and reported.
+"""The common part of HTTP and gRPC: admits, answers and reports requests.
 
-`http` and `rpc` translate between the messages of a protocol and `InferRequest` and
+`http` and `rpc` translate the messages of a protocol to and from `InferRequest` and
 `Prediction`. A `Front` does the rest: it checks API keys and limits, calls the model,
 and writes the span, the metrics and the log line of each request.
 """
@@ -30,12 +30,12 @@ from fxflow.serve.service import Prediction, RequestOrigin, allowed, answers
 from fxflow.serve.telemetry import RequestSpan, Tracing
 
 _log = logging.getLogger("fxflow.serve")
-#: One line for each request: INFO for those that succeed or are refused under load.
+#: Logs one line per request: INFO for requests that succeed or are refused under load.
 _requests = logging.getLogger("fxflow.serve.requests")
 #: Statuses of refusals under load. The metrics count them; a warning for each would
 #: cost more than the refusal.
 _REFUSED = frozenset({429, 503})
-FAILED = "the server failed; its log says how"
+FAILED = "internal server error; see the server's log"
 DISCONNECTED = "the client disconnected"
 _UNRECORDED = RequestSpan()
 _ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
@@ -48,13 +48,13 @@ _EXTENSIONS = [
 def key_checker(keys: Mapping[str, str]) -> Callable[[str], str | None]:
     """Returns a function that finds the client of an API key.
 
-    All keys are compared, each in constant time, so that the time reveals nothing.
+    It compares all keys, each in constant time, so that the time reveals nothing.
 
     Args:
       keys: client → key.
 
     Returns:
-      A function of the key that gives the client, or None.
+      A function from a key to the client, or None for an unknown key.
 
     Example:
       >>> check = key_checker({"alice": "secret"})
@@ -80,7 +80,7 @@ def retry_after(error: ServeError) -> str:
     """Returns the whole seconds after which a client may retry, at least 1.
 
     Args:
-      error: that refused its request.
+      error: the error that refused the request.
     """
     return str(max(1, math.ceil(error.retry_after)))
 
@@ -93,27 +93,27 @@ def _level(status: int) -> int:
 def is_logged(status: int) -> bool:
     """Returns whether requests with a status are logged.
 
-    Gathering the details of a line takes a tenth of the time of a request.
+    Collecting the details of a line takes a tenth of the time of a request.
 
     Args:
-      status: HTTP's.
+      status: HTTP status.
     """
     return _requests.isEnabledFor(_level(status))
 
 
 @dataclass(slots=True)
 class RequestReport:
-    """One request, for its log line, its span and the metrics.
+    """The data of one request for its log line, its span and the metrics.
 
     Attributes:
-      id: the client's, or one that the server made.
-      method: such as ``POST`` or ``ModelInfer``.
+      id: the client's id, or one that the server generated.
+      method: the method, such as ``POST`` or ``ModelInfer``.
       model: name of the model that the request is for.
-      path: HTTP's.
+      path: URL path; empty for gRPC.
       client: the name of its API key, or its address.
       waited: seconds that the request waited before it was read.
-      status: HTTP's.
-      error: why it failed; empty: it did not.
+      status: HTTP status.
+      error: why it failed; empty if it did not.
       span: its span.
       begun: when it arrived, by the monotonic clock.
     """
@@ -133,9 +133,9 @@ class RequestReport:
         """Writes the log line; a failure is a warning, a refusal under load is not.
 
         Args:
-          seconds: that the request took.
-          version: of the model; empty: there is no such model.
-          status: as the protocol spells it.
+          seconds: time that the request took.
+          version: version of the model; empty: there is no such model.
+          status: the protocol's status.
         """
         if not is_logged(self.status):
             return
@@ -156,20 +156,20 @@ class RequestReport:
 
 
 class Front:
-    """What all protocols of a server share.
+    """Admits, answers and reports the requests of all protocols.
 
     Args:
       repository: the models.
-      metrics: count requests.
-      limits: of what is accepted.
+      metrics: counts requests.
+      limits: limits of requests.
       keys: client → API key; empty: no authentication.
       control: whether requests may load and unload models.
-      tracing: makes the spans of requests.
+      tracing: creates the spans of requests.
 
     Attributes:
       repository, metrics, limits, tracing: as above.
       authenticates: whether there are keys.
-      is_anonymous: whether no client is identified and no span recorded.
+      is_anonymous: whether clients are not identified and spans are not recorded.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Front:
         self._client_of = key_checker(keys or {})
         self._control = control
         self._in_flight = 0
-        # Two servers' ids differ in their first half.
+        # The first half is unique to this server.
         self._run, self._ids = secrets.token_hex(4), itertools.count(1)
 
     # -- admission ---------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Front:
         """Returns the id of a request.
 
         Args:
-          given: by the client; another one is made if it is empty or unfit for a log.
+          given: the client's id; replaced if it is empty or unsafe to log.
         """
         if given and _ID.fullmatch(given):
             return given
@@ -212,8 +212,8 @@ class Front:
         """Checks the API key and the rate of a client.
 
         Args:
-          address: of the client.
-          headers: of the request, by name in lower case.
+          address: the client's address.
+          headers: the request's headers by lower-case name.
 
         Returns:
           The name of the key, or the address.
@@ -229,12 +229,14 @@ class Front:
                 given = token.strip()
             name = self._client_of(given)
             if name is None:
-                raise ServeError("an API key is needed: Authorization: Bearer KEY", 401)
+                raise ServeError(
+                    "an API key is required: Authorization: Bearer KEY", 401
+                )
             client = name
         clients = self.limits.clients
         if wait := clients.take(client, time.monotonic()):
             raise ServeError(
-                f"client {client!r} may send {clients.rate:g} requests a second",
+                f"client {client!r} may send {clients.rate:g} requests per second",
                 429,
                 wait,
             )
@@ -247,16 +249,19 @@ class Front:
           ServeError: status 403; they may not.
         """
         if not self._control:
-            raise ServeError("this server's models are not loaded by requests", 403)
+            raise ServeError(
+                "this server does not let requests load or unload models", 403
+            )
 
     def check_size(self, size: int) -> None:
-        """Checks that there is room for the body of a request.
+        """Checks the size of a request's body against the limits.
 
         Args:
-          size: its bytes, as far as they are known.
+          size: its bytes, as far as known.
 
         Raises:
-          ServeError: status 413 if it is too large, 503 if all bodies together are.
+          ServeError: status 413 if the body is too large, 503 if all bodies in flight
+            are.
         """
         limits = self.limits
         if size > limits.max_body:
@@ -270,7 +275,7 @@ class Front:
         """Counts the bytes of a body in flight; a negative size releases them.
 
         Args:
-          size: bytes.
+          size: number of bytes.
         """
         self._in_flight += size
 
@@ -283,11 +288,11 @@ class Front:
 
         Args:
           served: a model's service, or a group of models.
-          request: what it is asked.
-          report: of the request.
+          request: the request.
+          report: its report.
 
         Raises:
-          ServeError: there is no answer in time.
+          ServeError: the model failed or did not answer in time.
         """
         answer: Prediction = await served.submit(
             request.inputs, request.rows, **self._options(served, request, report)
@@ -301,10 +306,10 @@ class Front:
         """Yields the model's results for a request: one, unless it is a generator.
 
         Args:
-          served, request, report: as of `answer`.
+          served, request, report: as for `answer`.
 
         Raises:
-          ServeError: there is no result in time.
+          ServeError: the model failed or did not answer in time.
         """
         count = 0
         options = self._options(served, request, report)
@@ -337,16 +342,16 @@ class Front:
     def report(
         self, report: RequestReport, *, predicts: bool, status: str | int | None = None
     ) -> None:
-        """Reports a request that is done, to its span, the metrics and the log.
+        """Reports a finished request to its span, the metrics and the log.
 
         Args:
-          report: of the request.
-          predicts: whether it asked for a prediction; other requests are not counted.
-          status: as the protocol spells it, if not by HTTP's number.
+          report: the request's report.
+          predicts: whether to count it as a prediction.
+          status: the protocol's status; None: the HTTP status.
         """
         seconds = time.monotonic() - report.begun
         version = ""
-        # Only names of existing models: labels are kept forever.
+        # Count only existing models: metrics keep their labels forever.
         if report.model in self.repository:
             if predicts:
                 self.metrics.request(report.model, report.status, seconds)
@@ -359,15 +364,15 @@ class Front:
     # -- metadata ----------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
-        """Returns the server's metadata, as the protocol has it."""
+        """Returns the server's metadata in the protocol's format."""
         return {"name": "fxflow", "version": __version__, "extensions": _EXTENSIONS}
 
     def describe_model(self, name: str, version: str = "") -> dict[str, Any]:
-        """Returns a model's metadata, as the protocol has it.
+        """Returns a model's metadata in the protocol's format.
 
         Args:
-          name: of a model or a group of models.
-          version: empty: the current one.
+          name: name of a model or a group of models.
+          version: version to require; empty: any.
 
         Raises:
           ServeError: status 404 if there is no such model, 503 if it is not ready.
@@ -383,10 +388,10 @@ class Front:
         }
 
     def index(self, *, ready: bool = False) -> list[dict[str, str]]:
-        """Returns the models with their states, as the protocol's index has them.
+        """Returns the protocol's index of models.
 
         Args:
-          ready: whether to leave out those that are not.
+          ready: whether to list only models that are ready.
         """
         entries = self.repository.index()
         return [e for e in entries if e["state"] == "READY" or not ready]

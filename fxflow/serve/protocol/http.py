@@ -1,8 +1,8 @@
 """The protocol over HTTP: an ASGI application, which uvicorn runs.
 
-Every error is JSON, ``{"error": text}``. Bodies are limited before they are read: one,
-all together, and the time that one may take. Starlette routes all requests but those
-for predictions, which are routed here.
+Every error is JSON, ``{"error": text}``. Before and while a body is read, its size, the
+size of all bodies in flight, and its time are limited. Starlette routes all requests
+except predictions, which this module routes.
 """
 
 from __future__ import annotations
@@ -76,9 +76,8 @@ def application(front: Front, static: str | None = None) -> Any:
     """Returns the ASGI application of a server.
 
     Args:
-      front: what it serves.
-      static: folder whose files are served without a key under ``/app/``; None:
-        none.
+      front: the server's models and limits.
+      static: folder to serve without a key under ``/app/``; None: no folder.
 
     Returns:
       An application for uvicorn or another ASGI server.
@@ -96,7 +95,7 @@ def application(front: Front, static: str | None = None) -> Any:
             "serving needs starlette: pip install 'fxflow[serve]'"
         ) from None
     if static is not None and not Path(static).is_dir():
-        raise ServeError(f"there is no folder {static!r} of files to be served")
+        raise ServeError(f"static: there is no folder {static!r}")
     predictions, others = _Predictions(front), _Others(front)
     endpoints = {
         (method, path): _Endpoint(
@@ -120,11 +119,11 @@ def application(front: Front, static: str | None = None) -> Any:
         code = error.status_code if isinstance(error, HTTPException) else 500
         text, more = "the request cannot be answered", {}
         if code == 404:
-            text = "there is no such route; GET / lists those that there are"
+            text = "there is no such route; GET / lists the routes"
             more = {"routes": [f"{method} {path}" for method, path in endpoints]}
         elif code == 405:
-            headers = getattr(error, "headers", None) or {}
-            text = f"not by {request.method}, but by {headers.get('Allow', 'another')}"
+            allow = (getattr(error, "headers", None) or {}).get("Allow", "another")
+            text = f"method {request.method} is not allowed, use {allow}"
         return _json({"error": f"{request.url.path}: {text}", **more}, code)
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_a_route})
@@ -148,7 +147,7 @@ def _refusal(error: ServeError) -> Reply:
 
 
 class _Endpoint:
-    """A route, each of whose requests is admitted, handled and reported."""
+    """A route: admits, handles and reports its requests."""
 
     def __init__(
         self,
@@ -168,11 +167,11 @@ class _Endpoint:
         reply = await self.handle(
             HttpRequest(scope, receive, send, scope["path_params"])
         )
-        if isinstance(reply, Reply):  # events were sent already
+        if isinstance(reply, Reply):  # `handle` sends events itself
             await reply(scope, receive, send)
 
     async def handle(self, request: HttpRequest) -> Reply | Events:
-        """Returns the reply to a request, which was reported."""
+        """Reports a request and returns its reply."""
         front = self._front
         report = request.report = RequestReport(
             front.request_id(request.headers.get("x-request-id", "")),
@@ -229,9 +228,9 @@ class _Application:
     """The ASGI application: routes predictions itself, other requests by Starlette.
 
     Args:
-      front: what it serves.
+      front: the server's models and limits.
       predictions: endpoints by the kind that `prediction_route` returns.
-      others: Starlette's application.
+      others: the Starlette application.
     """
 
     def __init__(
@@ -253,13 +252,13 @@ class _Application:
         if isinstance(target, ServeError):
             reply = self._refuse_unread(target, names, scope)
         if reply is None:
-            exchange = HttpRequest(scope, receive, send, names, target)
-            reply = await self._predictions[kind].handle(exchange)
-        if isinstance(reply, Reply):  # events were sent already
+            request = HttpRequest(scope, receive, send, names, target)
+            reply = await self._predictions[kind].handle(request)
+        if isinstance(reply, Reply):  # `handle` sends events itself
             await reply(scope, receive, send)
 
     def _target(self, names: Mapping[str, str], scope: Mapping[str, Any]) -> Any:
-        """The model that a prediction asks, or the error that refuses it unread."""
+        """Returns the model for a prediction, or the error that refuses it unread."""
         try:
             served = self._front.repository.get(
                 names["model"], names.get("version", "")
@@ -269,8 +268,8 @@ class _Application:
         waited = scope.get("fxflow.waited", 0.0)
         if waited and waited >= served.deadline:
             return ServeError(
-                f"it cannot be answered in time: it waited {waited:.3f} s until it was "
-                "read",
+                f"the request cannot be answered in time: it waited {waited:.3f} s "
+                "until it was read",
                 503,
                 waited,
             )
@@ -278,7 +277,7 @@ class _Application:
         if body is None or not isinstance(served, ModelService):
             return served
         refusal = served.refusal(waited)
-        # An urgent request may be answered where others are not: its body says so.
+        # An urgent request, which its body names, may be answered nevertheless.
         if refusal is None or b"priority" in body or b"timeout" in body:
             return served
         return refusal
@@ -286,9 +285,9 @@ class _Application:
     def _refuse_unread(
         self, error: ServeError, names: Mapping[str, str], scope: Mapping[str, Any]
     ) -> Reply | None:
-        """The reply to a request that is refused unread, if only its status matters.
+        """Returns a cheap refusal if no log line, span or client needs more.
 
-        Under a flood most requests are refused, and each refusal takes time from the
+        Under overload most requests are refused, and each refusal takes time from the
         requests that are answered.
         """
         front = self._front
@@ -309,18 +308,18 @@ class _Bodies:
         self._front = front
 
     async def body(self, request: HttpRequest) -> bytes:
-        """Returns a body, which counts as in flight until the request is done."""
+        """Returns a body, which counts as in flight until the request finishes."""
         declared = request.headers.get("content-length", "0")
         size = int(declared) if declared.isdigit() else 0
         encoding = request.headers.get("content-encoding", "identity")
         if encoding != "identity":
-            raise ServeError(f"bodies with encoding {encoding!r} are not taken", 415)
+            raise ServeError(f"content encoding {encoding!r} is not supported", 415)
         given = request.headers.get("content-type", "")
         kind = given.partition(";")[0].strip().lower()
         if kind not in _BODIES and not kind.endswith("+json"):
             raise ServeError(
-                f"a body is application/json, or application/octet-stream with tensors "
-                f"behind it, not {given!r}",
+                "a body must be application/json, or application/octet-stream with "
+                f"binary tensors, got {given!r}",
                 415,
             )
         whole = request.scope.get("fxflow.body")
@@ -453,7 +452,7 @@ class _Predictions(_Bodies):
                         sent = True
                         yield b"data: %b\n\n" % text
             except Exception as error:
-                if not sent:  # the status can still tell
+                if not sent:  # the status can still report it
                     raise
                 reply.status, reply.error = 500, FAILED
                 if isinstance(error, ServeError):
@@ -467,14 +466,14 @@ class _Predictions(_Bodies):
 
 
 def _target_of(request: HttpRequest) -> Any:
-    """The model that a prediction asks, unless the request is refused."""
+    """Returns the model for a prediction, or raises its refusal."""
     if isinstance(request.target, ServeError):
         raise request.target
     return request.target
 
 
 def _explained(answer: Prediction) -> dict[str, str]:
-    """Headers: where the time went, and which models the answer is from."""
+    """Returns headers with the timing and the models of an answer."""
     headers = {
         "Server-Timing": f"queue;dur={answer.queued * 1e3:.3f}, "
         f"batch;dur={answer.ran * 1e3:.3f}, rows;dur={answer.rows}"
@@ -491,7 +490,7 @@ def _explained(answer: Prediction) -> dict[str, str]:
 
 
 class _Others(_Bodies):
-    """The routes for all but predictions."""
+    """All routes except predictions."""
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
@@ -523,7 +522,7 @@ class _Others(_Bodies):
                 f"{place}/stats": self.statistics,
             }
 
-    # -- the protocol's ----------------------------------------------------------------
+    # -- the protocol's routes ---------------------------------------------------------
 
     async def live(self, request: HttpRequest) -> Reply:
         return _json({"live": True})
@@ -567,18 +566,21 @@ class _Others(_Bodies):
 
     def _check_control(self, request: HttpRequest) -> None:
         self._front.check_control()
-        # Without keys a page of any other site could have its visitors' browsers ask.
+        # Without keys, any web page could send requests from its visitors' browsers.
         origin, host = map(request.headers.get, ("origin", "host"))
         other = origin and origin.partition("://")[2] != host
         if other and not self._front.authenticates:
-            raise ServeError(f"not for pages of {origin!r}: they would need a key", 403)
+            raise ServeError(
+                f"requests from pages of {origin!r} are not allowed without API keys",
+                403,
+            )
 
     # -- groups of models --------------------------------------------------------------
 
     async def feedback(self, request: HttpRequest) -> Reply:
         selector = self._repository.get(*_named(request))
         if not isinstance(selector, Selector):
-            bad(f"{_named(request)[0]!r} is not a selector: nothing is learned")
+            bad(f"{_named(request)[0]!r} is not a selector: it takes no feedback")
         body = await self.body(request)
         feedback = parse_feedback(body, selector.signature)
         joined = await selector.feedback(**feedback)
@@ -594,7 +596,7 @@ class _Others(_Bodies):
         self._check_control(request)
         versions = self._group_of(request)
         if not isinstance(versions, Versions):
-            bad(f"{_named(request)[0]!r} is a selector: nothing is rolled out")
+            bad(f"{_named(request)[0]!r} is a selector, not a rollout")
         if request.path.endswith("/forward"):
             versions.forward()
         else:
@@ -604,10 +606,10 @@ class _Others(_Bodies):
     def _group_of(self, request: HttpRequest) -> Selector | Versions:
         group = self._repository.get(*_named(request))
         if not isinstance(group, Selector | Versions):
-            bad(f"{_named(request)[0]!r} is a model, not a group of them")
+            bad(f"{_named(request)[0]!r} is a model, not a group of models")
         return group
 
-    # -- descriptions and numbers ------------------------------------------------------
+    # -- descriptions and statistics ---------------------------------------------------
 
     def _signatures(self) -> dict[str, ModelSignature]:
         served = (*self._repository, *self._repository.groups.values())
@@ -633,6 +635,6 @@ class _Others(_Bodies):
 
 
 def _named(request: HttpRequest) -> tuple[str, str]:
-    """The model and the version in the path."""
+    """Returns the model and the version in the path."""
     names = request.path_params
     return names.get("model", ""), names.get("version", "")

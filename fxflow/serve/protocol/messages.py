@@ -1,9 +1,9 @@
-"""The protocol's messages for gRPC, described here rather than generated.
+"""The protocol's gRPC messages, built from a table rather than generated.
 
-The table below is the published ``grpc_service.proto`` of the protocol, as far as
-servers that are not Triton have it, and of Triton's own messages the configuration and
-the statistics of a model, with the fields that make sense here. The descriptors lie in
-a pool of their own, so that a process may have another library's as well.
+The table has the messages of the protocol's ``grpc_service.proto``, and Triton's
+messages for the configuration and statistics of a model, with the fields that apply to
+this server. The descriptors are in a separate pool, so that a process can also load
+another library's.
 
 Source: https://github.com/kserve/open-inference-protocol, `specification/protocol`;
 Triton's `grpc_service.proto` and `model_config.proto`.
@@ -18,7 +18,7 @@ from fxflow.errors import ServeError
 
 SERVICE = "inference.GRPCInferenceService"
 
-#: Enumeration → its names, whose numbers are their places.
+#: Enumeration → its names, numbered from 0.
 ENUMS: dict[str, str] = {
     "DataType": (
         "TYPE_INVALID TYPE_BOOL TYPE_UINT8 TYPE_UINT16 TYPE_UINT32 TYPE_UINT64 "
@@ -28,8 +28,8 @@ ENUMS: dict[str, str] = {
     "ModelInstanceGroup.Kind": "KIND_AUTO KIND_GPU KIND_CPU KIND_MODEL",
 }
 
-#: Message → its fields as "number type name"; `*` is repeated, `map` has text for
-#: keys, and those behind `|` exclude each other.
+#: Message → its fields as "number type name": `*` marks a repeated field, `map:` a map
+#: from strings, and `|` the members of a oneof.
 MESSAGES: dict[str, str] = {
     "ServerLiveRequest": "",
     "ServerLiveResponse": "1 bool live",
@@ -150,7 +150,7 @@ def classes() -> dict[str, Any]:
     """Returns the class of each message, by name.
 
     Returns:
-      Classes of protobuf.
+      Protobuf message classes.
 
     Raises:
       ServeError: protobuf is not installed.
@@ -197,7 +197,7 @@ def classes() -> dict[str, Any]:
                     message.oneof_decl.add(name="parameter_choice")
                 field.oneof_index = 0
             if kind.startswith("map:"):
-                # A map is a repeated message of key and value.
+                # A map is a repeated message with a key and a value.
                 entry = f"{name.title()}Entry"
                 pair = message.nested_type.add(name=entry)
                 pair.options.map_entry = True

@@ -1,8 +1,7 @@
-"""Descriptions of a server: OpenAPI 3.1 for programs, and two pages for people.
+"""Descriptions of a server: an OpenAPI 3.1 document and two web pages.
 
-`/` lists models and routes. `/status` shows what the server is doing: one file that
-loads nothing from elsewhere and is the same for all clients; it requests the numbers
-that it draws, and asks for an API key if they need one.
+`/` lists models and routes. `/status` shows live statistics: a static, self-contained
+page that requests its data from `/status.json`, and prompts for an API key if needed.
 """
 
 from __future__ import annotations
@@ -17,32 +16,32 @@ from fxflow.serve.metrics import Metrics
 from fxflow.serve.repository import Repository
 from fxflow.serve.signatures import ModelSignature, TensorSpec
 
-#: Path → what a POST (with a body) or GET does there.
+#: Path → method and summary.
 ROUTES = {
     "/v2": ("get", "The server's name, version and extensions"),
-    "/v2/health/live": ("get", "Whether the server runs"),
-    "/v2/health/ready": ("get", "Whether all models can be called"),
+    "/v2/health/live": ("get", "Whether the server is running"),
+    "/v2/health/ready": ("get", "Whether all models are ready"),
     "/v2/models/{model}": ("get", "Names and types of a model's inputs and outputs"),
-    "/v2/models/{model}/config": ("get", "How a model is served, as Triton says it"),
-    "/v2/models/{model}/stats": ("get", "What was counted of it, as Triton says it"),
-    "/v2/models/stats": ("get", "The same of all models"),
-    "/v2/models/{model}/ready": ("get", "Whether a model can be called"),
-    "/v2/models/{model}/infer": ("post", "A prediction, as JSON or binary tensors"),
-    "/v2/models/{model}/generate": ("post", "A prediction, inputs by name as JSON"),
+    "/v2/models/{model}/config": ("get", "A model's configuration in Triton's format"),
+    "/v2/models/{model}/stats": ("get", "A model's statistics in Triton's format"),
+    "/v2/models/stats": ("get", "The statistics of all models"),
+    "/v2/models/{model}/ready": ("get", "Whether a model is ready"),
+    "/v2/models/{model}/infer": ("post", "Predict from JSON or binary tensors"),
+    "/v2/models/{model}/generate": ("post", "Predict from inputs by name"),
     "/v2/models/{model}/generate_stream": (
         "post",
-        "The same, and of a generator each result as a server-sent event",
+        "Predict, with each result as a server-sent event",
     ),
     "/v2/repository/index": ("post", "All models and their states"),
-    "/predict/{model}": ("post", "A prediction, plain lists in and out"),
-    "/feedback/{model}": ("post", "How good a prediction of a group of models was"),
-    "/groups/{model}": ("get", "What a group of models knows, or how far a version is"),
-    "/metrics": ("get", "Numbers for Prometheus"),
-    "/status": ("get", "A page that shows what the server is doing"),
-    "/status.json": ("get", "What that page shows"),
+    "/predict/{model}": ("post", "Predict from plain lists"),
+    "/feedback/{model}": ("post", "Give feedback on a prediction of a selector"),
+    "/groups/{model}": ("get", "The state of a selector or a rollout"),
+    "/metrics": ("get", "Metrics in Prometheus's text format"),
+    "/status": ("get", "A page with live statistics"),
+    "/status.json": ("get", "The data of that page"),
 }
 
-#: Each event's data is an object of outputs, or of `error` alone.
+#: Each event's data is an object of outputs, or an object with only `error`.
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
@@ -61,16 +60,16 @@ def openapi(models: Mapping[str, ModelSignature], version: str) -> dict[str, Any
 
     Args:
       models: signatures by name.
-      version: of the server.
+      version: the server's version.
 
     Returns:
-      Values that JSON has.
+      A JSON object.
     """
     paths: dict[str, Any] = {}
     for path, (method, summary) in ROUTES.items():
         operation: dict[str, Any] = {
             "summary": summary,
-            "responses": {"200": {"description": "As asked"}},
+            "responses": {"200": {"description": "Success"}},
         }
         if "{model}" in path:
             operation["parameters"] = [
@@ -81,22 +80,22 @@ def openapi(models: Mapping[str, ModelSignature], version: str) -> dict[str, Any
                     "schema": {"type": "string", "enum": sorted(models)},
                 }
             ]
-            operation["responses"]["404"] = {"description": "There is no such model"}
+            operation["responses"]["404"] = {"description": "Unknown model"}
         if method == "post" and "{model}" in path:
             if path.endswith("_stream"):
                 operation["responses"]["200"]["content"] = _STREAM
             kind = {"application/json": {"schema": {"type": "object"}}}
             operation["requestBody"] = {"required": True, "content": kind}
             operation["responses"] |= {
-                "400": {"description": "The request does not fit the model; says why"},
-                "503": {"description": "It would be late; Retry-After says when not"},
+                "400": {"description": "The request does not match the model"},
+                "503": {"description": "The answer would be late; see Retry-After"},
             }
         paths[path] = {method: operation}
     for name, signature in models.items():
-        # The plain route again for each model, with its own types.
+        # The plain route for each model, with the model's types.
         paths[f"/predict/{name}"] = {
             "post": {
-                "summary": f"A prediction of {name}",
+                "summary": f"Predict with {name}",
                 "requestBody": {"content": _content(signature.inputs)},
                 "responses": {
                     "200": {
@@ -125,14 +124,14 @@ def _content(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
 
 
 def index(models: Mapping[str, ModelSignature], version: str) -> str:
-    """Returns the page that lists models and routes for people.
+    """Returns the page that lists models and routes.
 
     Args:
       models: signatures by name.
-      version: of the server.
+      version: the server's version.
 
     Returns:
-      HTML, which loads nothing from elsewhere.
+      Self-contained HTML.
     """
     rows = []
     for name, signature in models.items():
@@ -143,8 +142,8 @@ def index(models: Mapping[str, ModelSignature], version: str) -> str:
         cells = (name, inputs, outputs)
         rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
     routes = "".join(
-        f"<tr><td>{method.upper()}</td><td><code>{path}</code></td><td>{words}</td>"
-        for path, (method, words) in ROUTES.items()
+        f"<tr><td>{method.upper()}</td><td><code>{path}</code></td><td>{summary}</td>"
+        for path, (method, summary) in ROUTES.items()
     )
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><title>fxflow serve</title>"
@@ -154,13 +153,13 @@ def index(models: Mapping[str, ModelSignature], version: str) -> str:
         "<table><tr><th>name<th>inputs<th>outputs"
         f"{''.join(f'<tr>{row}' for row in rows)}</table>"
         f"<h2>Routes</h2><table>{routes}</table>"
-        "<p>What it is doing: <a href=status>status</a>. "
-        "For programs: <a href=openapi.json>openapi.json</a>"
+        "<p>See also <a href=status>status</a> and "
+        "<a href=openapi.json>openapi.json</a>."
     )
 
 
 STATUS = Path(__file__).with_name("status.html").read_text(encoding="utf-8")
-#: Nothing of others is loaded, shown in another's frame, or told where it was.
+#: Forbid external resources, framing by other sites, and referrers.
 STATUS_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; "
@@ -168,20 +167,20 @@ STATUS_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-#: What groups of models call the share of each.
+#: Statistics of groups that are the share of a model.
 _WEIGHTS = ("weight", "share")
 
 
 def status(repository: Repository, metrics: Metrics, version: str) -> dict[str, Any]:
-    """Returns what the page shows.
+    """Returns the data of the status page.
 
     Args:
       repository: the models.
-      metrics: what was counted.
-      version: of the server.
+      metrics: the server's metrics.
+      version: the server's version.
 
     Returns:
-      Values that JSON has: of each model its state, configuration, stats, and the
+      A JSON object with each model's state, configuration, statistics, and the
       histograms of `Metrics.histograms`.
     """
     counted = metrics.histograms()
@@ -190,8 +189,8 @@ def status(repository: Repository, metrics: Metrics, version: str) -> dict[str, 
     for entry in repository.index():
         name = entry["name"]
         if name in repository.groups:
-            told = repository.groups[name].stats()
-            weights = {m: w for (kind, m), w in told.items() if kind in _WEIGHTS}
+            stats = repository.groups[name].stats()
+            weights = {m: w for (kind, m), w in stats.items() if kind in _WEIGHTS}
             more = counted.get(name, {"statuses": {}})
             models.append({**entry, "weights": weights, **more})
             continue

@@ -1,7 +1,7 @@
 """The protocol over gRPC: `inference.GRPCInferenceService`, which grpcio runs.
 
-Errors have gRPC's codes for HTTP's statuses, and the same texts. The deadline of a
-client's call is that of its request.
+Errors have the same texts as over HTTP, and the corresponding gRPC codes. The deadline
+of a client's call limits its request.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fxflow.serve.service import Prediction
 from fxflow.serve.signatures import DATATYPES, ModelSignature, from_bytes, to_bytes
 
 _log = logging.getLogger("fxflow.serve")
-#: HTTP's status → the name of gRPC's.
+#: HTTP status → name of the gRPC code.
 _CODES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -50,7 +50,7 @@ _CODES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-#: Datatype → where the contents of a message have it. FP16 and BF16 are raw only.
+#: Datatype → field of `InferTensorContents`. FP16 and BF16 exist only as raw contents.
 _CONTENTS = {
     "BOOL": "bool_contents",
     **dict.fromkeys(("UINT8", "UINT16", "UINT32"), "uint_contents"),
@@ -69,27 +69,27 @@ def inputs_of(request: Any, signature: ModelSignature) -> tuple[dict[str, Array]
 
     Args:
       request: the message.
-      signature: of the model, which they must fit.
+      signature: the model's signature.
 
     Returns:
-      Arrays by input, and the size of the batch's axis.
+      Arrays by input, and the size of the batch axis.
 
     Raises:
-      ServeError: status 400; they do not fit.
+      ServeError: status 400; the inputs do not match the signature.
     """
     tensors = {}
     for tensor in request.inputs:
         if tensor.datatype not in DATATYPES:
-            bad(f"input {tensor.name!r}: there is no datatype {tensor.datatype!r}")
+            bad(f"input {tensor.name!r}: unknown datatype {tensor.datatype!r}")
         if tensor.name in tensors:
             bad(f"input {tensor.name!r} is given twice")
         if math.prod(max(size, 0) for size in tensor.shape) > 1 << 40:
-            bad(f"input {tensor.name!r}: no tensor has shape {list(tensor.shape)}")
+            bad(f"input {tensor.name!r}: shape {list(tensor.shape)} is too large")
         tensors[tensor.name] = tensor.datatype, tuple(tensor.shape)
     rows = signature.check_types(tensors)
     raw = request.raw_input_contents
     if raw and len(raw) != len(request.inputs):
-        bad(f"{len(request.inputs)} inputs have {len(raw)} raw contents")
+        bad(f"{len(request.inputs)} inputs, but {len(raw)} raw_input_contents")
     arrays = {}
     for k, tensor in enumerate(request.inputs):
         datatype, shape = tensors[tensor.name]
@@ -108,7 +108,10 @@ def _typed(contents: Any, datatype: str, shape: tuple[int, ...]) -> Array:
         bad(f"{datatype} must be in raw_input_contents")
     values = getattr(contents, _CONTENTS[datatype])
     if len(values) != math.prod(shape):
-        bad(f"{_CONTENTS[datatype]} has {len(values)} elements, shape {list(shape)}")
+        bad(
+            f"{_CONTENTS[datatype]} has {len(values)} elements, but the shape is "
+            f"{list(shape)}"
+        )
     dtype = DATATYPES[datatype][1]
     if datatype == "BYTES":
         strings = np.empty(len(values), object)
@@ -117,12 +120,12 @@ def _typed(contents: Any, datatype: str, shape: tuple[int, ...]) -> Array:
     try:
         return np.array(list(values), dtype).reshape(shape)
     except OverflowError:
-        bad(f"an element is out of the range of {datatype}")
+        bad(f"an element is out of range for {datatype}")
 
 
-#: Triton's parameters for streams: of an answer, whether it is the last one of its
-#: request; of a request, whether an answer without outputs is to say so if the last
-#: result could not, because it was not known to be the last.
+#: Triton's parameters for streams. `_FINAL` marks the last response to a request. With
+#: `_EMPTY_FINAL` a request asks for an empty final response, if the last result could
+#: not be marked because it was not known to be the last.
 _FINAL = "triton_final_response"
 _EMPTY_FINAL = "triton_enable_empty_final_response"
 #: Methods that need no API key.
@@ -147,9 +150,9 @@ class _RpcCall:
     """A call of a method, or one request of a stream.
 
     Attributes:
-      request: its message.
-      context: grpcio's.
-      client: that sent it.
+      request: the request message.
+      context: grpcio's context.
+      client: the client that sent it.
     """
 
     request: Any
@@ -169,8 +172,8 @@ class _Methods:
     """The methods of the gRPC service.
 
     Args:
-      front: what it serves.
-      grpc: the module.
+      front: the server's models and limits.
+      grpc: the `grpc` module.
     """
 
     def __init__(self, front: Front, grpc: Any) -> None:
@@ -233,7 +236,7 @@ class _Methods:
 
     @contextmanager
     def _held(self, data: bytes) -> Iterator[None]:
-        """Counts a message as in flight within the block."""
+        """Counts a message as in flight during the block."""
         self._front.check_size(len(data))
         self._front.hold(len(data))
         try:
@@ -244,17 +247,17 @@ class _Methods:
     # -- messages ----------------------------------------------------------------------
 
     def _read(self, kind: str, data: bytes) -> Any:
-        """Reads a message; grpcio reports one that it cannot read as our failure."""
+        """Parses a message; grpcio would report a parse error as a server error."""
         try:
             return self._messages[kind].FromString(data)
-        except Exception as error:  # protobuf's own, which differ by its version
+        except Exception as error:  # the class depends on protobuf's version
             raise ServeError(f"the message is not a {kind}: {error}", 400) from None
 
     def _made(self, kind: str, /, **fields: Any) -> Any:
         return self._messages[kind](**fields)
 
     def _parsed(self, kind: str, fields: Mapping[str, Any]) -> Any:
-        """The message that has nested fields with their JSON names."""
+        """Returns a message from nested fields with their JSON names."""
         from google.protobuf import json_format
 
         return json_format.ParseDict(fields, self._made(kind))
@@ -314,7 +317,7 @@ class _Methods:
     # -- predictions -------------------------------------------------------------------
 
     def _asked(self, call: _RpcCall) -> tuple[Any, InferRequest, dict[str, Any]]:
-        """The model that a request asks, what it asks, and its parameters."""
+        """Returns the model for a request, the parsed request, and its parameters."""
         request = call.request
         served = self._repository.get(request.model_name, request.model_version)
         arrays, rows = inputs_of(request, served.signature)
@@ -429,7 +432,7 @@ class _Methods:
         except ServeError as error:
             if error.status == 408:
                 raise
-            # An error of one request does not end the others.
+            # An error in one request does not end the stream.
             end = self._end(call.request)
             await self._put(context, error_message=str(error), infer_response=end)
 
@@ -448,7 +451,7 @@ class _Methods:
             await self._put(call.context, infer_response=self._end(call.request))
 
     def _end(self, request: Any) -> Any:
-        """The end of the answers to a request."""
+        """Returns the empty final response to a request."""
         return self._made(
             "ModelInferResponse",
             model_name=request.model_name,
@@ -472,12 +475,12 @@ async def start_grpc(
     """Starts to serve gRPC in the running event loop.
 
     Args:
-      front: what it serves.
-      address: such as ``127.0.0.1:8001``; port 0 is any free one.
+      front: the server's models and limits.
+      address: address such as ``127.0.0.1:8001``; port 0 picks a free port.
       certificate: key and certificate in PEM; None: no TLS.
 
     Returns:
-      grpcio's server, and the port.
+      The grpcio server, and the port.
 
     Raises:
       ServeError: grpcio is not installed, or the address cannot be bound.

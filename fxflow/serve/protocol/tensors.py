@@ -1,7 +1,7 @@
-"""Requests and answers of the protocol, as JSON and as bytes behind it.
+"""Parses requests and writes answers, as JSON followed by optional binary tensors.
 
-Everything is checked before memory is allocated for it: the sizes in a header, then the
-types against the model's signature, then the numbers themselves.
+Everything is checked before memory is allocated for it: first the sizes in the header,
+then the types against the model's signature, then the elements.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _plain_dumps(value: Any, /) -> bytes:
 
 
 try:
-    # Numbers make up nearly all of a body: a quarter of the time.
+    # A quarter of the time of `json`, as nearly all of a body is numbers.
     import orjson
 
     dumps: Callable[[Any], bytes] = orjson.dumps
@@ -62,14 +62,14 @@ class InferRequest:
     """A request for a prediction.
 
     Attributes:
-      inputs: by name, checked against the signature.
-      rows: of the batch.
-      id: of the request, which its answer repeats.
-      outputs: name → whether it is returned as binary data; empty: all outputs.
+      inputs: arrays by name, checked against the signature.
+      rows: number of rows.
+      id: id of the request, which its answer repeats.
+      outputs: name → whether to return it as binary data; empty: all outputs.
       binary: whether outputs that are not listed are binary.
-      priority: smaller goes first; 0 is usual.
-      timeout: seconds until the client gives up; 0: unknown.
-      context: in which a group chooses its models.
+      priority: smaller goes first; 0 is the default.
+      timeout: the client's timeout in seconds; 0: none.
+      context: the context in which a group chooses models.
     """
 
     inputs: dict[str, Array]
@@ -86,7 +86,7 @@ def bad(message: str) -> NoReturn:
     """Refuses a request.
 
     Args:
-      message: what of it does not fit.
+      message: the reason.
 
     Raises:
       ServeError: always, with status 400.
@@ -95,16 +95,16 @@ def bad(message: str) -> NoReturn:
 
 
 def parse_json(text: bytes | memoryview) -> Any:
-    """Returns a value from JSON, which has no NaN and no infinities.
+    """Parses JSON, without NaN and infinities.
 
     Args:
-      text: UTF-8.
+      text: JSON in UTF-8.
 
     Returns:
       The value.
 
     Raises:
-      ServeError: status 400; it is not JSON.
+      ServeError: status 400; `text` is not JSON.
     """
     try:
         return _loads(text)
@@ -133,16 +133,16 @@ def _shape_of(name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(size) is int for size in value):
         bad(f"input {name!r}: shape must be a list of integers, got {_short(value)}")
     if any(size < 0 for size in value) or math.prod(value) > _LARGEST:
-        bad(f"input {name!r}: no tensor has shape {_short(value)}")
+        bad(f"input {name!r}: shape {_short(value)} is negative or too large")
     return tuple(value)
 
 
 class _InferHeader(NamedTuple):
-    """What the JSON of an infer request says, checked against the signature.
+    """The parsed JSON of an infer request, checked against the signature.
 
     Attributes:
-      inputs: of each its name, datatype, shape, binary size (-1: none), and entry.
-      rows, id, outputs, binary, priority, timeout, context: as of `InferRequest`.
+      inputs: each input's name, datatype, shape, binary size (-1: none), and entry.
+      rows, id, outputs, binary, priority, timeout, context: as for `InferRequest`.
     """
 
     inputs: tuple[tuple[str, str, tuple[int, ...], int, dict[str, Any]], ...]
@@ -158,22 +158,22 @@ class _InferHeader(NamedTuple):
 def parse_infer(
     body: bytes, header_length: int | None, signature: ModelSignature
 ) -> InferRequest:
-    """Returns what the body of an infer request says.
+    """Parses the body of an infer request.
 
     Args:
-      body: JSON, and binary tensors behind it.
+      body: JSON, followed by binary tensors.
       header_length: bytes of the JSON; None: all.
-      signature: of the model.
+      signature: the model's signature.
 
     Returns:
-      The request, whose inputs fit the signature.
+      The request.
 
     Raises:
-      ServeError: status 400; it does not.
+      ServeError: status 400; it is malformed or does not match the signature.
     """
     if header_length is not None and not 0 <= header_length <= len(body):
         bad(
-            f"Inference-Header-Content-Length is {header_length}, and the body has "
+            f"Inference-Header-Content-Length is {header_length}, but the body has "
             f"{len(body)} bytes"
         )
     split = len(body) if header_length is None else header_length
@@ -188,8 +188,8 @@ def parse_infer(
         if size >= 0:
             if size > len(rest):
                 bad(
-                    f"input {name!r} has {size} binary bytes, and {len(rest)} are left "
-                    "behind the header"
+                    f"input {name!r} has {size} binary bytes, but only {len(rest)} are "
+                    "left after the header"
                 )
             try:
                 inputs[name] = from_bytes(rest[:size], datatype, shape)
@@ -199,7 +199,7 @@ def parse_infer(
         else:
             inputs[name] = from_json(name, entry["data"], datatype, shape, bools=bools)
     if len(rest):
-        bad(f"{len(rest)} bytes are left behind the last binary tensor")
+        bad(f"{len(rest)} bytes are left after the last binary tensor")
     return InferRequest(inputs, *head[1:])
 
 
@@ -216,7 +216,7 @@ def _parse_head(text: bytes, signature: ModelSignature) -> _InferHeader:
         name = _get(entry, "name", str, "")
         datatype = _get(entry, "datatype", str, "")
         if datatype not in DATATYPES:
-            bad(f"input {name!r}: there is no datatype {datatype!r}")
+            bad(f"input {name!r}: unknown datatype {datatype!r}")
         if name in tensors:
             bad(f"input {name!r} is given twice")
         tensors[name] = datatype, _shape_of(name, entry.get("shape"))
@@ -240,7 +240,7 @@ def _parse_head(text: bytes, signature: ModelSignature) -> _InferHeader:
         check_output(name, signature)
         options = _get(entry, "parameters", dict, {})
         if options.get("classification"):
-            bad("'classification' is not supported: ask for the output itself")
+            bad("'classification' is not supported: request the output itself")
         outputs[name] = _get(options, "binary_data", bool, binary)
     priority, timeout = scheduling(parameters)
     return _InferHeader(
@@ -255,8 +255,8 @@ def _parse_head(text: bytes, signature: ModelSignature) -> _InferHeader:
     )
 
 
-#: Bytes of JSON in front of binary tensors that are worth being remembered: of clients
-#: that ask again and again the same ones, without an id.
+#: Most bytes of a JSON header to cache: clients that send binary tensors without an id
+#: repeat the same header.
 _SHORT_HEAD = 1024
 _known_head = functools.lru_cache(maxsize=512)(_parse_head)
 
@@ -265,11 +265,11 @@ def check_output(name: str, signature: ModelSignature) -> None:
     """Checks that a model has an output.
 
     Args:
-      name: of the output.
-      signature: of the model.
+      name: name of the output.
+      signature: the model's signature.
 
     Raises:
-      ServeError: status 400; it has none of that name.
+      ServeError: status 400; there is no such output.
     """
     known = sorted(spec.name for spec in signature.outputs)
     if name not in known:
@@ -278,23 +278,26 @@ def check_output(name: str, signature: ModelSignature) -> None:
 
 
 def scheduling(parameters: Mapping[str, Any]) -> tuple[int, float]:
-    """Returns what a request's parameters say of its urgency.
+    """Returns the priority and the timeout among a request's parameters.
 
     Args:
-      parameters: ``priority`` (1 is the most urgent, 0 not said) and ``timeout`` in
-        microseconds, as Triton has them.
+      parameters: Triton's ``priority`` (1 is the most urgent, 0 the default) and
+        ``timeout`` in microseconds.
 
     Returns:
-      The priority, where smaller goes first and 0 is usual, and the timeout in seconds
-      (0: none).
+      The priority, where smaller goes first and 0 is the default, and the timeout in
+      seconds (0: none).
 
     Raises:
-      ServeError: status 400; they are not such numbers.
+      ServeError: status 400; one of them is out of range.
     """
     priority = _get(parameters, "priority", int, 0)
     timeout = _get(parameters, "timeout", int, 0)
     if not 0 <= priority <= 9:
-        bad(f"'priority' must be 1 (urgent) to 9, or 0 for the usual 5, got {priority}")
+        bad(
+            f"'priority' must be 1 (urgent) to 9, or 0 for the default, 5; got "
+            f"{priority}"
+        )
     if timeout < 0:
         bad(f"'timeout' must be microseconds, got {timeout}")
     return (priority or 5) - 5, timeout / 1e6
@@ -317,22 +320,22 @@ def _flat(name: str, value: Any, depth: int) -> list[Any]:
 
 
 def _may_have_bools(text: bytes | memoryview) -> bool:
-    """Whether `true` or `false` may be in JSON: no number has their r and l.
+    """Returns whether JSON may have `true` or `false`: numbers have no r and no l.
 
-    A single byte is found in a tenth of the time that a word takes.
+    Finding a single byte takes a tenth of the time of finding a word.
     """
     return b"r" in text or b"l" in text
 
 
 def _is_finite(array: Array) -> bool:
-    # `all` takes longer than what it looks at.
+    # `all` takes longer than `isfinite`.
     return bool(np.count_nonzero(np.isfinite(array)) == array.size)
 
 
 def _check_kinds(name: str, flat: list[Any], datatype: str, allowed: set[type]) -> None:
     if not set(map(type, flat)) <= allowed:
         wrong = next(x for x in flat if type(x) not in allowed)
-        bad(f"input {name!r} is {datatype}, and has an element {_short(wrong)}")
+        bad(f"input {name!r} is {datatype}, but has an element {_short(wrong)}")
 
 
 def from_json(
@@ -343,22 +346,22 @@ def from_json(
     *,
     bools: bool = True,
 ) -> Array:
-    """Returns the tensor that JSON holds, flat or as nested lists.
+    """Converts a flat or nested list from JSON to a tensor.
 
     Args:
-      name: of the tensor, for errors.
-      data: of JSON.
-      datatype: of the protocol.
-      shape: its shape.
-      bools: whether any may be in the data; if not, floats are packed without a look at
-        the type of each, which takes as long again.
+      name: name of the tensor, for errors.
+      data: parsed JSON.
+      datatype: a datatype of the protocol.
+      shape: the tensor's shape.
+      bools: whether `data` may have bools; if not, floats are packed without checking
+        each type, which doubles the time.
 
     Returns:
       An array.
 
     Raises:
-      ServeError: status 400; numbers are too many, too few, of another kind, or not
-        in the range of the datatype.
+      ServeError: status 400; the number of elements, or an element's type or range, is
+        wrong.
 
     Example:
       >>> from_json("x", [[1, 2], [3, 4]], "FP32", (2, 2)).tolist()
@@ -368,7 +371,7 @@ def from_json(
         data = [data]
     flat = _flat(name, data, len(shape))
     if len(flat) != math.prod(shape):
-        bad(f"input {name!r} has {len(flat)} elements, and shape {list(shape)}")
+        bad(f"input {name!r} has {len(flat)} elements, but shape {list(shape)}")
     dtype = DATATYPES[datatype][1]
     allowed: set[type] = {int}
     if datatype == "BYTES":
@@ -384,11 +387,11 @@ def from_json(
         try:
             strings[:] = [text.encode() for text in flat]
         except UnicodeEncodeError:
-            bad(f"input {name!r} has half of a surrogate pair, which is not text")
+            bad(f"input {name!r} has a lone surrogate, which UTF-8 cannot encode")
         return strings.reshape(shape)
     try:
         if float in allowed:
-            # A third of the time that NumPy takes, which looks at each element's type.
+            # A third of the time of NumPy, which checks each element's type.
             code = "f" if datatype == "FP32" else "d"
             array = np.frombuffer(struct.pack(f"{len(flat)}{code}", *flat), code)
             if array.dtype != dtype:
@@ -405,32 +408,32 @@ def from_json(
 
 
 def to_json(spec: TensorSpec, array: Array) -> list[Any]:
-    """Returns a tensor as a flat list.
+    """Returns a tensor as a flat list for JSON.
 
     Args:
-      spec: of the output.
+      spec: specification of the output.
       array: its value.
 
     Returns:
-      Values that JSON has.
+      The elements.
 
     Raises:
-      ServeError: status 422; JSON cannot hold them.
+      ServeError: status 422; JSON cannot represent an element.
     """
     if spec.datatype == "BYTES":
         try:
             return [bytes(item).decode() for item in array.ravel()]
         except UnicodeDecodeError:
             raise ServeError(
-                f"output {spec.name!r} is not valid UTF-8: ask for it as binary data",
+                f"output {spec.name!r} is not valid UTF-8: request it as binary data",
                 422,
             ) from None
     if spec.datatype == "BF16":
         array = array.astype(np.float32)
     if array.dtype.kind == "f" and not _is_finite(array):
         raise ServeError(
-            f"output {spec.name!r} is not finite, which JSON cannot say: ask for it as "
-            "binary data",
+            f"output {spec.name!r} is not finite, which JSON cannot represent: request "
+            "it as binary data",
             422,
         )
     found: list[Any] = array.ravel().tolist()
@@ -448,17 +451,17 @@ def write_infer(
     """Returns the body of an answer.
 
     Args:
-      request: what was asked.
-      outputs: by name.
-      signature: of the model.
-      model, version: whose they are.
-      parameters: what else there is to say of them.
+      request: the request.
+      outputs: arrays by name.
+      signature: the model's signature.
+      model, version: name and version of the model.
+      parameters: parameters of the answer.
 
     Returns:
-      The body, and the bytes of its JSON if others follow.
+      The body, and the bytes of its JSON if binary tensors follow.
 
     Raises:
-      ServeError: status 422; JSON cannot hold an output.
+      ServeError: status 422; JSON cannot represent an output.
     """
     entries, tail = [], []
     for spec in signature.outputs:
@@ -487,17 +490,17 @@ def write_infer(
 
 
 def parse_plain(body: bytes, signature: ModelSignature) -> InferRequest:
-    """Returns what the body of the plain JSON route says.
+    """Parses the body of the plain route.
 
     Args:
-      body: an object of nested lists by input; of one input, lists alone do.
-      signature: of the model; its datatypes are the numbers'.
+      body: an object of nested lists by input; for a single input, only the lists.
+      signature: the model's signature, which determines the datatypes.
 
     Returns:
       The request.
 
     Raises:
-      ServeError: status 400; it does not fit the signature.
+      ServeError: status 400; the body does not match the signature.
     """
     return plain_inputs(parse_json(body), signature, bools=_may_have_bools(body))
 
@@ -505,18 +508,18 @@ def parse_plain(body: bytes, signature: ModelSignature) -> InferRequest:
 def plain_inputs(
     value: Any, signature: ModelSignature, *, bools: bool = True
 ) -> InferRequest:
-    """Returns what the JSON of the plain route says.
+    """Converts the JSON of the plain route to a request.
 
     Args:
-      value: an object of nested lists by input; of one input, lists alone do.
-      signature: of the model; its datatypes are the numbers'.
-      bools: as of `from_json`.
+      value: an object of nested lists by input; for a single input, only the lists.
+      signature: the model's signature, which determines the datatypes.
+      bools: as for `from_json`.
 
     Returns:
       The request.
 
     Raises:
-      ServeError: status 400; it does not fit the signature.
+      ServeError: status 400; `value` does not match the signature.
     """
     if not isinstance(value, dict):
         if len(signature.inputs) != 1:
@@ -542,34 +545,35 @@ def plain_inputs(
 
 
 def parse_generate(body: bytes, signature: ModelSignature) -> InferRequest:
-    """Returns what the body of Triton's generate extension says.
+    """Parses the body of Triton's generate extension.
 
     Args:
-      body: an object of inputs by name, some of which may be in its ``parameters``;
-        where lists are less deep than an input has axes, the first ones have size 1.
-      signature: of the model.
+      body: an object of inputs by name, some of which may be in its ``parameters``. If
+        lists are nested less deeply than an input has axes, leading axes of size 1 are
+        added.
+      signature: the model's signature.
 
     Returns:
       The request.
 
     Raises:
-      ServeError: status 400; it does not fit the signature.
+      ServeError: status 400; the body does not match the signature.
     """
     value = parse_json(body)
     if not isinstance(value, dict):
         bad(f"the body must be an object, got {_short(value)}")
     axes = {spec.name: len(spec.shape) for spec in signature.inputs}
     given: dict[str, Any] = {}
-    said: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, item in (
         *((k, v) for k, v in value.items() if k != "parameters"),
         *_get(value, "parameters", dict, {}).items(),
     ):
         if name in given:
             bad(f"{name!r} is given twice")
-        (given if name in axes else said)[name] = item
+        (given if name in axes else options)[name] = item
     known = {"id", "priority", "timeout", "context"}
-    if unknown := said.keys() - known:
+    if unknown := options.keys() - known:
         bad(
             f"the model has no input or parameter {min(unknown)!r}: its inputs are "
             f"{', '.join(map(repr, axes))}"
@@ -582,9 +586,9 @@ def parse_generate(body: bytes, signature: ModelSignature) -> InferRequest:
             item = [item]
         given[name] = item
     request = plain_inputs(given, signature, bools=_may_have_bools(body))
-    request.priority, request.timeout = scheduling(said)
-    request.id = _get(said, "id", str, "")
-    request.context = _get(said, "context", str, "")
+    request.priority, request.timeout = scheduling(options)
+    request.id = _get(options, "id", str, "")
+    request.context = _get(options, "context", str, "")
     return request
 
 
@@ -595,19 +599,19 @@ def write_generate(
     version: str,
     id: str = "",
 ) -> dict[str, Any]:
-    """Returns a result as Triton's generate extension has it.
+    """Returns a result in the format of Triton's generate extension.
 
     Args:
-      outputs: by name.
-      signature: of the model.
-      model, version: whose they are.
-      id: of the request, if it has one.
+      outputs: arrays by name.
+      signature: the model's signature.
+      model, version: name and version of the model.
+      id: the request's id, or empty.
 
     Returns:
-      Each output by its name: of one element that, of more a flat list.
+      Outputs by name: a single element, or a flat list of several.
 
     Raises:
-      ServeError: status 422; JSON cannot hold an output.
+      ServeError: status 422; JSON cannot represent an output.
     """
     found: dict[str, Any] = {"model_name": model, "model_version": version}
     if id:
@@ -619,13 +623,13 @@ def write_generate(
 
 
 def provenance_parameters(answer: Provenance) -> dict[str, Any]:
-    """Returns which models an answer is from, as parameters of the protocol.
+    """Returns an answer's provenance as parameters of the protocol.
 
     Args:
-      answer: which.
+      answer: the provenance.
 
     Returns:
-      Strings and numbers by name; ``confidence`` is that of the least sure row.
+      Strings and numbers by name; ``confidence`` is the minimum over all rows.
     """
     found: dict[str, Any] = {"models": ",".join(answer.models)}
     if answer.late:
@@ -636,25 +640,28 @@ def provenance_parameters(answer: Provenance) -> dict[str, Any]:
 
 
 def parse_feedback(body: bytes, signature: ModelSignature) -> dict[str, Any]:
-    """Returns what the body of feedback says.
+    """Parses the body of feedback.
 
     Args:
       body: an object with ``id`` or ``inputs``, with ``label``, ``loss`` or
-        ``losses``, and perhaps with ``context``.
-      signature: of the models.
+        ``losses``, and optionally with ``context``.
+      signature: the models' signature.
 
     Returns:
       Arguments for `Selector.feedback`.
 
     Raises:
-      ServeError: status 400; it has other members, or of another kind.
+      ServeError: status 400; a member is unknown or has the wrong type.
     """
     value = parse_json(body)
     if not isinstance(value, dict):
         bad(f"the body must be an object, got {_short(value)}")
     known = {"id", "inputs", "label", "loss", "losses", "context"}
     if unknown := value.keys() - known:
-        bad(f"feedback has no {min(unknown)!r}: it has {', '.join(sorted(known))}")
+        bad(
+            f"feedback has no member {min(unknown)!r}; members: "
+            f"{', '.join(sorted(known))}"
+        )
     found = {k: v for k, v in value.items() if v is not None}
     for name, kind in (("id", str), ("context", str), ("losses", dict)):
         _get(found, name, kind, None)
@@ -667,17 +674,17 @@ def parse_feedback(body: bytes, signature: ModelSignature) -> dict[str, Any]:
 def write_plain(
     outputs: Mapping[str, Array], signature: ModelSignature
 ) -> dict[str, list[Any]]:
-    """Returns the answer of the plain JSON route.
+    """Returns the answer of the plain route.
 
     Args:
-      outputs: by name.
-      signature: of the model.
+      outputs: arrays by name.
+      signature: the model's signature.
 
     Returns:
       Nested lists by output.
 
     Raises:
-      ServeError: status 422; JSON cannot hold an output.
+      ServeError: status 422; JSON cannot represent an output.
     """
     found = {}
     for spec in signature.outputs:

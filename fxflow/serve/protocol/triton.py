@@ -1,7 +1,7 @@
-"""What Triton's clients ask besides the protocol: configuration and statistics.
+"""Triton's extensions for clients: the configuration and statistics of models.
 
-Both are dicts with the names of Triton's messages, which HTTP sends as they are and
-gRPC as messages.
+Both are dicts with the field names of Triton's messages; HTTP sends them as JSON, gRPC
+as messages.
 
 Source: Triton Inference Server, `docs/protocol/extension_model_configuration.md` and
 `extension_statistics.md`; `model_config.proto`.
@@ -20,16 +20,16 @@ _NS = 1_000_000_000
 
 
 def model_config(repository: Repository, name: str, version: str = "") -> Any:
-    """Returns the configuration of a model, as Triton's clients read it.
+    """Returns the configuration of a model in Triton's format.
 
     Args:
       repository: the models.
-      name: of the model, or of a group of models.
-      version: empty: the one that there is.
+      name: name of a model or a group of models.
+      version: version to require; empty: any.
 
     Returns:
-      Members of Triton's `ModelConfig`. Where the first axis is the batch's, as
-      `max_batch_size` above 0 says, `dims` are the sizes behind it; an open one is -1.
+      Fields of Triton's `ModelConfig`. For a batched model `max_batch_size` is above 0,
+      and `dims` leaves out the batch axis. Open sizes are -1.
 
     Raises:
       ServeError: status 404 if there is no such model, 503 if it is not ready.
@@ -87,20 +87,20 @@ def _kind(devices: tuple[str, ...]) -> str:
 def statistics(
     repository: Repository, metrics: Metrics, name: str = "", version: str = ""
 ) -> dict[str, Any]:
-    """Returns what was counted of models, as Triton's clients read it.
+    """Returns the statistics of models in Triton's format.
 
-    A model's process tells the time of a batch as a whole, so `compute_infer` is all of
-    it, and `compute_input` and `compute_output` are 0. A generator's batch is a stream,
-    whose time is that until its first result.
+    A model's process reports only the total time of a batch, so `compute_infer` is the
+    total, and `compute_input` and `compute_output` are 0. A stream counts as a batch
+    that lasts until its first result.
 
     Args:
       repository: the models.
-      metrics: what was counted since the server began.
-      name: of a model or a group of models; empty: all that are loaded.
-      version: empty: the one that there is.
+      metrics: counts since the server started.
+      name: name of a model or a group of models; empty: all loaded models and groups.
+      version: version to require; empty: any.
 
     Returns:
-      Members of Triton's `ModelStatisticsResponse`.
+      Fields of Triton's `ModelStatisticsResponse`.
 
     Raises:
       ServeError: status 404 if there is no such model, 503 if it is not loaded.

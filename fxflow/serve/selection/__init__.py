@@ -1,8 +1,8 @@
-"""Which models answer a request, and what is learned of them: decisions without I/O.
+"""Selects models for requests, and learns from feedback: pure decisions, without I/O.
 
-To be read in this order: `policies` (which models to ask, from their losses), `losses`
-(how wrong an answer was), `memory` (predictions that wait for feedback, and states by
-context), `ensembles` (one answer from several), `rollouts` (a new version's share).
+Reading order: `policies` (selection from losses), `losses` (how wrong an answer is),
+`memory` (predictions that wait for feedback, and states by context), `ensembles` (one
+answer from several), `rollouts` (a new version's share).
 """
 
 # fmt: off

@@ -1,9 +1,9 @@
-"""One answer of those that have arrived, and how much they agree.
+"""Combines the answers of several models, and measures how much they agree.
 
-Weights are of all models that were asked. Those that came too late are left out, or
-given what the others say on average (`substituted`), for functions that need all. The
-confidence of a row is the share of the models asked that gave what the answer says: a
-model that is late agrees with nothing.
+Every model that was called has a weight. Late models are left out, or get the combined
+answer of the others (`substituted`), for functions that need all models. The confidence
+of a row is the share of the called models that agree with the combined answer; late
+models count as disagreeing.
 
 Source: Crankshaw et al., Clipper, 2017, section 5.2.
 """
@@ -20,14 +20,14 @@ from fxflow.serve.selection.losses import decisions, is_numbers
 
 Array = np.ndarray[Any, Any]
 Outputs = dict[str, Array]
-#: Outputs of models by name, and their weights; gives outputs.
+#: Takes the models' outputs and weights by name, and returns outputs.
 Combine = Callable[[Mapping[str, Outputs], Mapping[str, float]], Outputs]
 #: Ways to combine by name.
 NAMES = ("vote", "mean")
 
 
 def _items(decided: Array) -> list[Any]:
-    """One value for each row, that can be compared."""
+    """Returns one hashable value per row."""
     rows = decided.reshape(len(decided), -1).tolist() if decided.size else []
     return [tuple(row) for row in rows]
 
@@ -35,14 +35,14 @@ def _items(decided: Array) -> list[Any]:
 def vote(
     arrived: Mapping[str, Outputs], weights: Mapping[str, float], output: str
 ) -> Outputs:
-    """Returns for each row what the heaviest group of models says.
+    """Returns, for each row, the answer with the largest total weight.
 
-    All outputs of a row are those of the heaviest model in that group.
+    All outputs of a row come from the heaviest model that gave this answer.
 
     Args:
       arrived: outputs of models, rows first.
-      weights: of the models.
-      output: by which they vote.
+      weights: weights of the models.
+      output: name of the output that is voted on.
 
     Returns:
       Outputs by name.
@@ -57,8 +57,8 @@ def vote(
     sources = []
     for row in zip(*ballots, strict=True):
         tally: dict[Any, float] = {}
-        for model, said in zip(order, row, strict=True):
-            tally[said] = tally.get(said, 0.0) + weights[model]
+        for model, voted in zip(order, row, strict=True):
+            tally[voted] = tally.get(voted, 0.0) + weights[model]
         winner = max(tally, key=tally.__getitem__)
         sources.append(row.index(winner))
     first = arrived[order[0]]
@@ -72,17 +72,17 @@ def vote(
 
 
 def mean(arrived: Mapping[str, Outputs], weights: Mapping[str, float]) -> Outputs:
-    """Returns the weighted mean of what has arrived.
+    """Returns the weighted mean of the outputs.
 
     Args:
-      arrived: outputs of models, all of them of floating point.
-      weights: of the models.
+      arrived: outputs of models, all of floating point.
+      weights: weights of the models.
 
     Returns:
       Outputs by name.
 
     Raises:
-      ServeError: an output is no number that has a mean.
+      ServeError: an output does not have a floating-point dtype.
 
     Example:
       >>> said = {"a": {"y": np.array([1.0])}, "b": {"y": np.array([2.0])}}
@@ -96,8 +96,8 @@ def mean(arrived: Mapping[str, Outputs], weights: Mapping[str, float]) -> Output
     for name, value in first.items():
         if not is_numbers(value):
             raise ServeError(
-                f"output {name!r} has dtype {value.dtype}, of which there is no mean: "
-                "combine by 'vote'"
+                f"output {name!r} has dtype {value.dtype}, which has no mean: use "
+                "combine 'vote'"
             )
         parts = [shares[m] * arrived[m][name].astype(np.float64) for m in arrived]
         found[name] = np.sum(parts, axis=0).astype(value.dtype)
@@ -107,19 +107,19 @@ def mean(arrived: Mapping[str, Outputs], weights: Mapping[str, float]) -> Output
 def by_function(
     function: Combine, arrived: Mapping[str, Outputs], weights: Mapping[str, float]
 ) -> Outputs:
-    """Returns what a user's function makes of the outputs.
+    """Combines the outputs by a user's function.
 
     Args:
-      function: that combines.
+      function: the function.
       arrived: outputs of models.
-      weights: of the models.
+      weights: weights of the models.
 
     Returns:
       Outputs by name.
 
     Raises:
-      ServeError: the function raised, or gave other names, dtypes or shapes than a
-        model does.
+      ServeError: the function raised, or its result lacks an output or differs from
+        the models' in dtype or shape.
 
     Example:
       >>> said = {"a": {"y": np.array([1.0])}, "b": {"y": np.array([2.0])}}
@@ -128,9 +128,9 @@ def by_function(
     """
     try:
         given = dict(function(arrived, weights))
-    except Exception as error:  # what users write may raise anything
+    except Exception as error:  # the user's function may raise anything
         raise ServeError(
-            f"the function that combines failed: {type(error).__name__}: {error}"
+            f"the 'combine' function failed: {type(error).__name__}: {error}"
         ) from None
     like = next(iter(arrived.values()))
     found = {name: np.asarray(given[name]) for name in like if name in given}
@@ -139,7 +139,7 @@ def by_function(
         if got is None or got.shape != value.shape or got.dtype != value.dtype:
             wrong = "nothing" if got is None else f"{got.dtype}{list(got.shape)}"
             raise ServeError(
-                f"the function that combines must give {name!r} as "
+                f"the 'combine' function must return {name!r} as "
                 f"{value.dtype}{list(value.shape)}, got {wrong}"
             )
     return found
@@ -150,12 +150,12 @@ def substituted(
     weights: Mapping[str, float],
     output: str,
 ) -> dict[str, Outputs]:
-    """Returns the outputs of all models: for those missing what the others say.
+    """Returns the outputs of all models, with the others' answer for missing ones.
 
     Args:
       arrived: outputs of models.
-      weights: of all models that were asked.
-      output: by which they vote, where there is no mean.
+      weights: weights of all models that were called.
+      output: name of the output that is voted on if the outputs have no mean.
 
     Returns:
       Outputs of each model that has a weight.
@@ -174,10 +174,10 @@ def confidence(
     """Returns the share of models that agree with the answer, row by row.
 
     Args:
-      answer: the output that was given.
+      answer: an output of the combined answer.
       arrived: the same output of each model that has answered.
-      asked: how many models were.
-      tolerance: relative and absolute, for numbers.
+      asked: number of models that were called.
+      tolerance: relative and absolute tolerance for numbers.
 
     Returns:
       float64[rows].

@@ -1,7 +1,7 @@
-"""How wrong an answer was: from 0 to 1, of what a model gave and what was right.
+"""Losses: how wrong an answer is, from 0 (right) to 1 (wrong).
 
-The rows of an output are classes (integers, strings, or scores with one column for each
-class, of which the largest counts) or numbers.
+The rows of an output are classes (integers, strings, or one score per class, of which
+the largest counts) or numbers.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ NAMES = ("auto", "zero_one", "absolute", "squared")
 
 
 def is_scores(array: Array) -> bool:
-    """Whether an output has a score for each class.
+    """Returns whether an output has one score per class.
 
     Args:
       array: an output, rows first.
     """
-    # bfloat16 is of no kind that NumPy has.
+    # NumPy's kind of bfloat16 is "V".
     return array.ndim >= 2 and array.shape[-1] > 1 and array.dtype.kind in "fV"
 
 
 def decisions(array: Array) -> Array:
-    """Returns what an output says: the classes of scores, else itself.
+    """Returns the classes of scores, or the values of any other output.
 
     Args:
       array: an output, rows first.
@@ -60,17 +60,18 @@ def is_numbers(decided: Array) -> bool:
 
 
 def parse_label(value: Any, rows: int) -> Array:
-    """Returns the right answers that a request names.
+    """Returns the labels in a request for feedback.
 
     Args:
-      value: of one row, or a list with that of each.
-      rows: of the request that it is for.
+      value: the label of a single row, or a list of labels.
+      rows: rows of the request that the feedback is for.
 
     Returns:
       An array, rows first; strings as bytes.
 
     Raises:
-      ServeError: status 400; it is of another kind or length, or not finite.
+      ServeError: status 400; a label has the wrong type or is not finite, or their
+        number differs from `rows`.
 
     Example:
       >>> parse_label([3, 5], rows=2), parse_label("cat", rows=1)
@@ -80,7 +81,7 @@ def parse_label(value: Any, rows: int) -> Array:
     items = given if isinstance(given, list) else [given]
     if len(items) != rows:
         raise ServeError(
-            f"'label' must have one of each row, {rows} in all; got {len(items)}", 400
+            f"'label' must have one label per row, {rows} in all; got {len(items)}", 400
         )
     if all(isinstance(item, str | bytes) for item in items):
         texts = np.empty(rows, object)
@@ -101,17 +102,17 @@ def parse_label(value: Any, rows: int) -> Array:
 
 
 def parse_loss(value: Any, name: str = "'loss'") -> float:
-    """Returns a loss that a request names.
+    """Checks a loss from a request.
 
     Args:
       value: a number from 0 to 1.
-      name: what it is called in errors.
+      name: its name in errors.
 
     Returns:
       The number.
 
     Raises:
-      ServeError: status 400; it is not one.
+      ServeError: status 400; it is not a number from 0 to 1.
     """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value <= 1:
@@ -151,7 +152,7 @@ def zero_one(answer: Array, label: Array) -> float:
     _shapes_agree(decided, label)
     if (decided.dtype == object) != (label.dtype == object):
         kind = "strings" if decided.dtype == object else "numbers"
-        raise ServeError(f"'label' must be {kind}, as the model's answers are", 400)
+        raise ServeError(f"'label' must be {kind}, like the model's answers", 400)
     return float(np.mean(decided != label))
 
 
@@ -162,13 +163,13 @@ def _distance(answer: Array, label: Array) -> Array:
     if value.shape != label.shape and value.shape == (*label.shape, 1):
         value = value[..., 0]
     _shapes_agree(value, label)
-    # A model that gives NaN is as wrong as can be.
+    # NaN counts as entirely wrong.
     found: Array = np.nan_to_num(np.abs(value - label), nan=math.inf)
     return found
 
 
 def absolute(answer: Array, label: Array) -> float:
-    """Returns the mean distance, of which each counts as at most 1.
+    """Returns the mean absolute difference, each clipped at 1.
 
     Args:
       answer: an output, rows first.
@@ -188,7 +189,7 @@ def absolute(answer: Array, label: Array) -> float:
 
 
 def squared(answer: Array, label: Array) -> float:
-    """Returns the mean squared distance, of which each counts as at most 1.
+    """Returns the mean squared difference, each clipped at 1.
 
     Args:
       answer: an output, rows first.
@@ -204,17 +205,17 @@ def squared(answer: Array, label: Array) -> float:
 
 
 def auto(answer: Array, label: Array) -> float:
-    """Returns `zero_one` of classes and `absolute` of numbers.
+    """Returns `zero_one` for classes and `absolute` for numbers.
 
     Args:
       answer: an output, rows first.
-      label: what is right.
+      label: the right answer.
 
     Returns:
       The loss.
 
     Raises:
-      ServeError: status 400; they do not fit.
+      ServeError: status 400; shapes or kinds differ.
     """
     scores = is_scores(answer) and label.shape == answer.shape[:-1]
     numbers = is_numbers(answer) and not scores
@@ -222,25 +223,27 @@ def auto(answer: Array, label: Array) -> float:
 
 
 def loss_of(function: Loss, answer: Array, label: Array) -> float:
-    """Returns a loss that is one.
+    """Computes a loss, and checks its range.
 
     Args:
-      function: a loss, perhaps the user's.
+      function: a loss function, possibly the user's.
       answer: an output, rows first.
-      label: what is right.
+      label: the right answer.
 
     Returns:
-      From 0 to 1.
+      The loss, from 0 to 1.
 
     Raises:
-      ServeError: the function gave something else, or failed.
+      ServeError: the function failed, or its result is out of range.
     """
     try:
         found = float(function(answer, label))
     except ServeError:
         raise
-    except Exception as error:  # what users write may raise anything
-        raise ServeError(f"the loss failed: {type(error).__name__}: {error}") from None
+    except Exception as error:  # the user's function may raise anything
+        raise ServeError(
+            f"the loss function failed: {type(error).__name__}: {error}"
+        ) from None
     if not 0 <= found <= 1:
-        raise ServeError(f"a loss must be from 0 to 1, and the function gave {found}")
+        raise ServeError(f"a loss must be from 0 to 1, but the function gave {found}")
     return found

@@ -1,15 +1,15 @@
-"""What a selector remembers: predictions that wait for feedback, and states by context.
+"""The memory of a selector: predictions that wait for feedback, and states by context.
 
-A record holds the answer of each model to a request, and how the model was chosen.
-Feedback finds it by the request's id, or by the same inputs, and counts once. Feedback
-that arrives after the record has expired, or for an unknown request, is refused:
-learning from a guess of what was answered would be worse than not learning.
+A record holds each model's answer to a request, and how the model was chosen. Feedback
+finds it by the request's id or by the same inputs, and counts once. Feedback for an
+unknown request, or after the record has expired, is refused: learning from a guess of
+the answer would be worse than not learning.
 
-A context is a string that requests name: a user, a country, a microphone. A limited
-number is remembered; the least recently used one is forgotten first, and starts anew
-when it is used again. Where servers share their states, a change is made here at once
-and waits until it has been made there: waiting changes of one context are combined, so
-that what waits is bounded by the contexts.
+A context is a string that requests name: a user, a country, a microphone. Their number
+is bounded: the least recently used one is dropped, and starts afresh when it is used
+again. If servers share their states, changes apply here at once, and are pending until
+they are sent; pending changes of one context are combined, so their number is bounded
+by that of the contexts.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class PredictionRecord:
-    """One request that was answered.
+    """The record of an answered request.
 
     Attributes:
-      id: of the request.
-      key: of its inputs.
-      context: in which it was asked.
-      choice: who was asked.
-      rows: of the request.
-      at: when it was answered.
-      answers: of each model, by number, as the loss needs them; late ones are added.
-      used: whether its feedback came.
+      id: the request's id.
+      key: hash of its inputs and context.
+      context: the request's context.
+      choice: the models that were called.
+      rows: rows of the request.
+      at: Unix time of the request.
+      answers: the deciding output of each model, by number; late answers are added.
+      used: whether it has received feedback.
     """
 
     id: str
@@ -53,7 +53,7 @@ class PredictionRecord:
     used: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what other servers need to join feedback with it."""
+        """Returns the record as a JSON object, for other servers."""
         answers = {
             str(k): [
                 item.decode("utf-8", "surrogateescape")
@@ -77,22 +77,22 @@ class PredictionRecord:
     def from_json(
         cls, id: str, value: Mapping[str, Any], models: int
     ) -> PredictionRecord:
-        """Returns what `to_json` has written.
+        """Returns the record that `to_json` wrote.
 
         Args:
-          id: of the request.
-          value: what JSON gave.
-          models: how many models there are.
+          id: the request's id.
+          value: the JSON object.
+          models: number of models.
 
         Returns:
           The record.
 
         Raises:
-          ValueError: it was not written by `to_json`.
+          ValueError: `value` is not a record of these models.
         """
         try:
-            model, probability, awake = value["choice"]
-            choice = Choice(int(model), float(probability), tuple(map(int, awake)))
+            model, probability, ready = value["choice"]
+            choice = Choice(int(model), float(probability), tuple(map(int, ready)))
             answers = {}
             for k, flat in value["answers"].items():
                 if any(isinstance(item, str) for item in flat):
@@ -112,19 +112,19 @@ class PredictionRecord:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a prediction record: {error!r}") from None
-        numbers = {*answers, *choice.awake, max(choice.model, 0)}
+        numbers = {*answers, *choice.ready, max(choice.model, 0)}
         if not all(0 <= k < models for k in numbers) or not (
             0 < choice.probability <= 1 + 1e-9 and math.isfinite(record.at)
         ):
-            raise ValueError("it is a record of other models")
+            raise ValueError("the record is of other models")
         return record
 
 
 class Journal:
-    """Records by id and by inputs.
+    """Stores records by id and by inputs.
 
     Args:
-      most: records that are kept; the oldest go first.
+      most: most records; the oldest is dropped first.
       within: seconds after which feedback is too late.
 
     Example:
@@ -135,13 +135,13 @@ class Journal:
       >>> journal.use(record)
       >>> journal.find("r", now=6.0)
       Traceback (most recent call last):
-      fxflow.errors.ServeError: the feedback for request 'r' came already
+      fxflow.errors.ServeError: request 'r' has feedback already
     """
 
     def __init__(self, most: int, within: float) -> None:
         self._most, self._within = most, within
         self._records: OrderedDict[str, PredictionRecord] = OrderedDict()
-        #: Records that wait for feedback.
+        #: Key → ids of records without feedback, oldest first.
         self._by_key: dict[bytes, dict[str, None]] = {}
 
     def __len__(self) -> int:
@@ -151,10 +151,10 @@ class Journal:
         return id in self._records
 
     def put(self, record: PredictionRecord) -> None:
-        """Keeps a record; an id that comes again stands for the later request.
+        """Adds a record, which replaces an older one with the same id.
 
         Args:
-          record: of a request that was answered.
+          record: the record.
         """
         self._drop(record.id)
         self._records[record.id] = record
@@ -166,49 +166,49 @@ class Journal:
         """Returns the id of the last request with these inputs that has no feedback.
 
         Args:
-          key: of the inputs.
+          key: hash of the inputs and context.
 
         Returns:
-          The id; None if there is none.
+          The id, or None if there is no such request.
         """
         return next(reversed(self._by_key.get(key, {})), None)
 
     def find(self, id: str, now: float) -> PredictionRecord:
-        """Returns the record of a request whose feedback comes.
+        """Returns a record that can receive feedback.
 
         Args:
-          id: of the request.
-          now: the time.
+          id: the request's id.
+          now: Unix time.
 
         Returns:
           The record.
 
         Raises:
-          ServeError: status 404 if there is none, 410 if it is too old, 409 if its
-            feedback came before.
+          ServeError: status 404 if there is none, 410 if it is too old, 409 if it has
+            feedback already.
         """
         record = self._records.get(id)
         if record is None:
             raise ServeError(
-                f"no prediction with id {id!r} is known: the last {self._most} are, "
-                f"for {self._within:g} s",
+                f"unknown prediction id {id!r}: the last {self._most} predictions are "
+                f"kept, for {self._within:g} s",
                 404,
             )
         if record.used:
-            raise ServeError(f"the feedback for request {id!r} came already", 409)
+            raise ServeError(f"request {id!r} has feedback already", 409)
         if now - record.at > self._within:
             raise ServeError(
-                f"the feedback for request {id!r} comes {now - record.at:.0f} s after "
-                f"it, and is waited for {self._within:g} s",
+                f"feedback for request {id!r} is late: {now - record.at:.0f} s after "
+                f"the request, of at most {self._within:g} s",
                 410,
             )
         return record
 
     def use(self, record: PredictionRecord) -> None:
-        """Notes that the feedback of a record has arrived.
+        """Marks a record as having received feedback.
 
         Args:
-          record: one that `find` gave.
+          record: a record from `find`.
         """
         record.used = True
         self._forget_key(record)
@@ -229,12 +229,12 @@ class Journal:
 
 
 class Exchange(NamedTuple):
-    """What is sent to the shared states in one go.
+    """One exchange with the shared states.
 
     Attributes:
-      number: of the exchange; one that was made is not made again.
-      changes: by context.
-      wanted: contexts whose states are to come back, those of `changes` too.
+      number: sequence number; the store applies each number once.
+      changes: changes by context.
+      wanted: contexts whose states to return, including those of `changes`.
     """
 
     number: int
@@ -243,17 +243,17 @@ class Exchange(NamedTuple):
 
 
 class Contexts:
-    """States by context.
+    """Stores states by context.
 
     Args:
-      models: how many models there are.
-      most: contexts that are remembered.
-      shared: whether changes are also to be made elsewhere.
-      fresh: seconds for which a state is not asked for again.
+      models: number of models.
+      most: most contexts; the least recently used is dropped first.
+      shared: whether to collect changes for a shared store.
+      fresh: seconds for which a state read from the store is not read again.
 
     Attributes:
-      forgotten: how many contexts were.
-      dropped: changes that were never made elsewhere, because they were too many.
+      forgotten: number of contexts dropped.
+      dropped: number of pending changes dropped because there were too many.
 
     Example:
       >>> contexts = Contexts(models=2, most=10)
@@ -268,7 +268,7 @@ class Contexts:
         self._models, self._most = models, most
         self._shared, self._fresh = shared, fresh
         self.forgotten = self.dropped = 0
-        #: In the order of their last use.
+        #: Least recently used first.
         self._states: OrderedDict[str, LossTotals] = OrderedDict()
         self._read: dict[str, float] = {}
         self._waiting: OrderedDict[str, Change] = OrderedDict()
@@ -280,19 +280,19 @@ class Contexts:
         return len(self._states)
 
     def known(self, context: str) -> bool:
-        """Whether there is a state of this context.
+        """Returns whether there is a state of this context.
 
         Args:
-          context: its name.
+          context: the context's name.
         """
         return context in self._states
 
     def get(self, context: str, now: float) -> LossTotals:
-        """Returns what is known in a context.
+        """Returns the state of a context, which becomes the most recently used.
 
         Args:
-          context: its name.
-          now: the time.
+          context: the context's name.
+          now: the time, in seconds.
 
         Returns:
           The state.
@@ -311,8 +311,8 @@ class Contexts:
         """Changes a state.
 
         Args:
-          context: its name.
-          change: of `Policy.learn`.
+          context: the context's name.
+          change: from `SelectionPolicy.learn`.
         """
         state = self._states.get(context, LossTotals.start(self._models))
         self._set(context, state.after(change))
@@ -327,17 +327,17 @@ class Contexts:
 
     @property
     def pending(self) -> bool:
-        """Whether there is something to exchange."""
+        """Whether anything remains to be exchanged."""
         return bool(self._sent or self._waiting or self._wanted)
 
     def exchange(self, most: int = 256) -> Exchange:
-        """Returns what to send; the same again until `exchanged` is called.
+        """Returns the next exchange, unchanged until `exchanged` is called.
 
         Args:
-          most: contexts at a time.
+          most: most contexts in one exchange.
 
         Returns:
-          What to send.
+          The exchange.
         """
         if self._sent is None:
             self._number += 1
@@ -355,11 +355,11 @@ class Contexts:
         return self._sent
 
     def exchanged(self, states: Mapping[str, LossTotals], now: float) -> None:
-        """Takes what came back.
+        """Completes an exchange.
 
         Args:
-          states: by context, after the changes that were sent.
-          now: the time.
+          states: states by context, after the changes that were sent.
+          now: the time, in seconds.
         """
         self._sent = None
         for context, state in states.items():

@@ -1,19 +1,19 @@
-"""Which model answers, and how much each counts: learned from losses.
+"""Selection policies: choose or weight models based on their losses.
 
-All policies keep the same state, a number of losses and their sum for each model, and
-differ in what they make of it. A loss changes it linearly, old ones fading, so that
-changes can be put together and made elsewhere (`Change.then`): several servers can
-share a state. Losses are from 0 (right) to 1 (wrong). Models are numbered.
+All policies share the same state, the number and the sum of losses of each model.
+Losses change it linearly, with exponential decay, so that changes can be combined
+(`Change.then`) and servers can share a state. Losses are from 0 (right) to 1 (wrong).
+Models are numbered.
 
-`Exp3`, `EpsilonGreedy` and `Thompson` choose one model for a request and learn from its
-loss alone; `Exp4` weighs the answers of all and learns from all their losses. A model
-that cannot be asked is asleep: it is given the loss that the policy had itself, which
-makes it neither better nor worse among the others.
+`Exp3`, `EpsilonGreedy` and `Thompson` choose one model for each request and learn from
+its loss; `Exp4` weights the answers of all models and learns from all losses. A model
+that is not ready is a sleeping expert: it gets the policy's own loss, which makes it
+neither better nor worse relative to the others.
 
 Sources: Auer, Cesa-Bianchi, Freund, Schapire, The Nonstochastic Multiarmed Bandit
 Problem, 2002; Bubeck, Cesa-Bianchi, Regret Analysis of Stochastic and Nonstochastic
-Multi-armed Bandit Problems, 2012; Crankshaw et al., Clipper, 2017, section 5; for those
-that sleep: Freund, Schapire, Singer, Warmuth, Using and Combining Predictors That
+Multi-armed Bandit Problems, 2012; Crankshaw et al., Clipper, 2017, section 5; for
+sleeping experts: Freund, Schapire, Singer, Warmuth, Using and Combining Predictors That
 Specialize, 1997.
 """
 
@@ -31,11 +31,11 @@ Floats = tuple[float, ...]
 
 
 class Change(NamedTuple):
-    """The effect of a loss on a state: it fades by `keep`, then numbers are added.
+    """The effect of losses on a state: multiplies it by `keep`, then adds.
 
     Attributes:
-      keep: what is left of each number.
-      counts, loss: what is added, by model.
+      keep: decay factor.
+      counts, loss: addends by model.
     """
 
     keep: float
@@ -43,27 +43,27 @@ class Change(NamedTuple):
     loss: Floats
 
     def then(self, later: Change) -> Change:
-        """Returns the one change that does what this one and then another do.
+        """Returns the composition of this change and a later one.
 
         Args:
-          later: the other.
+          later: the later change.
 
         Returns:
           The change.
         """
         return Change(
             self.keep * later.keep,
-            _faded(self.counts, later.keep, later.counts),
-            _faded(self.loss, later.keep, later.loss),
+            _decayed(self.counts, later.keep, later.counts),
+            _decayed(self.loss, later.keep, later.loss),
         )
 
 
 class LossTotals(NamedTuple):
-    """What is known of the models.
+    """The state of a policy.
 
     Attributes:
-      counts: how many losses, by model.
-      loss: their sum; for `Exp3` of estimates.
+      counts: number of losses by model.
+      loss: sum of losses by model; for `Exp3`, of their estimates.
 
     Example:
       >>> LossTotals.start(2).after(Change(0.5, (1.0, 0.0), (0.25, 0.0)))
@@ -78,7 +78,7 @@ class LossTotals(NamedTuple):
         """Returns the state before the first loss.
 
         Args:
-          models: how many there are.
+          models: number of models.
 
         Returns:
           The state.
@@ -89,29 +89,29 @@ class LossTotals(NamedTuple):
         """Returns the state after a change.
 
         Args:
-          change: of `Policy.learn`.
+          change: from `SelectionPolicy.learn`.
 
         Returns:
           The state.
         """
         return LossTotals(
-            _faded(self.counts, change.keep, change.counts),
-            _faded(self.loss, change.keep, change.loss),
+            _decayed(self.counts, change.keep, change.counts),
+            _decayed(self.loss, change.keep, change.loss),
         )
 
 
 class Choice(NamedTuple):
-    """Which model was asked, and how likely that was.
+    """The model chosen for a request.
 
     Attributes:
-      model: its number; -1: all that were awake.
-      probability: with which it was chosen among those awake.
-      awake: the models that could be asked.
+      model: the model's number; -1: all ready models.
+      probability: probability of the choice among the ready models.
+      ready: the models that were ready.
     """
 
     model: int
     probability: float
-    awake: tuple[int, ...]
+    ready: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +119,12 @@ class SelectionPolicy(abc.ABC):
     """Decides which models answer.
 
     Attributes:
-      window: losses after which an old one has faded to 1/e; inf: they do not fade.
+      window: losses after which an old loss has decayed to 1/e; inf: no decay.
     """
 
     #: The policy's name in configurations.
     name: ClassVar[str]
-    #: Whether each request is for all models, not for one.
+    #: Whether each request goes to all models, not to one.
     asks_all: ClassVar[bool] = False
 
     window: float = 1000.0
@@ -135,22 +135,22 @@ class SelectionPolicy(abc.ABC):
 
     @property
     def keep(self) -> float:
-        """What is left of an old loss after each new one."""
+        """The decay factor of old losses for each new loss."""
         return 1 - 1 / self.window
 
     @abc.abstractmethod
     def weights(self, state: LossTotals) -> Floats:
-        """Returns how much each model counts, or how likely it is; 1 together."""
+        """Returns each model's weight or probability; they sum to 1."""
 
     @abc.abstractmethod
-    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
-        """Returns which models to ask."""
+    def choose(self, state: LossTotals, ready: Collection[int], key: int) -> Choice:
+        """Returns the models to call."""
 
     @abc.abstractmethod
     def learn(
         self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
-        """Returns what the losses of a request change."""
+        """Returns the change of the state for the losses of a request."""
 
 
 def _check_rate(rate: float | None) -> None:
@@ -160,10 +160,10 @@ def _check_rate(rate: float | None) -> None:
 
 def _check_share(explore: float) -> None:
     if not 0 <= explore <= 1:
-        raise ValueError(f"explore must be a share, 0 to 1, got {explore}")
+        raise ValueError(f"explore must be from 0 to 1, got {explore}")
 
 
-def _faded(old: Floats, keep: float, new: Floats) -> Floats:
+def _decayed(old: Floats, keep: float, new: Floats) -> Floats:
     return tuple(keep * a + b for a, b in zip(old, new, strict=True))
 
 
@@ -178,12 +178,12 @@ def _generator(key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key))
 
 
-def among(weights: Floats, awake: Collection[int]) -> Floats:
-    """Returns the weights with those asleep at 0, again with sum 1.
+def among(weights: Floats, ready: Collection[int]) -> Floats:
+    """Renormalizes the weights among the ready models; the others get 0.
 
     Args:
-      weights: of all models, at least 0.
-      awake: numbers of those that can be asked, at least one.
+      weights: weights of all models, at least 0.
+      ready: numbers of the ready models, at least one.
 
     Returns:
       Weights of all models.
@@ -192,21 +192,21 @@ def among(weights: Floats, awake: Collection[int]) -> Floats:
       >>> among((0.5, 0.25, 0.25), (1, 2))
       (0.0, 0.5, 0.5)
     """
-    total = sum(weights[k] for k in awake)
-    if total <= 0.0:  # all that is awake was thought hopeless
-        return tuple(float(k in awake) / len(awake) for k in range(len(weights)))
-    return tuple(weights[k] / total if k in awake else 0.0 for k in range(len(weights)))
+    total = sum(weights[k] for k in ready)
+    if total <= 0.0:  # all ready models have weight 0
+        return tuple(float(k in ready) / len(ready) for k in range(len(weights)))
+    return tuple(weights[k] / total if k in ready else 0.0 for k in range(len(weights)))
 
 
-def _draw(weights: Floats, awake: Collection[int], key: int) -> Choice:
-    left = among(weights, awake)
+def _draw(weights: Floats, ready: Collection[int], key: int) -> Choice:
+    left = among(weights, ready)
     point = float(_generator(key).random())
-    order = sorted(awake)
+    order = sorted(ready)
     for model in order:
         point -= left[model]
         if point < 0 and left[model] > 0:
             return Choice(model, left[model], tuple(order))
-    model = max(order, key=left.__getitem__)  # the sum was rounded below 1
+    model = max(order, key=left.__getitem__)  # rounding made the sum less than 1
     return Choice(model, left[model], tuple(order))
 
 
@@ -217,17 +217,17 @@ def _change(keep: float, count: Mapping[int, float], loss: Floats) -> Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3(SelectionPolicy):
-    """Exponential weights by estimated losses; one model is drawn by them.
+    """Draws one model by exponential weights of estimated losses.
 
-    A model is drawn with probability p ∝ exp(−η L), where L is the sum of its
-    losses, each divided by the probability with which it was drawn then. With η =
-    √(ln K / (K t)) after t losses the expected regret against the best of K models
-    is at most 2 √(T K ln K), whatever the losses are.
+    A model is drawn with probability p ∝ exp(−η L), where L is the sum of its losses,
+    each divided by the probability of the draw. With η = √(ln K / (K t)) after t losses
+    the expected regret against the best of K models is at most 2 √(T K ln K), for any
+    losses.
 
     Attributes:
       rate: η; None: as above.
       explore: share of requests for which all models are equally likely.
-      window: as of `SelectionPolicy`.
+      window: as for `SelectionPolicy`.
 
     Example:
       >>> policy, state = Exp3(), LossTotals.start(2)
@@ -260,19 +260,19 @@ class Exp3(SelectionPolicy):
         even = self.explore / models
         return tuple((1 - self.explore) * p + even for p in found)
 
-    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
+    def choose(self, state: LossTotals, ready: Collection[int], key: int) -> Choice:
         """Returns a model, drawn by the weights."""
-        return _draw(self.weights(state), awake, key)
+        return _draw(self.weights(state), ready, key)
 
     def learn(
         self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
-        """Returns what the loss of the model that was drawn changes."""
+        """Returns the change for the loss of the chosen model."""
         own = losses[choice.model]
         found = tuple(
             own / choice.probability
             if k == choice.model
-            else (0.0 if k in choice.awake else own)
+            else (0.0 if k in choice.ready else own)
             for k in range(len(state.loss))
         )
         return _change(self.keep, {choice.model: 1.0}, found)
@@ -280,16 +280,16 @@ class Exp3(SelectionPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class Exp4(SelectionPolicy):
-    """Exponential weights of experts, whose advice is combined by them.
+    """Weights the answers of all models by exponential weights.
 
-    The experts are the models, and what they advise are answers. When the right
-    answer is known so is the loss of each expert, and need not be estimated: weights
-    are ∝ exp(−η L). With η = √(8 ln K / t) after t losses the regret of the weighted
-    mean of losses against the best of K models is at most √(2 T ln K) + √(ln K / 8).
+    The experts are the models, and their advice is their answers. Feedback gives the
+    loss of every expert, which need not be estimated: weights are ∝ exp(−η L). With η =
+    √(8 ln K / t) after t losses the regret of the weighted mean of losses against the
+    best of K models is at most √(2 T ln K) + √(ln K / 8).
 
     Attributes:
       rate: η; None: as above.
-      window: as of `SelectionPolicy`.
+      window: as for `SelectionPolicy`.
 
     Example:
       >>> policy, state = Exp4(rate=1.0), LossTotals.start(2)
@@ -312,20 +312,20 @@ class Exp4(SelectionPolicy):
         _check_rate(self.rate)
 
     def weights(self, state: LossTotals) -> Floats:
-        """Returns how much the answer of each model counts."""
+        """Returns the weight of each model's answer."""
         seen = max(1.0, *state.counts)
         models = max(len(state.loss), 2)
         rate = self.rate or math.sqrt(8 * math.log(models) / seen)
         return _softmax(tuple(-rate * loss for loss in state.loss))
 
-    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
-        """Returns all that are awake."""
-        return Choice(-1, 1.0, tuple(sorted(awake)))
+    def choose(self, state: LossTotals, ready: Collection[int], key: int) -> Choice:
+        """Returns all ready models."""
+        return Choice(-1, 1.0, tuple(sorted(ready)))
 
     def learn(
         self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
-        """Returns what the losses of those models change whose answers are known."""
+        """Returns the change for the losses of the models with known answers."""
         left = among(self.weights(state), losses.keys())
         own = sum(left[k] * loss for k, loss in losses.items())
         models = range(len(state.loss))
@@ -335,14 +335,14 @@ class Exp4(SelectionPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedy(SelectionPolicy):
-    """The model with the least mean loss; a share of requests goes to any.
+    """Chooses the model with the least mean loss, or any model for a share of requests.
 
-    Models of which nothing is known come first. What the share costs is linear: its
-    requests lose on average what the mean model is worse than the best.
+    Models without a loss come first. The regret is linear in the share: each of its
+    requests costs the gap between the mean model and the best one.
 
     Attributes:
       explore: the share, ε.
-      window: as of `SelectionPolicy`.
+      window: as for `SelectionPolicy`.
 
     Example:
       >>> state = LossTotals(counts=(10.0, 10.0), loss=(2.0, 5.0))
@@ -365,10 +365,10 @@ class EpsilonGreedy(SelectionPolicy):
         """Returns the probability of each model."""
         return self._weights(state, range(len(state.loss)))
 
-    def _weights(self, state: LossTotals, awake: Collection[int]) -> Floats:
+    def _weights(self, state: LossTotals, ready: Collection[int]) -> Floats:
         means = {
             k: state.loss[k] / state.counts[k] if state.counts[k] > 0 else -1.0
-            for k in awake
+            for k in ready
         }
         least = min(means.values())
         best = [k for k in means if means[k] == least]
@@ -379,14 +379,14 @@ class EpsilonGreedy(SelectionPolicy):
             for k in range(len(state.loss))
         )
 
-    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
-        """Returns a model, drawn by the weights of those awake."""
-        return _draw(self._weights(state, awake), awake, key)
+    def choose(self, state: LossTotals, ready: Collection[int], key: int) -> Choice:
+        """Returns a model, drawn by the weights of the ready models."""
+        return _draw(self._weights(state, ready), ready, key)
 
     def learn(
         self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
-        """Returns what the loss of the model that was drawn changes."""
+        """Returns the change for the loss of the chosen model."""
         loss = tuple(
             losses[k] if k == choice.model else 0.0 for k in range(len(state.loss))
         )
@@ -395,13 +395,13 @@ class EpsilonGreedy(SelectionPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class Thompson(SelectionPolicy):
-    """The model that is best by a draw from what may be true of each.
+    """Chooses the best model by a sample of each model's posterior.
 
-    What is known of a model's loss is Beta(1 + losses, 1 + count − losses). A loss
-    between 0 and 1 is made into one of them by a coin that it weighs.
+    The posterior of a model's mean loss is Beta(1 + losses, 1 + count − losses). A loss
+    between 0 and 1 is rounded to 0 or 1 at random, with the loss as its mean.
 
     Attributes:
-      window: as of `SelectionPolicy`.
+      window: as for `SelectionPolicy`.
 
     Example:
       >>> state = LossTotals(counts=(99.0, 99.0), loss=(20.0, 50.0))
@@ -410,7 +410,7 @@ class Thompson(SelectionPolicy):
 
     Source: Thompson, On the Likelihood that One Unknown Probability Exceeds Another,
     1933; Agrawal, Goyal, Analysis of Thompson Sampling for the Multi-armed Bandit
-    Problem, 2012, algorithm 2; fading: Raj, Kalyani, Taming Non-stationary Bandits,
+    Problem, 2012, algorithm 2; decay: Raj, Kalyani, Taming Non-stationary Bandits,
     2017.
     """
 
@@ -424,20 +424,20 @@ class Thompson(SelectionPolicy):
         return found
 
     def weights(self, state: LossTotals) -> Floats:
-        """Returns how often each model is the best of 1,000 draws."""
+        """Returns how often each model is the best, in 1,000 samples."""
         best = self._samples(state, 0, 1000).argmin(axis=1)
         return tuple(np.bincount(best, minlength=len(state.loss)) / 1000)
 
-    def choose(self, state: LossTotals, awake: Collection[int], key: int) -> Choice:
-        """Returns the best of one draw."""
+    def choose(self, state: LossTotals, ready: Collection[int], key: int) -> Choice:
+        """Returns the best model by one sample."""
         draw = self._samples(state, key, 1)[0]
-        order = tuple(sorted(awake))
+        order = tuple(sorted(ready))
         return Choice(min(order, key=draw.__getitem__), 1.0, order)
 
     def learn(
         self, state: LossTotals, choice: Choice, losses: Mapping[int, float], key: int
     ) -> Change:
-        """Returns what the loss of the model that was drawn changes."""
+        """Returns the change for the loss of the chosen model."""
         lost = float(_generator(key).random() < losses[choice.model])
         loss = tuple(lost if k == choice.model else 0.0 for k in range(len(state.loss)))
         return _change(self.keep, {choice.model: 1.0}, loss)
@@ -454,14 +454,13 @@ def selection_policy(name: str, **options: float) -> SelectionPolicy:
 
     Args:
       name: ``exp3``, ``exp4``, ``epsilon-greedy`` or ``thompson``.
-      **options: of that policy.
+      **options: attributes of the policy.
 
     Returns:
       The policy.
 
     Raises:
-      ValueError: there is no policy of that name; it does not take an option; or an
-        option is out of range.
+      ValueError: the name or an option is unknown, or an option is out of range.
 
     Example:
       >>> selection_policy("exp3", window=200)
@@ -473,7 +472,7 @@ def selection_policy(name: str, **options: float) -> SelectionPolicy:
     known = sorted(field.name for field in fields(POLICIES[name]))
     if unknown := options.keys() - set(known):
         raise ValueError(
-            f"policy {name!r} does not take {min(unknown)!r}: it takes "
+            f"policy {name!r} has no option {min(unknown)!r}; options: "
             f"{', '.join(map(repr, known))}"
         )
     return POLICIES[name](**options)

@@ -1,10 +1,10 @@
-"""Whether a new version gets more of the traffic, less, or none.
+"""Decides a candidate's share of the traffic.
 
-A candidate is watched beside the stable version: in its shadow (`share` 0), or for a
-share of the requests, which grows in steps. It is rolled back when its true rate of
-failed or late requests is above the limit, by the lower end of Wilson's interval: one
-error among the first three says nothing yet, ten do.
-Only the last `window` requests of a step count.
+The candidate first runs as a shadow of the stable version (share 0), then answers a
+share of the requests, which grows in steps. It is rolled back when the lower bound of
+Wilson's interval for its rate of failed or late requests exceeds the limit: one failure
+among three requests is not enough, ten are. Only the last `window` requests of a step
+count.
 
 Source: Wilson, Probable Inference, the Law of Succession, and Statistical Inference,
 1927.
@@ -16,39 +16,39 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 
-#: Deviations of the interval: 98 % of times an end is on the right side.
+#: Standard deviations of the interval: each bound holds with probability 98 %.
 _Z = 2.05
 
 
 def point_of(name: str, key: bytes) -> float:
-    """Returns where a request or client stands, in [0, 1), always the same.
+    """Hashes a request or client to a number in [0, 1).
 
     Args:
-      name: of the roll-out, so that another one sends others first.
-      key: what stands for the request or client.
+      name: name of the rollout; others start with other requests.
+      key: identifies the request or client.
 
     Returns:
-      A number; those below a share are the candidate's.
+      A number; the candidate answers if it is below the share.
 
     Example:
       >>> 0 <= point_of("digits", b"alice") == point_of("digits", b"alice") < 1
       True
     """
-    # The length keeps what belongs to name and key apart.
+    # The length separates name and key unambiguously.
     text = f"{len(name)}:{name}".encode() + key
     digest = hashlib.blake2b(text, digest_size=7).digest()
     return int.from_bytes(digest, "big") / (1 << 56)
 
 
 def least_rate(bad: int, of: int) -> float:
-    """Returns what the true rate is at least, most probably.
+    """Returns a lower bound of the true rate.
 
     Args:
-      bad: how many were.
-      of: how many there were.
+      bad: number of bad requests.
+      of: number of requests.
 
     Returns:
-      The lower end of Wilson's interval; 0 if there were none.
+      The lower bound of Wilson's interval; 0 without requests.
 
     Example:
       >>> round(least_rate(1, 3), 3), round(least_rate(50, 100), 3)
@@ -63,17 +63,17 @@ def least_rate(bad: int, of: int) -> float:
 
 @dataclass(frozen=True)
 class RolloutPlan:
-    """How a candidate is rolled out.
+    """Configures the steps and limits of a rollout.
 
     Attributes:
-      shares: of the requests, one step after the other; 0 is in the shadow.
-      hold: requests of the candidate in each step, after which the next begins; None:
-        it begins on request.
-      max_errors: the rate of errors that is allowed.
-      slow: seconds above which an answer is late; None: none is.
-      max_slow: the rate of late answers that is allowed.
-      least: requests of the candidate before anything is decided.
-      window: requests that count.
+      shares: share of the requests in each step; 0: shadow.
+      hold: requests to the candidate after which the next step begins; None: only
+        `forward` begins it.
+      max_errors: allowed rate of errors.
+      slow: seconds after which an answer is late; None: no limit.
+      max_slow: allowed rate of late answers.
+      least: requests to the candidate before it can be rolled back or forward.
+      window: number of last requests that count.
     """
 
     shares: tuple[float, ...] = (0.0, 0.01, 0.1, 0.5, 1.0)
@@ -87,14 +87,14 @@ class RolloutPlan:
 
 @dataclass(frozen=True)
 class Rollout:
-    """How far a candidate is.
+    """The state of a rollout.
 
     Attributes:
-      plan: how it is rolled out.
-      step: the share it has, as a place in the plan.
-      back: why it was rolled back; empty: it was not.
-      seen: whether each of its last requests failed, and whether it was late.
-      total: requests that it had in this step.
+      plan: its steps and limits.
+      step: index of the current share in the plan.
+      back: why it was rolled back; empty if it was not.
+      seen: for each of the last requests, whether it failed and whether it was late.
+      total: requests to the candidate in this step.
 
     Example:
       >>> rollout = Rollout(RolloutPlan(shares=(0.1, 1.0), hold=30))
@@ -105,7 +105,7 @@ class Rollout:
       >>> for _ in range(20):
       ...     rollout = rollout.after(failed=True, seconds=0.01)
       >>> rollout.share, rollout.back
-      (0.0, '20 of 20 requests failed, and a rate of 0.01 is allowed')
+      (0.0, '20 of 20 requests failed; the allowed rate is 0.01')
     """
 
     plan: RolloutPlan
@@ -121,18 +121,18 @@ class Rollout:
 
     @property
     def shadowed(self) -> bool:
-        """Whether the candidate gets copies of the requests."""
+        """Whether the candidate runs as a shadow."""
         return not self.back and self.plan.shares[self.step] == 0.0
 
     def after(self, failed: bool, seconds: float) -> Rollout:
-        """Returns the roll-out that has seen one more request of the candidate.
+        """Returns the rollout after one more request to the candidate.
 
         Args:
-          failed: whether there was no answer.
-          seconds: that it took.
+          failed: whether the request failed.
+          seconds: time that it took.
 
         Returns:
-          The roll-out, perhaps a step further, or back.
+          The rollout, possibly in the next step or rolled back.
         """
         if self.back:
             return self
@@ -149,18 +149,18 @@ class Rollout:
             bad = sum(entry[place] for entry in seen)
             if least_rate(bad, len(seen)) > allowed:
                 return now.rolled_back(
-                    f"{bad} of {len(seen)} requests {words}, and a rate of "
-                    f"{allowed:g} is allowed"
+                    f"{bad} of {len(seen)} requests {words}; the allowed rate is "
+                    f"{allowed:g}"
                 )
         if plan.hold is not None and now.total >= plan.hold:
             return now.forward()
         return now
 
     def forward(self) -> Rollout:
-        """Returns the roll-out a step further; one that was rolled back begins again.
+        """Returns the rollout in its next step, or restarted if it was rolled back.
 
         Returns:
-          The roll-out.
+          The rollout.
         """
         if self.back:
             return Rollout(self.plan)
@@ -168,12 +168,12 @@ class Rollout:
         return self if step == self.step else Rollout(self.plan, step)
 
     def rolled_back(self, why: str) -> Rollout:
-        """Returns the roll-out whose candidate gets nothing more.
+        """Returns the rollout with its candidate rolled back.
 
         Args:
-          why: in words.
+          why: the reason.
 
         Returns:
-          The roll-out.
+          The rollout.
         """
         return replace(self, back=why)

@@ -70,7 +70,7 @@ def test_the_branch_for_the_cpu_is_exported():
         return lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: 1 + x)
 
     check(f, X)
-    with pytest.raises(errors.ExportError, match="has branches for tpu alone"):
+    with pytest.raises(errors.ExportError, match="has branches only for tpu"):
         export.onnx(
             fxflow.jit(lambda x: lax.platform_dependent(x, tpu=fnp.sin)).trace(X)
         )

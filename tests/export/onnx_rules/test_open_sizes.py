@@ -130,5 +130,5 @@ def test_sizes_that_onnx_cannot_derive_are_refused() -> None:
 
     with pytest.raises(ExportError, match="over windows of symbolic size"):
         export.onnx(fxflow.jit(pooled).trace(struct("b")))
-    with pytest.raises(ExportError, match="no input says what b, t is"):
+    with pytest.raises(ExportError, match="no input determines b, t"):
         export.onnx(fxflow.jit(lambda x: x + x.shape[0]).trace(struct("b*t")))

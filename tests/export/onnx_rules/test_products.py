@@ -81,7 +81,7 @@ def test_convolutions(layout, settings):
 
 def test_convolutions_of_integers_are_refused():
     x = fnp.ones((1, 1, 5), "int32")
-    with pytest.raises(errors.ExportError, match="ONNX convolves floats"):
+    with pytest.raises(errors.ExportError, match="ONNX only convolves floats"):
         export.onnx(
             jit(lambda x: lax.conv_general_dilated(x, x, (1,), "VALID")).trace(x)
         )

@@ -1,4 +1,4 @@
-"""Limits of batches against models of known speed, under no clock at all."""
+"""Batch policies against simulated models of known speed, without a clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fxflow.serve.batching.policies import (
 
 
 def settle(policy: BatchPolicy, start: float, per_row: float, rounds: int) -> list[int]:
-    """The limits of full batches of a model that takes start + per_row · rows."""
+    """Returns the limits for full batches, at start + per_row · rows seconds."""
     rng = random.Random(0)
     limits = []
     for _ in range(rounds):
@@ -52,7 +52,7 @@ def test_follows_a_model_that_becomes_slower(name: str) -> None:
 
 
 def delayed(share: float, mean: float) -> Callable[[random.Random], float]:
-    """Seconds for which some batches wait for something else than the model."""
+    """Draws the seconds that some batches wait for something other than the model."""
     return lambda rng: rng.expovariate(1 / mean) + 0.01 if rng.random() < share else 0.0
 
 
@@ -61,7 +61,7 @@ def delayed(share: float, mean: float) -> Callable[[random.Random], float]:
     [(delayed(0.05, 0.05), 70), (delayed(0.2, 0.02), 70), (delayed(0.4, 1.0), 70)],
     ids=["rare", "frequent", "long"],
 )
-def test_a_quantile_does_not_follow_what_no_limit_prevents(
+def test_quantiles_ignore_delays_that_no_limit_prevents(
     delay: Callable[[random.Random], float], least: int
 ) -> None:
     rng, policy = random.Random(1), QuantileRegression(0.010, 10_000)
@@ -73,8 +73,8 @@ def test_a_quantile_does_not_follow_what_no_limit_prevents(
     assert least <= policy.limit <= 85
 
 
-def test_a_quantile_keeps_its_share_of_a_model_that_varies() -> None:
-    """What depends on the rows, with much noise, is not taken for another's delay."""
+def test_quantiles_hold_for_a_model_with_noise() -> None:
+    """Noise that depends on the rows is not mistaken for an external delay."""
     rng, policy = random.Random(1), QuantileRegression(0.010, 10_000)
     late = []
     for _ in range(2500):
@@ -95,28 +95,28 @@ def test_limits_stay_in_bounds(name: str, seen: list[tuple[int, float]]) -> None
         assert 1 <= policy.limit <= 50
 
 
-def test_hopeless_models_get_single_rows() -> None:
+def test_models_that_always_miss_the_budget_get_single_rows() -> None:
     assert settle(batch_policy("aimd", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
     assert settle(batch_policy("quantile", 0.001, 64), 1.0, 0.1, 50)[-1] == 1
 
 
-def test_backs_off_by_a_tenth_of_what_ran() -> None:
+def test_aimd_shrinks_by_a_tenth_of_the_rows_that_ran() -> None:
     policy = AIMD(budget=0.01, maximum=500, level=400.0)
     assert policy.after(100, 0.02).level == pytest.approx(90)
     assert policy.after(100, 0.005).level == 400
 
 
-def test_without_batching() -> None:
+def test_none_limits_batches_to_one_row() -> None:
     assert batch_policy("none", 0.01, 64) == Fixed(1)
     assert batch_policy("fixed", 0.01, 64).after(3, 9.0).limit == 64
 
 
-def test_unknown_names() -> None:
+def test_unknown_policies_are_refused() -> None:
     with pytest.raises(ValueError, match="'none', got 'best'"):
         batch_policy("best", 0.01, 64)
 
 
-def test_quantile_line() -> None:
+def test_a_share_of_the_points_lies_below_the_quantile_line() -> None:
     rng = random.Random(2)
     points = []
     for _ in range(400):
@@ -148,12 +148,12 @@ def test_padding_costs_at_most_a_half(largest: int) -> None:
     assert rows <= padded(rows, sizes) <= max(2, rows * 1.5)
 
 
-def test_few_programs() -> None:
+def test_up_to_512_rows_need_17_sizes() -> None:
     assert len(sizes_up_to(512)) <= 19
     with pytest.raises(ValueError, match="at least 1, got 0"):
         sizes_up_to(0)
 
 
-def test_without_sizes() -> None:
+def test_padded_returns_the_rows_without_sizes() -> None:
     assert padded(7, ()) == 7
     assert padded(9, (1, 8)) == 9

@@ -1,4 +1,4 @@
-"""The queue under a virtual clock: order, delay, shedding; and no request is lost."""
+"""The queue under a virtual clock: order, delay, shedding, and no lost requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def names(entries: list[QueueEntry]) -> str:
     return "".join(entry.item for entry in entries)
 
 
-def test_order() -> None:
+def test_requests_run_by_priority_deadline_and_arrival() -> None:
     queue = Queue(100)
     fill(queue, waiting("c"), waiting("b", 0.5), waiting("d"))
     fill(queue, waiting("a", 9.0, priority=-1))
@@ -50,7 +50,7 @@ def test_a_large_request_goes_alone() -> None:
     assert names(queue.take(0.0, 8, Pace()).batch) == "a"
 
 
-def test_delay() -> None:
+def test_a_small_batch_waits_for_the_delay() -> None:
     queue = Queue(100, delay=0.002)
     fill(queue, waiting("a"), waiting("b"))
     first = queue.take(0.0, 3, Pace())
@@ -60,7 +60,7 @@ def test_delay() -> None:
     assert names(queue.take(0.0, 3, Pace()).batch) == "cde"  # full: no delay
 
 
-def test_delay_does_not_make_late() -> None:
+def test_a_delay_ends_before_a_deadline_is_missed() -> None:
     queue = Queue(100, delay=0.5)
     fill(queue, waiting("a", 0.1))
     assert queue.take(0.0, 3, STEADY).wake == pytest.approx(0.08)
@@ -75,7 +75,7 @@ def test_late_requests_are_shed() -> None:
     assert shed.item == "a" and why.retry_after == pytest.approx(0.005)
 
 
-def test_the_last_one_is_tried_even_if_it_seems_late() -> None:
+def test_a_single_request_runs_even_if_it_seems_late() -> None:
     queue = Queue(100)
     fill(queue, waiting("a", 0.005))
     assert names(queue.take(0.0, 8, STEADY).batch) == "a"
@@ -90,7 +90,7 @@ def test_refusals_give_their_reason() -> None:
     assert none is not None and "no replica" in none.reason
     fill(queue, waiting("a"), waiting("b"), waiting("c"))
     full = queue.offer(waiting("d"), 0.0, 8, STEADY, free=0, replicas=1)
-    assert full is not None and "3 rows wait already" in full.reason
+    assert full is not None and "the queue has 3 rows" in full.reason
     queue = Queue(100)
     fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)
     late = queue.offer(waiting("e", 0.03), 0.0, 1, STEADY, free=0, replicas=1)
@@ -105,29 +105,29 @@ def test_requests_wait_for_a_replica_that_is_being_started() -> None:
     queue = Queue(100)
     coming = {"free": 0, "replicas": 1, "until": 0.5}
     late = queue.offer(waiting("a", 0.5), 0.0, 8, STEADY, **coming)
-    assert late is not None and "until one has started again" in late.reason
+    assert late is not None and "until one has restarted" in late.reason
     assert late.retry_after == pytest.approx(0.01)
     early = waiting("b", 0.6)
     assert queue.offer(early, 0.0, 8, STEADY, **coming) is None
-    assert not early.due  # that nothing is learned from it
+    assert not early.due  # no estimate learns from it
     assert names(queue.take(0.51, 8, STEADY).batch) == "b"
 
 
-def test_refusals_are_foretold() -> None:
+def test_predict_wait_returns_the_refusal_that_offer_returns() -> None:
     queue = Queue(100)
     fill(queue, *(waiting(name) for name in "abcd"), pace=STEADY)
     for deadline in (0.02, 0.031, 0.1):
-        told = queue.foretell(
+        predicted = queue.predict_wait(
             last := waiting("e", deadline), 0.0, 1, STEADY, free=0, replicas=1
         )
         rows = queue.rows
         assert len(queue) == 4
         refused = queue.offer(last, 0.0, 1, STEADY, free=0, replicas=1)
         if refused is None:
-            assert told == last.due
+            assert predicted == last.due
             queue.withdraw(last)
         else:
-            assert told == refused
+            assert predicted == refused
         assert queue.rows == rows
 
 
@@ -147,7 +147,7 @@ def traffic(
     learns: bool = True,
     pauses: float = 0.0,
 ) -> tuple[Counter[str], float]:
-    """What becomes of four seconds of requests, and how many could be answered.
+    """Simulates four seconds of requests; counts outcomes and possible answers.
 
     Args:
       seed: of arrivals and noise.
@@ -231,15 +231,15 @@ def traffic(
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("load", [0.5, 0.9, 3.0])
 def test_under_any_load_most_good_requests_are_served(seed: int, load: float) -> None:
-    """Every request has one end, and most of the good is done."""
+    """Every request has one outcome, and most that could be answered are."""
     ends, possible = traffic(seed, load)
     assert ends["good"] >= 0.85 * possible, ends
     assert ends["late"] <= 0.03 * ends["asked"], ends
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_flood_before_a_server_that_is_slow_itself(seed: int) -> None:
-    """A full queue leaves time for what the estimates do not know of."""
+def test_overload_of_a_server_with_its_own_delays(seed: int) -> None:
+    """A full queue leaves time for delays that the estimates do not include."""
     ends, possible = traffic(seed, 3.0, lag=0.010)
     assert ends["good"] >= 0.8 * possible, ends
     assert ends["late"] <= 0.01 * ends["asked"], ends
@@ -248,19 +248,19 @@ def test_a_flood_before_a_server_that_is_slow_itself(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_pauses_of_the_machine_cost_what_they_make_late(seed: int) -> None:
-    """Not those too that waited through one and can still be answered in time."""
+def test_a_pause_of_the_machine_sheds_only_late_requests(seed: int) -> None:
+    """Requests that waited during the pause but can be answered in time are kept."""
     ends, _ = traffic(seed, 0.3, pauses=0.02)
     believed, _ = traffic(seed, 0.3, pauses=0.02, learns=False)
     assert ends["good"] >= believed["good"] - 0.03 * ends["asked"], (ends, believed)
     assert ends["late"] <= 0.05 * ends["asked"], ends
 
 
-def test_nothing_is_known_at_first() -> None:
+def test_a_new_pace_predicts_0() -> None:
     assert Pace().predict(10) == 0.0
 
 
-def test_finds_the_line_and_follows_it() -> None:
+def test_a_pace_finds_the_line_and_follows_it() -> None:
     rng = random.Random(0)
     pace = Pace()
     for _ in range(300):
@@ -273,7 +273,7 @@ def test_finds_the_line_and_follows_it() -> None:
     assert pace.predict(10) == pytest.approx(0.014, rel=0.02)
 
 
-def test_one_size_only() -> None:
+def test_a_pace_from_batches_of_one_size() -> None:
     pace = Pace()
     for _ in range(20):
         pace = pace.after(8, 0.01)
@@ -281,7 +281,7 @@ def test_one_size_only() -> None:
     assert pace.predict(1) >= 0
 
 
-def test_noise_never_makes_it_fall_or_negative() -> None:
+def test_noise_never_makes_a_pace_decreasing_or_negative() -> None:
     rng = random.Random(1)
     pace = Pace()
     for _ in range(2000):
@@ -296,7 +296,7 @@ def test_lateness_follows_the_errors_and_forgets_them() -> None:
     for _ in range(200):
         late = late.after(rng.uniform(0.01, 0.03))
     assert 0.025 < late.margin < 0.05
-    for _ in range(200):  # things come as foretold again, or before
+    for _ in range(200):  # answers arrive as predicted again, or earlier
         late = late.after(rng.uniform(-0.002, 0.0))
     assert 0 <= late.margin < 0.003
 
@@ -310,5 +310,5 @@ def test_one_pause_counts_little_and_lasting_lateness_is_learned() -> None:
     for _ in range(12):
         late = late.after(0.1)
     assert late.margin > 0.1
-    # The first one is believed: it says of which size errors are.
+    # The first error is not clipped: it sets the scale.
     assert Lateness().after(0.1).margin > 0.05

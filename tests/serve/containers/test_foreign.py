@@ -1,4 +1,4 @@
-"""Models of other libraries, each behind its queue in a process of its own."""
+"""Models of other libraries, each with a queue and a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fxflow.serve.service import ModelConfig, ModelService
 
 
 def answers(source: ModelSource, x: Any) -> dict[str, Any]:
-    """What the model says of each row of x, all asked at once, one by one."""
+    """Returns the model's answers for the rows of x, in concurrent requests."""
 
     async def main() -> dict[str, Any]:
         service = ModelService(ModelConfig("m", source, slo=2.0, deadline=20.0))
@@ -36,7 +36,7 @@ def answers(source: ModelSource, x: Any) -> dict[str, Any]:
 
 
 def test_scikit_learn(tmp_path: Path) -> None:
-    """A fitted classifier, made anew by a factory in the process."""
+    """A fitted classifier, created by a factory in the process."""
     ensemble = pytest.importorskip("sklearn.ensemble")
     path = tmp_path / "served_forest.py"
     path.write_text(
@@ -64,7 +64,7 @@ def test_scikit_learn(tmp_path: Path) -> None:
 
 
 def test_onnxruntime(tmp_path: Path) -> None:
-    """A session, with one thread, around a file of ONNX."""
+    """A session with one thread, for an ONNX file."""
     onnx = pytest.importorskip("onnx", reason="pip install onnx")
     pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT

@@ -1,4 +1,4 @@
-"""What is served, in this process."""
+"""Models, run in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fxflow.transforms.explain import WARN_FROM
 ZOO = "tests.serve.zoo"
 
 
-def test_padding_does_not_show() -> None:
+def test_padding_does_not_change_results() -> None:
     model = load_model(f"{ZOO}:linear", factory=True, arguments={"scale": 3.0})
     signature = model.prepare(8)
     assert signature.sizes == (1, 2, 3, 4, 6, 8)
@@ -31,7 +31,7 @@ def test_padding_does_not_show() -> None:
         np.testing.assert_allclose(y, x * 3)
 
 
-def test_nothing_is_compiled_after_it_was_prepared() -> None:
+def test_nothing_is_compiled_after_prepare() -> None:
     traced = []
 
     def f(x: Any) -> Any:
@@ -52,8 +52,8 @@ def test_many_sizes_give_no_warning() -> None:
     assert len(model.prepare(64).sizes) > WARN_FROM  # and warnings are errors here
 
 
-def test_parameters_are_moved_once() -> None:
-    """NumPy's would be copied to the device with each batch."""
+def test_parameters_are_transferred_once() -> None:
+    """NumPy parameters would otherwise be copied to the device with each batch."""
     weights = {"w": np.eye(3, dtype=np.float32)}
     model = Model(lambda p, x: x @ p["w"], weights, inputs={"x": "f32[b,3]"})
     model.prepare(2)
@@ -85,29 +85,31 @@ def test_scikit_learn() -> None:
     ("inputs", "options", "words"),
     [
         ({}, {}, "at least one input"),
-        ({"x": "f32[3]"}, {}, "first axis of input 'x' is the batch's"),
+        ({"x": "f32[3]"}, {}, "first axis of input 'x' is the batch axis"),
         ({"x": "f32[b,n]"}, {}, "compiled again for each size"),
         ({"x": "bytes[b]"}, {}, "strings need jit=False"),
     ],
 )
-def test_types_that_cannot_be(inputs: dict, options: dict, words: str) -> None:
+def test_invalid_input_types_are_refused(
+    inputs: dict, options: dict, words: str
+) -> None:
     with pytest.raises(ServeError, match=words):
         Model(lambda x: x, inputs=inputs, **options)
 
 
-def test_outputs_that_cannot_be() -> None:
+def test_invalid_outputs_are_refused() -> None:
     def prepare(f: Any, **options: Any) -> None:
         Model(f, inputs={"x": "f32[b,3]"}, jit=False, **options).prepare(4)
 
-    with pytest.raises(ServeError, match="its first axis has to be the batch's"):
+    with pytest.raises(ServeError, match="its first axis must be the batch axis"):
         prepare(lambda x: x[:1])
-    with pytest.raises(ServeError, match="names 2, and the function returns 1"):
+    with pytest.raises(ServeError, match="2 names, but the function returns 1"):
         prepare(lambda x: x, outputs=["a", "b"])
     with pytest.raises(ServeError, match="has dtype complex64"):
         prepare(lambda x: x.astype(np.complex64))
 
 
-def test_an_example_takes_the_place_of_zeros() -> None:
+def test_an_example_replaces_zeros() -> None:
     seen = []
 
     def f(x: Any) -> Any:
@@ -119,7 +121,7 @@ def test_an_example_takes_the_place_of_zeros() -> None:
     assert seen == [[[1, 2]], [[1, 2], [1, 2]]]
 
 
-def test_sizes_that_are_given() -> None:
+def test_given_sizes_replace_the_default() -> None:
     seen = []
 
     def f(x: Any) -> Any:
@@ -129,11 +131,11 @@ def test_sizes_that_are_given() -> None:
     model = Model(f, inputs={"x": "f32[b]"}, jit=False, sizes=[8, 2])
     assert model.prepare(64).sizes == (2, 8) and seen == [2, 8]
     assert model.run([np.ones(3, np.float32)], 3)[0].shape == (3,) and seen[2:] == [8]
-    with pytest.raises(ServeError, match="sizes are those of batches"):
+    with pytest.raises(ServeError, match="sizes must be batch sizes"):
         Model(f, inputs={"x": "f32[]"}, batched=False, sizes=[2])
 
 
-def test_generators_are_tried_by_their_first_results() -> None:
+def test_generators_run_for_their_first_results() -> None:
     steps = []
 
     def endless(x: Any) -> Iterator[Any]:
@@ -143,10 +145,10 @@ def test_generators_are_tried_by_their_first_results() -> None:
 
     model = Model(endless, inputs={"x": "f32[b,2]"}, jit=False)
     signature = model.prepare(8)
-    # Later steps may be others than the first: what they compile is compiled now.
+    # Later steps may differ from the first; they are compiled now.
     assert signature.streamed and steps == [1] * 4 + [2] * 4
     assert [str(spec) for spec in signature.outputs] == ["f32[b]", "i64[b]"]
-    with pytest.raises(ServeError, match="say jit=False, and jit what it does"):
+    with pytest.raises(ServeError, match="set jit=False, and jit the function"):
         Model(endless, inputs={"x": "f32[b,2]"})
     silent = load_model(f"{ZOO}:silent", inputs={"x": "f32[b]"})
     with pytest.raises(ServeError, match="yields nothing for its example"):
@@ -190,7 +192,7 @@ def saved(path: Path, rows: int, function: Any = scores, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_several_sizes(tmp_path: Path, compiled: bool) -> None:
+def test_files_of_several_sizes_form_one_model(tmp_path: Path, compiled: bool) -> None:
     for rows in (1, 4):
         saved(
             *(tmp_path / f"m-{rows}.fx", rows),
@@ -209,7 +211,7 @@ def test_several_sizes(tmp_path: Path, compiled: bool) -> None:
         np.testing.assert_allclose(y, np.tanh(x @ PARAMS["w"]), rtol=1e-5, atol=1e-6)
 
 
-def test_names_and_what_has_no_batch(tmp_path: Path) -> None:
+def test_names_of_inputs_and_models_without_batches(tmp_path: Path) -> None:
     @fxflow.jit
     def apart(one: Any, *, two: Any) -> Any:
         return {"sum": one["a"] + one["b"], "two": two * 2}
@@ -230,11 +232,11 @@ def test_names_and_what_has_no_batch(tmp_path: Path) -> None:
     one = np.ones(2, np.float32)
     total, two = model.run([one, one, np.int32(4)], 1)
     assert total.tolist() == [2, 2] and two == 8
-    with pytest.raises(ServeError, match="the first axis of all inputs has to be"):
+    with pytest.raises(ServeError, match="the first axis of all inputs must be"):
         load_model(str(path))
 
 
-def test_two_arguments_with_the_same_members(tmp_path: Path) -> None:
+def test_two_arguments_with_the_same_keys(tmp_path: Path) -> None:
     @fxflow.jit
     def both(old: Any, new: Any, x: Any) -> Any:
         return old["w"] + new["w"] + x
@@ -246,7 +248,7 @@ def test_two_arguments_with_the_same_members(tmp_path: Path) -> None:
     assert names == ["old.w", "new.w", "x"]
 
 
-def test_a_program_that_does_not_know_its_parameters(tmp_path: Path) -> None:
+def test_a_program_without_names_of_parameters(tmp_path: Path) -> None:
     x = ShapeDtypeStruct((2, 3), np.float32)
     bare = export.deserialize(export.export(scores)(PARAMS, x).serialize())
     path = str(tmp_path / "bare.fx")
@@ -263,17 +265,17 @@ def test_inputs_name_the_arguments(tmp_path: Path) -> None:
             load_model(path, inputs={"x": wrong})
 
 
-def test_files_that_are_not_one_model(tmp_path: Path) -> None:
+def test_files_that_do_not_form_one_model_are_refused(tmp_path: Path) -> None:
     saved(tmp_path / "m-1.fx", 1)
     saved(tmp_path / "m-2.fx", 1)
-    with pytest.raises(ServeError, match="differ in the batch's size, and in nothing"):
+    with pytest.raises(ServeError, match="differ in the batch size, and in nothing"):
         load_model(f"{tmp_path}/m-*.fx")
     (tmp_path / "m-2.fx").write_bytes((tmp_path / "m-1.fx").read_bytes()[:-9])
     with pytest.raises(ExportError, match="is damaged"):
         load_model(f"{tmp_path}/m-*.fx")
 
 
-def test_an_open_size_of_the_batch(tmp_path: Path) -> None:
+def test_a_program_with_an_open_batch_size(tmp_path: Path) -> None:
     x = ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
     path = str(tmp_path / "open.fx")
     export.save(path, export.export(scores)(PARAMS, x), params=PARAMS)
@@ -288,7 +290,7 @@ def test_an_open_size_of_the_batch(tmp_path: Path) -> None:
 ZOO = "tests.serve.zoo"
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_a_model_from_a_python_file(tmp_path: Path) -> None:
     (tmp_path / "served_beside.py").write_text("factor = 5\n")
     path = tmp_path / "served_model.py"
     path.write_text(
@@ -305,14 +307,16 @@ def test_a_file(tmp_path: Path) -> None:
         ("zoo", {}, "'file.py:name' or 'model.fx', got 'zoo'"),
         (f"{ZOO}:none", {}, "there is no 'none'"),
         ("none.py:f", {}, "there is no file 'none.py'"),
-        (f"{ZOO}:negative", {}, "say the types of its inputs"),
+        (f"{ZOO}:negative", {}, "give the types of its inputs"),
         (f"{ZOO}:__doc__", {}, "is not a model, but a str"),
         ("none.fx", {}, "there is no file 'none.fx'"),
-        ("none.fx", {"factory": True}, "it has no factory"),
-        ("none.fx", {"arguments": {"a": 1}}, "it has no argument 'a'"),
+        ("none.fx", {"factory": True}, "it takes no factory"),
+        ("none.fx", {"arguments": {"a": 1}}, "it takes no argument 'a'"),
         (f"{ZOO}:doubling", {"arguments": {"a": 1}}, "is not called"),
     ],
 )
-def test_no_model(source: str, options: dict, words: str) -> None:
+def test_sources_that_are_not_models_are_refused(
+    source: str, options: dict, words: str
+) -> None:
     with pytest.raises(ServeError, match=words):
         load_model(source, **options)

@@ -1,4 +1,4 @@
-"""Names of devices, and processes that run where they say."""
+"""Device names, and processes placed by them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_names_of_devices_become_environments() -> None:
     assert placement_of("") == ({}, frozenset())
     assert placement_of("cuda:0,1").environment == {"CUDA_VISIBLE_DEVICES": "0,1"}
     assert placement_of("rocm:2").environment == {"HIP_VISIBLE_DEVICES": "2"}
-    # A process of the CPU does not take memory of an accelerator.
+    # A CPU process sees no accelerator, and so takes none of its memory.
     assert placement_of("cpu").environment["CUDA_VISIBLE_DEVICES"] == ""
     assert placement_of("cpu:3").cores == {3}
 
@@ -26,8 +26,8 @@ def test_names_of_devices_become_environments() -> None:
 @pytest.mark.parametrize(
     "name", ["gpu", "cuda", "cuda:", "cuda:a", "cpu:", "cpu:3-1", "cpu:1-", "cpu:1--2"]
 )
-def test_no_names(name: str) -> None:
-    with pytest.raises(ServeError, match="a device is 'cuda:0'"):
+def test_invalid_device_names_are_refused(name: str) -> None:
+    with pytest.raises(ServeError, match="a device must be like 'cuda:0'"):
         placement_of(name)
 
 
@@ -48,7 +48,7 @@ def test_replicas_run_on_their_devices(monkeypatch: pytest.MonkeyPatch) -> None:
             while service.stats()["replicas_ready"] < 3:
                 await asyncio.sleep(0.01)
             found = [os.sched_getaffinity(pid) for pid in service.pids()]
-            # The third is where the first is.
+            # The third replica shares the first device.
             assert found == [{first}, {last}, {first}]
             for pid in service.pids():
                 text = Path(f"/proc/{pid}/environ").read_bytes()
@@ -60,7 +60,7 @@ def test_replicas_run_on_their_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux tells")
-def test_cores_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_cores_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[3])
     source = ModelSource("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
 

@@ -1,4 +1,4 @@
-"""Processes of models: started, called, killed, started again."""
+"""Processes of models: started, called, killed, restarted."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_calls_and_faults(caplog: pytest.LogCaptureFixture) -> None:
-    """One process after the other: each fault costs its own call."""
+def test_each_fault_costs_only_its_own_call(caplog: pytest.LogCaptureFixture) -> None:
+    """Faults of successive processes of one replica."""
 
     async def body(replica: Replica) -> None:
         parts = [[np.ones((1, 2), np.float32) * 7, np.ones((2, 2), np.float32) * 8]]
@@ -62,7 +62,7 @@ def test_calls_and_faults(caplog: pytest.LogCaptureFixture) -> None:
         with pytest.raises(ServeError, match="failed: ValueError: one is not liked"):
             await replica.call(x(1), 1, 10)
         await replica.call(x(0), 1, 10)
-        assert replica.starts == 1  # an exception is not the process's end
+        assert replica.starts == 1  # an exception does not end the process
 
         with pytest.raises(ServeError, match="ended by signal 9") as caught:
             await replica.call(x(2), 1, 10)
@@ -71,8 +71,7 @@ def test_calls_and_faults(caplog: pytest.LogCaptureFixture) -> None:
             await replica.call(x(0), 1, 10)
         assert 0 < replica.ready_in(time.monotonic()) < 60
         assert re.fullmatch(
-            r"tests.serve.zoo:act: its process ended by signal 9; a process is started "
-            r"again in \d.\d s",
+            r"tests.serve.zoo:act: its process ended by signal 9; restarting in \d.+ s",
             caplog.messages[0],
         )
         await until(lambda: replica.ready)
@@ -88,9 +87,8 @@ def test_calls_and_faults(caplog: pytest.LogCaptureFixture) -> None:
 
         pid = replica.pid
         assert pid is not None
-        os.kill(pid, signal.SIGKILL)  # while nothing runs
-        await until(lambda: not replica.ready)
-        assert "ended by signal 9" in replica.reason
+        os.kill(pid, signal.SIGKILL)  # while no call runs
+        await until(lambda: "ended by signal 9" in replica.reason)
         await until(lambda: replica.ready and replica.pid != pid)
         await replica.call(x(0), 1, 10)
 
@@ -102,7 +100,7 @@ def test_memory_is_bounded() -> None:
     source = ModelSource(ACT.source, inputs=ACT.inputs, memory=500 << 20)
 
     async def body(replica: Replica) -> None:
-        with pytest.raises(ServeError, match="MiB of memory, and 500 MiB are allowed"):
+        with pytest.raises(ServeError, match="MiB of memory, and the limit is 500 MiB"):
             await replica.call(x(4), 1, 30)
 
     using(source, body)
@@ -121,7 +119,7 @@ def test_memory_is_bounded() -> None:
         ),
         (
             ModelSource("tests.serve.zoo:wrong_rows", inputs={"x": "f32[b]"}),
-            "first axis has to be the batch's",
+            "first axis must be the batch axis",
         ),
     ],
 )
@@ -134,5 +132,5 @@ def test_a_model_that_cannot_be_loaded_gives_the_reason(
             await replica.call(x(), 1, 1)
 
     using(source, body)
-    # Words of ours need no line; of other errors one wants to see where.
+    # Our errors explain themselves; others need a traceback.
     assert ("Traceback" in capfd.readouterr().err) == ("TypeError" in words)

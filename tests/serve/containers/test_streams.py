@@ -1,4 +1,4 @@
-"""Both ends of streams, in one event loop and without a process."""
+"""Both ends of streams, in one event loop, without a process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = {"inputs": {"x": "i64[1]"}, "batched": False, "jit": False}
 
 
 class Ends:
-    """A model with two slots, and the server's ends of its streams."""
+    """A model with two slots, and the server's end of its streams."""
 
     def __init__(self, function: Any, limit: int = 1 << 16) -> None:
         model = Model(function, **SIZES)
@@ -32,10 +32,10 @@ class Ends:
 
     def _from_process(self, message: dict[str, Any]) -> None:
         stream = self._open[message["stream"]]
-        self._loop.call_soon(stream.tell, message)
+        self._loop.call_soon(stream.on_message, message)
 
     def _to_process(self, message: dict[str, Any]) -> None:
-        self._loop.call_soon(self._process.tell, message)
+        self._loop.call_soon(self._process.on_message, message)
 
     def open(self, value: int, slot: int = 0) -> Stream:
         number, region = len(self._open), self._regions[slot]
@@ -51,7 +51,7 @@ class Ends:
 
 
 def _run(work: Any) -> Any:
-    """Runs a coroutine that waits for nothing, in a loop that runs already."""
+    """Runs a coroutine that never waits, inside a running event loop."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -84,7 +84,7 @@ def test_memory_is_bounded_and_a_stopped_stream_closes() -> None:
         one, other = ends.open(1), ends.open(2, slot=1)
         for _ in range(20):
             await asyncio.sleep(0)
-        # One result lies in the region and one more is ready, whichever stream is read.
+        # Each stream has one result in its region and one more ready.
         assert sorted(yielded) == [1, 1, 2, 2]
         for _ in range(3):
             outputs = await one.next(5)
@@ -97,7 +97,7 @@ def test_memory_is_bounded_and_a_stopped_stream_closes() -> None:
         assert closed == [1] and not other.over.is_set()
         other.stop()
         await asyncio.wait_for(other.over.wait(), 5)
-        # One that is stopped before it began is over as well, and never ran.
+        # A stream that is stopped before it starts ends too, and never runs.
         third = ends.open(3)
         third.stop()
         await asyncio.wait_for(third.over.wait(), 5)
@@ -140,13 +140,13 @@ def test_results_that_are_late_lost_or_too_large() -> None:
         stream = ends.open(1)
         with pytest.raises(TimeoutError):
             await stream.next(0)
-        # What the process said is not looked for in memory that went with it.
+        # Unread results of a process that exited are discarded.
         while stream._messages.empty():
             await asyncio.sleep(0)
-        stream.lost("its process ended")
+        stream.fail("its process ended")
         with pytest.raises(ServeError, match="its process ended"):
             await stream.next(5)
-        with pytest.raises(ServeError, match="1024 are allowed"):
+        with pytest.raises(ServeError, match="the limit is 1024"):
             await ends.open(9, slot=1).next(5)
 
     asyncio.run(main())

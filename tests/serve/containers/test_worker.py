@@ -18,7 +18,7 @@ from fxflow.serve.containers.replica import ModelSource
 from fxflow.serve.containers.worker import run_call
 
 
-def test_results_lie_behind_the_inputs() -> None:
+def test_results_follow_the_inputs() -> None:
     model = load_model("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
     model.prepare(4)
     region = Region(limit=1 << 16)
@@ -32,11 +32,11 @@ def test_results_lie_behind_the_inputs() -> None:
     region.close()
 
 
-def test_results_that_do_not_fit() -> None:
+def test_results_above_the_limit_are_refused() -> None:
     model = load_model("tests.serve.zoo:negative", inputs={"x": "f32[b]"})
     model.prepare(4)
     region = Region(limit=70)
-    with pytest.raises(ServeError, match="70 are allowed"):
+    with pytest.raises(ServeError, match="the limit is 70"):
         run_call(
             model, region, {"call": 1, "rows": 3, "tensors": [["FP32", [3], 0, 12]]}
         )
@@ -44,7 +44,7 @@ def test_results_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_worker_ends_with_the_server_in_any_call(streamed: bool) -> None:
+def test_a_worker_exits_with_the_server_during_any_call(streamed: bool) -> None:
     ours, theirs = socket.socketpair()
     region = Region(limit=1 << 16)
     source = ModelSource("tests.serve.zoo:act", inputs={"x": "f32[b,2]"})
@@ -65,7 +65,7 @@ def test_a_worker_ends_with_the_server_in_any_call(streamed: bool) -> None:
         with ours:
             with theirs:
                 channel = Channel(ours)
-                channel.send(source.order())
+                channel.send(source.load_message())
             assert "ready" in channel.receive()[0]
             data = np.array(rows, np.float32).tobytes()
             region.view(len(data))[:] = data
@@ -99,14 +99,14 @@ assert not any(kept is loaded for kept in gc.get_objects())
 seen = weakref.ref(loaded)
 del loaded
 gc.collect()
-assert seen() is not None  # it is not looked at
+assert seen() is not None  # the collector skips it
 freeze_heap()
-assert seen() is None  # nor kept when something else was loaded
+assert seen() is None  # and frees it after a reload
 later = weakref.ref(cyclic())
 gc.collect()
 assert later() is None
 """
 
 
-def test_what_is_loaded_is_not_looked_at_again() -> None:
+def test_the_collector_skips_loaded_objects() -> None:
     subprocess.run([sys.executable, "-c", CODE], check=True, timeout=60)

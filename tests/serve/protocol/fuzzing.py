@@ -1,4 +1,4 @@
-"""Requests that are wrong in one of many ways, from a seed."""
+"""Random invalid requests, from a seed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ METHODS = ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW", "post", "
 
 
 def document(rng: random.Random) -> Any:
-    """A good body of the protocol."""
+    """Returns a valid body."""
     rows = rng.randint(1, 3)
     x: dict[str, Any] = {"name": "x", "datatype": "FP32", "shape": [rows, 3]}
     x["data"] = [rng.choice([1, 2.5, -3e5]) for _ in range(3 * rows)]
@@ -53,7 +53,7 @@ def document(rng: random.Random) -> Any:
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
-    """Each part of a document, as what holds it and its key."""
+    """Yields each part of a document, as its container and key."""
     found = []
     items: Any = []
     if isinstance(value, dict):
@@ -67,7 +67,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 def changed(rng: random.Random, value: Any) -> bytes:
-    """The text of a document with one part replaced, missing, or not JSON."""
+    """Returns a document's text with one part replaced, missing, or not JSON."""
     holder, key = rng.choice(places(value))
     match rng.randrange(4):
         case 0:
@@ -83,7 +83,7 @@ def changed(rng: random.Random, value: Any) -> bytes:
 
 
 def broken(rng: random.Random, data: bytes) -> bytes:
-    """Bytes of which some are others, missing, too many, or in another place."""
+    """Returns bytes with some changed, removed, added or moved."""
     for _ in range(rng.randint(1, 3)):
         at, to = sorted(rng.randint(0, len(data)) for _ in range(2))
         match rng.randrange(5):
@@ -103,7 +103,7 @@ def broken(rng: random.Random, data: bytes) -> bytes:
 
 
 def http_request(rng: random.Random) -> tuple[bytes, bool]:
-    """A request as bytes, and whether it is complete, so that it has to be answered."""
+    """Returns a request's bytes, and whether it is complete and must be answered."""
     path, method = "/v2/models/linear/infer", "POST"
     value = document(rng)
     headers = ["Host: localhost", "Content-Type: application/json"]
@@ -146,13 +146,13 @@ def http_request(rng: random.Random) -> tuple[bytes, bool]:
     whole = text.encode("utf-8") + body
     if kind == 6:
         whole, sure = broken(rng, whole), False
-    if kind == 7:  # half a request, and then nothing
+    if kind == 7:  # half a request
         whole, sure = whole[: rng.randint(0, len(whole) - 1)], False
     return whole, sure
 
 
 def grpc_message(rng: random.Random, messages: dict[str, Any]) -> bytes:
-    """Bytes of a ModelInferRequest that is wrong, or of none."""
+    """Returns the bytes of an invalid ModelInferRequest, or random bytes."""
     request = messages["ModelInferRequest"](model_name="linear", id="7")
     rows = rng.randint(1, 3)
     tensor = request.inputs.add(name="x", datatype="FP32", shape=[rows, 3])

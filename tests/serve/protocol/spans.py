@@ -1,4 +1,4 @@
-"""A tracer whose spans stay in memory; `None` without OpenTelemetry."""
+"""A tracer that keeps its spans in memory; `None` without OpenTelemetry."""
 
 try:
     from opentelemetry.sdk.trace import TracerProvider

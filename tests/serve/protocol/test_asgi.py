@@ -1,4 +1,4 @@
-"""Requests and answers that no framework handles look as those of one do."""
+"""Plain ASGI requests and replies behave like those of a framework."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from fxflow.serve.protocol.asgi import (
         *("/v2/models/m/versions//infer", "/v2/models/m/other/1/infer"),
     ],
 )
-def test_paths_that_are_not_predictions(path: str) -> None:
+def test_other_paths_are_not_predictions(path: str) -> None:
     assert prediction_route(path) is None
 
 
@@ -77,7 +77,7 @@ def test_query_parameters_are_read() -> None:
     assert exchange().query_params == {"id": "c", "context": "é"}
 
 
-def test_a_wait_ends_after_its_seconds() -> None:
+def test_within_raises_after_its_seconds() -> None:
     async def body() -> None:
         with Within(5.0):
             await asyncio.sleep(0)
@@ -146,7 +146,7 @@ def connected(port: int) -> Iterator[socket.socket]:
 
 
 def rest(connection: socket.socket) -> bytes:
-    """All that comes until the connection is closed."""
+    """Reads until the connection closes."""
     parts = []
     with contextlib.suppress(ConnectionResetError):
         while part := connection.recv(4096):
@@ -168,7 +168,7 @@ def test_bodies_that_arrive_at_once(port: int) -> None:
     with connected(port) as connection:
         for body in (b"", b"abc", b"d" * 20_000):
             connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            # A large one may come in pieces.
+            # A large body may arrive in several chunks.
             reply = answered(connection, len(body))
             assert b"at-once: yes" in reply or (body and b"at-once" not in reply)
         connection.sendall(HEAD + b"Content-Length: 4\r\n\r\nab")
@@ -177,8 +177,8 @@ def test_bodies_that_arrive_at_once(port: int) -> None:
         assert b"at-once" not in answered(connection, 4)
 
 
-def test_headers_without_end(port: int) -> None:
-    """In one header, in many, and where only the line has none."""
+def test_endless_headers_are_refused(port: int) -> None:
+    """In one header, in many headers, and in the request line."""
     for begin, more in (
         (HEAD + b"X: ", b"a" * 500),
         (HEAD, b"X-Header: value\r\n" * 30),
@@ -191,11 +191,11 @@ def test_headers_without_end(port: int) -> None:
             raise AssertionError("it takes headers for ever")
         with connected(port) as connection:
             connection.sendall(begin + more * 5)
-            assert rest(connection).startswith(b"HTTP/1.1 431 a head may have 2000")
+            assert rest(connection).startswith(b"HTTP/1.1 431 the head exceeds 2000")
 
 
 @pytest.mark.parametrize("text", [b"", b"P", HEAD], ids=["nothing", "byte", "part"])
-def test_heads_that_do_not_come(port: int, text: bytes) -> None:
+def test_heads_that_do_not_arrive_are_refused(port: int, text: bytes) -> None:
     begun = time.monotonic()
     with connected(port) as connection:
         connection.sendall(text)
@@ -203,7 +203,7 @@ def test_heads_that_do_not_come(port: int, text: bytes) -> None:
     assert 0.3 < time.monotonic() - begun < 5
 
 
-def test_heads_that_trickle(port: int) -> None:
+def test_slow_heads_are_refused(port: int) -> None:
     begun = time.monotonic()
     with connected(port) as connection, contextlib.suppress(OSError):
         while time.monotonic() - begun < 5:
@@ -217,7 +217,7 @@ def test_heads_that_trickle(port: int) -> None:
     assert time.monotonic() - begun < 4
 
 
-def test_requests_as_usual(port: int) -> None:
+def test_valid_requests_are_unaffected(port: int) -> None:
     """Large bodies, slow ones, and several requests on a connection."""
     with connected(port) as connection:
         for size in (0, 10, 100_000, 5):
@@ -231,14 +231,14 @@ def test_requests_as_usual(port: int) -> None:
             time.sleep(0.3)
             connection.sendall(b"x")
         answered(connection, 3)
-        # Two at once.
+        # Two requests at once.
         connection.sendall((HEAD + b"\r\n") * 2)
         reply = b""
         while reply.count(b"HTTP/1.1 200") < 2:
             reply += connection.recv(4096)
 
 
-def test_a_second_head_that_does_not_come(port: int) -> None:
+def test_a_second_head_that_does_not_arrive_is_refused(port: int) -> None:
     with connected(port) as connection:
         connection.sendall(HEAD + b"\r\n")
         answered(connection, 0)
@@ -247,7 +247,7 @@ def test_a_second_head_that_does_not_come(port: int) -> None:
 
 
 class Turns:
-    """An event loop whose turns are called, under a clock that is set."""
+    """An event loop with manual iterations and a manual clock."""
 
     def __init__(self) -> None:
         self.time = 100.0
@@ -266,7 +266,7 @@ class Turns:
 
 
 class Connection:
-    """One that notes what it is given, when, and whether it is read."""
+    """A connection that records the data that it takes, and when."""
 
     def __init__(self, loop: Turns, log: list[Any], name: str) -> None:
         self.loop, self.log, self.name = loop, log, name
@@ -292,14 +292,14 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     return turns
 
 
-def test_few_pieces_at_each_turn(turns: Turns) -> None:
+def test_few_chunks_are_read_per_iteration(turns: Turns) -> None:
     intake, log = _Intake(2), []  # type: ignore[var-annotated]
     a, b, c, d, e = (Connection(turns, log, name) for name in "abcde")
     for connection in (a, b, c, d, e):
         intake.enter(connection, b"1")
     assert log == [("a1", 0.0), ("b1", 0.0)]
     assert [x.paused for x in (a, b, c, d, e)] == [False, False, True, True, True]
-    intake.enter(d, b"2")  # more of what waits already goes behind it
+    intake.enter(d, b"2")  # appended to d's pending data
     turns.time += 0.002
     d.closing = False
     c.closing = True
@@ -310,10 +310,10 @@ def test_few_pieces_at_each_turn(turns: Turns) -> None:
     assert log[4:] == [("a3", 0.0)]
     turns.turn()
     turns.turn()
-    assert not turns.soon  # an idle loop has no turns
+    assert not turns.soon  # an idle loop schedules nothing
 
 
-def test_under_a_flood_the_newest_goes_first_and_all_are_read(turns: Turns) -> None:
+def test_under_overload_the_newest_goes_first_and_all_are_read(turns: Turns) -> None:
     intake, log = _Intake(1), []  # type: ignore[var-annotated]
     many = [Connection(turns, log, f"{k}:") for k in range(100)]
     for connection in many:
@@ -334,7 +334,7 @@ def test_under_a_flood_the_newest_goes_first_and_all_are_read(turns: Turns) -> N
 
 
 def test_hundreds_of_connections(port: int) -> None:
-    """Each gets its own answer, whatever the order in which they are read."""
+    """Each gets its own answer, in whatever order they are read."""
     with contextlib.ExitStack() as stack:
         many = [stack.enter_context(connected(port)) for _ in range(200)]
         for turn in range(2):
@@ -347,7 +347,7 @@ def test_hundreds_of_connections(port: int) -> None:
 
 
 class Written:
-    """A transport that keeps what is written."""
+    """A transport that records its writes."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []

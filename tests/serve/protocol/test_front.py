@@ -1,4 +1,4 @@
-"""Admission, answers and reports, as all protocols share them."""
+"""Admission, answers and reports, which all protocols share."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_without_keys_a_client_is_its_address() -> None:
 def test_a_client_is_the_name_of_its_key(headers: dict[str, str]) -> None:
     keyed = front(keys={"alice": KEY})
     assert keyed.admit("10.0.0.1", headers) == "alice"
-    with pytest.raises(ServeError, match="an API key is needed") as caught:
+    with pytest.raises(ServeError, match="an API key is required") as caught:
         keyed.admit("10.0.0.1", {name: f"{v}?" for name, v in headers.items()})
     assert caught.value.status == 401
 
@@ -76,7 +76,7 @@ def test_ids_unfit_for_a_log_are_replaced(given: str) -> None:
 
 def test_models_are_controlled_by_requests_only_if_allowed() -> None:
     front(control=True).check_control()
-    with pytest.raises(ServeError, match="not loaded by requests") as caught:
+    with pytest.raises(ServeError, match="does not let requests load") as caught:
         front().check_control()
     assert caught.value.status == 403
 

@@ -1,4 +1,4 @@
-"""Wrong requests get words, the server stays up, and others get theirs in time."""
+"""Invalid requests get errors, and the server answers others in time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ inputs = {{text = "bytes[b]"}}
 
 
 class Good:
-    """A client that asks as it should, 20 times a second."""
+    """A client that sends 20 valid requests per second."""
 
     def __init__(self, server: Running) -> None:
         self.taken: list[float] = []
@@ -76,7 +76,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @contextlib.contextmanager
 def served_well(server: Running) -> Iterator[None]:
-    """Others are answered in time meanwhile, and nothing failed in the server."""
+    """Checks that other requests are answered and that the server did not fail."""
     good = Good(server)
     try:
         yield
@@ -92,7 +92,7 @@ def served_well(server: Running) -> Iterator[None]:
 
 
 def exchange(port: int, request: bytes, wait: float) -> bytes:
-    """What is answered; empty if the server closes the connection without a word."""
+    """Returns the reply; empty if the server closes the connection without one."""
     with socket.create_connection(("127.0.0.1", port), timeout=wait) as connection:
         got = b""
         try:
@@ -102,7 +102,7 @@ def exchange(port: int, request: bytes, wait: float) -> bytes:
                 head, end, body = got.partition(b"\r\n\r\n")
                 at = head.lower().find(b"\r\ncontent-length:")
                 length = int(head[at + 17 :].split(b"\r\n")[0]) if at >= 0 else 0
-                # An answer to HEAD says how long another one would be.
+                # A reply to HEAD has the length of a reply to GET.
                 if end and (request.startswith(b"HEAD") or len(body) >= length):
                     break
         except ConnectionError:
@@ -125,7 +125,7 @@ def check_http(server: Running, seed: int, count: int) -> Counter[int]:
         assert head.startswith(b"HTTP/1.1 "), said
         status = int(head[9:12])
         statuses[status] += 1
-        assert status < 500 or status in (503, 504), said  # some give it 3 µs
+        assert status < 500 or status in (503, 504), said  # some have a timeout of 3 µs
         if status >= 400 and not request.startswith(b"HEAD"):
             words = body.decode()
             if b"application/json" in head.lower():
@@ -156,7 +156,7 @@ def check_grpc(server: Running, seed: int, count: int) -> Counter[str]:
             with pytest.raises(grpc.RpcError) as caught:
                 channel.unary_unary(f"/{SERVICE}/{name}")(b"\xff\xff\xff", timeout=5.0)
             assert caught.value.code().name in ("UNIMPLEMENTED", "INVALID_ARGUMENT")
-    for _ in range(count // 100 + 3):  # what is not even HTTP/2
+    for _ in range(count // 100 + 3):  # not even HTTP/2
         exchange(port, rng.randbytes(rng.randint(1, 500)), 0.05)
     return codes
 
@@ -173,8 +173,8 @@ def test_grpc(server: Running) -> None:
     assert {"OK", "INVALID_ARGUMENT", "NOT_FOUND"} <= codes.keys()
 
 
-def test_half_open_connections_do_not_add_up(server: Running) -> None:
-    """Hundreds that say nothing more; who asks is answered all the same."""
+def test_half_open_connections_do_not_delay_others(server: Running) -> None:
+    """Hundreds of idle connections; other requests are answered."""
     opened = []
     with served_well(server):
         for number in range(200):
@@ -190,7 +190,7 @@ def test_half_open_connections_do_not_add_up(server: Running) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, 26))
 def test_soak(server: Running, seed: int) -> None:
-    """100,000 requests, of which the half over gRPC."""
+    """100,000 requests, half of them over gRPC."""
     with served_well(server):
         check_http(server, seed, 2000)
         check_grpc(server, seed, 2000)

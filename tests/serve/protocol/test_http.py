@@ -1,4 +1,4 @@
-"""The protocol over HTTP: a server as it is, and clients that other projects wrote."""
+"""The protocol over HTTP: a real server, and clients of other projects."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ GROUPS: list[GroupConfig] = [
 
 
 def waited(app: Any) -> Any:
-    """The application, in front of which requests wait as long as a header says."""
+    """The application, behind a wait whose seconds a header gives."""
 
     async def behind(scope: Any, receive: Any, send: Any) -> None:
         for name, value in scope["headers"]:
@@ -80,7 +80,7 @@ def waited(app: Any) -> Any:
 
 
 class Serving:
-    """A server in a thread, with one set of models behind several front doors."""
+    """A server in a thread: one repository behind several fronts."""
 
     def __init__(self) -> None:
         self.ports: dict[str, int] = {}
@@ -210,16 +210,22 @@ def test_predictions(serving: Serving) -> None:
     ("method", "path", "body", "status", "words"),
     [
         ("GET", "/v3", None, 404, "no such route"),
-        ("GET", "/v2/models/linear/infer", None, 405, "not by GET, but by POST"),
+        (
+            "GET",
+            "/v2/models/linear/infer",
+            None,
+            405,
+            "method GET is not allowed",
+        ),
         ("GET", "/v2/model/linear", None, 404, "no such route; GET / lists"),
-        ("GET", "/v2/models/none", None, 404, "there is no model 'none'"),
+        ("GET", "/v2/models/none", None, 404, "unknown model 'none'"),
         ("GET", "/v2/models/linear/versions/7", None, 404, "no version '7'"),
         ("POST", "/v2/models/linear/infer", b"{", 400, "not JSON"),
         ("POST", "/v2/models/linear/infer", infer([1, 2]), 400, "has 2 elements"),
         ("POST", "/v2/models/linear/infer", infer([0] * 27, [9, 3]), 413, "8 rows"),
         ("POST", "/predict/linear", [[1, 2]], 400, "must have shape [batch,3]"),
         ("POST", "/predict/act", [[1, 0]], 500, "one is not liked"),
-        ("POST", "/v2/repository/models/none/load", {}, 404, "no model 'none'"),
+        ("POST", "/v2/repository/models/none/load", {}, 404, "unknown model 'none'"),
         ("POST", "/v2/repository/index", b"{", 400, "not JSON"),
     ],
 )
@@ -230,7 +236,7 @@ def test_invalid_requests_are_refused(
     assert reply.status == status and words in reply.json["error"]
 
 
-def test_headers_that_do_not_fit(serving: Serving) -> None:
+def test_invalid_headers_are_refused(serving: Serving) -> None:
     path = "/v2/models/linear/infer"
     for value in ("-1", "x", "9" * 500, "²"):
         headers = {"Inference_Header_Content_Length": value}
@@ -247,12 +253,14 @@ def test_headers_that_do_not_fit(serving: Serving) -> None:
     ):
         reply = ask(serving, "POST", path, infer([1, 2, 3]), Content_Type=kind)
         assert reply.status == status, reply.body
-        assert status == 200 or f"not '{kind}'" in reply.json["error"]
+        assert status == 200 or f"got '{kind}'" in reply.json["error"]
 
 
 @pytest.mark.parametrize("model", ["linear", "next", "mixed"])
-def test_what_waited_until_it_was_read(serving: Serving, model: str) -> None:
-    """Its time began when it came: 10 s, or 25 of the selector."""
+def test_the_deadline_includes_the_wait_before_reading(
+    serving: Serving, model: str
+) -> None:
+    """The deadline counts from arrival: 10 s, or 25 s for the selector."""
     deadline = 25 if model == "mixed" else 10
     x = [[1.0, 2.0, 3.0]]
     for path, body in (
@@ -265,7 +273,7 @@ def test_what_waited_until_it_was_read(serving: Serving, model: str) -> None:
         assert words in late.json["error"]
         soon = ask(serving, "POST", path, body, x_waited="0.5")
         assert soon.status == 200
-    # Nothing can be computed in what is left.
+    # The remaining time is too short for any model.
     path = "/v2/models/linear/infer"
     nearly = ask(serving, "POST", path, infer(x), x_waited="9.999999999")
     assert nearly.status in (503, 504), nearly.body
@@ -282,16 +290,16 @@ def test_requests_need_a_key(serving: Serving) -> None:
     reply = ask(
         serving, "POST", "/v2/repository/models/act/unload", {}, "keyed", X_API_Key=KEY
     )
-    assert reply.status == 403  # a key is not the right to unload models
+    assert reply.status == 403  # a key does not allow unloading models
 
 
-def test_clients_are_limited(serving: Serving) -> None:
+def test_the_rate_of_a_client_is_limited(serving: Serving) -> None:
     replies = [ask(serving, "GET", "/v2", door="slow") for _ in range(3)]
     assert [r.status for r in replies] == [200, 200, 429]
     assert int(replies[2].headers["Retry-After"]) in (1, 2)
 
 
-def test_bodies_that_are_large_or_slow(serving: Serving) -> None:
+def test_large_or_slow_bodies_are_refused(serving: Serving) -> None:
     path = "/v2/models/linear/infer"
     assert ask(serving, "POST", path, b" " * 3000, "narrow").status == 413
     port = serving.ports["narrow"]
@@ -302,14 +310,14 @@ def test_bodies_that_are_large_or_slow(serving: Serving) -> None:
             connection.sendall(head + text)
             return connection.recv(4096)
 
-    # It is refused for what it says, before it has sent it.
+    # It is refused for its declared length, before it sends the body.
     assert b" 413 " in raw(b"Content-Length: 99999999999\r\n\r\n")
     piece = b"3e8\r\n" + b" " * 1000 + b"\r\n"
     assert b" 413 " in raw(b"Transfer-Encoding: chunked\r\n\r\n" + piece * 4)
     start = time.monotonic()
     assert b" 408 " in raw(b"Content-Length: 100\r\n\r\n{")
     assert time.monotonic() - start < 5
-    # A half-open connection does not hold up others.
+    # A half-open connection does not delay others.
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(head)
         assert ask(serving, "GET", "/v2/health/live", door="narrow").status == 200
@@ -330,7 +338,7 @@ def test_models_are_loaded_by_requests(serving: Serving) -> None:
     root = "/v2/repository/models/shouting"
     for origin in ("https://elsewhere.org", "null", "http://["):
         foreign = ask(serving, "POST", f"{root}/unload", {}, Origin=origin)
-        assert foreign.status == 403 and "not for pages of" in foreign.json["error"]
+        assert foreign.status == 403 and "from pages of" in foreign.json["error"]
     own = f"http://127.0.0.1:{serving.ports['open']}"
     assert ask(serving, "POST", f"{root}/load", {}, Origin=own).status == 200
     assert ask(serving, "POST", f"{root}/unload", {}).status == 200
@@ -361,7 +369,7 @@ def test_a_selector_and_feedback(serving: Serving) -> None:
     weights = ask(serving, "GET", "/groups/mixed?context=al").json["models"]
     assert weights["linear"]["weight"] == 0.5
     assert ask(serving, "GET", "/groups/mixed?context=" + "x" * 300).status == 400
-    # By the protocol: the id is the server's, if the client has none.
+    # By the protocol, the server makes an id if the client sends none.
     body = infer([1, 2, 3], parameters={"context": "al"})
     reply = ask(serving, "POST", "/v2/models/chosen/infer", body)
     parameters = reply.json["parameters"]
@@ -378,13 +386,13 @@ def test_a_selector_and_feedback(serving: Serving) -> None:
     [
         ("/feedback/mixed", b"{", 400, "not JSON"),
         ("/feedback/mixed", [1], 400, "must be an object"),
-        ("/feedback/mixed", {"idd": 1}, 400, "feedback has no 'idd'"),
+        ("/feedback/mixed", {"idd": 1}, 400, "feedback has no member 'idd'"),
         ("/feedback/mixed", {"id": 1, "label": 1}, 400, "'id' must be of type str"),
         ("/feedback/mixed", {"id": "x", "losses": 1}, 400, "must be of type dict"),
         ("/feedback/mixed", {"label": 1}, 400, "either 'id' or 'inputs'"),
         ("/feedback/mixed", {"inputs": [[1]], "label": 1}, 400, "must have shape"),
         ("/feedback/mixed", b'{"id": "x", "loss": NaN}', 400, "NaN is not JSON"),
-        ("/feedback/mixed", {"id": "x", "label": 1}, 404, "no prediction with id 'x'"),
+        ("/feedback/mixed", {"id": "x", "label": 1}, 404, "unknown prediction id 'x'"),
         (
             "/feedback/linear",
             {"id": "x", "label": 1},
@@ -392,13 +400,13 @@ def test_a_selector_and_feedback(serving: Serving) -> None:
             "'linear' is not a selector",
         ),
         ("/feedback/next", {"id": "x", "label": 1}, 400, "'next' is not a selector"),
-        ("/feedback/none", {"id": "x", "label": 1}, 404, "no model 'none'"),
+        ("/feedback/none", {"id": "x", "label": 1}, 404, "unknown model 'none'"),
         ("/groups/linear/back", {}, 400, "'linear' is a model"),
         ("/groups/mixed/back", {}, 400, "'mixed' is a selector"),
         ("/predict/mixed?context=" + "x" * 300, [[1, 2, 3]], 400, "256 characters"),
     ],
 )
-def test_feedback_that_is_refused(
+def test_invalid_feedback_is_refused(
     serving: Serving, path: str, body: Any, status: int, words: str
 ) -> None:
     reply = ask(serving, "POST", path, body)
@@ -446,7 +454,7 @@ def test_the_status_page(serving: Serving) -> None:
     linear = found["linear"]
     assert linear["state"] == "READY" and linear["stats"]["replicas_ready"] == 1
     assert sum(linear["statuses"].values()) == sum(n for _, n in linear["seconds"])
-    # The page is for all; the numbers are for those with a key.
+    # The page needs no key; its data does.
     assert ask(serving, "GET", "/status", door="keyed").status == 200
     assert ask(serving, "GET", "/status.json", door="keyed").status == 401
 
@@ -471,12 +479,12 @@ def test_the_status_page_in_a_browser(serving: Serving, tmp_path: Path) -> None:
             "document.querySelector('[data-model=mixed]').textContent"
         )
         assert "Weights of the models" in mixed and "linear-2" in mixed
-        # It goes on by itself.
+        # It updates by itself.
         before = browser.value("document.getElementById('said').innerText")
         browser.until(f"document.getElementById('said').innerText != {before!r}")
         assert not browser.errors
 
-        # With keys it asks for one.
+        # With keys, it prompts for one.
         browser.go(f"http://127.0.0.1:{serving.ports['keyed']}/status")
         browser.until("!document.getElementById('ask').hidden")
         browser.send(
@@ -490,7 +498,7 @@ def test_the_status_page_in_a_browser(serving: Serving, tmp_path: Path) -> None:
         assert (tmp_path / "status.png").stat().st_size > 10_000
 
 
-def test_files_of_a_folder(serving: Serving) -> None:
+def test_static_files_are_served(serving: Serving) -> None:
     assert b"Files of a folder" not in ask(serving, "GET", "/app/test_rpc.py").body
     assert ask(serving, "GET", "/app/test_http.py").status == 200
     for path in ("../zoo.py", "%2e%2e/zoo.py", "..%2fzoo.py", "/etc/passwd", "x"):
@@ -498,9 +506,7 @@ def test_files_of_a_folder(serving: Serving) -> None:
     assert ask(serving, "GET", "/app/test_http.py", door="keyed").status == 404
 
 
-def test_requests_have_numbers(
-    serving: Serving, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_requests_have_ids(serving: Serving, caplog: pytest.LogCaptureFixture) -> None:
     path = "/v2/models/linear/infer"
     with caplog.at_level("INFO", "fxflow.serve"):
         given = ask(serving, "POST", path, infer([1, 2, 3]), X_Request_Id="abc-1")
@@ -541,7 +547,7 @@ def test_requests_are_traced(
 
 
 def test_mutated_requests(serving: Serving) -> None:
-    """Each is answered, never with 500; and the server is as it was."""
+    """Each is answered, never with 500, and the server still works."""
     rng = random.Random(0)
     good = json.dumps(infer([1, 2, 3])).encode()
     connection = http.client.HTTPConnection("127.0.0.1", serving.ports["open"])
@@ -560,7 +566,7 @@ def test_mutated_requests(serving: Serving) -> None:
 
 
 def test_tritonclient(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client of another project, unmodified."""
+    """The unmodified client of another project."""
     module = triton(monkeypatch, "http")
     refused = triton(monkeypatch, "utils").InferenceServerException
     client = module.InferenceServerClient(f"127.0.0.1:{serving.ports['open']}")
@@ -601,13 +607,13 @@ def test_tritonclient(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class Busy(ModelService):
-    """A model of which no process is ready: it refuses all."""
+    """A model without a ready process, which refuses all requests."""
 
     signature = ModelSignature((TensorSpec.parse("x", "f32[b]"),), (), batched=True)
 
 
 def refused(body: bytes, *headers: tuple[bytes, bytes], **options: Any) -> Reply:
-    """What a busy server answers to a request that came at once."""
+    """Returns a busy server's reply to a request that arrived whole."""
     config = ModelConfig("m", ModelSource("none:none"))
     repository = Repository([config], metrics := Metrics())
     repository._services["m"] = busy = Busy(config)
@@ -670,6 +676,6 @@ def test_requests_are_refused_unread(
 
 
 @pytest.mark.parametrize("name", ["priority", "timeout"])
-def test_what_may_be_urgent_is_read(name: str) -> None:
+def test_bodies_that_may_be_urgent_are_read(name: str) -> None:
     reply = refused(b'{"inputs": [], "parameters": {"%b": 1}}' % name.encode())
     assert reply.status == 400 and "'x' is missing" in reply.json["error"]

@@ -1,4 +1,4 @@
-"""Our descriptions of messages beside those of another project."""
+"""The message descriptions against those of another project."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from ..clients import triton
 pytest.importorskip("google.protobuf", reason="pip install 'fxflow[serve]'")
 
 
-def test_there_and_back() -> None:
+def test_messages_survive_serialization() -> None:
     request = classes()["ModelInferRequest"](model_name="m", id="7")
     request.parameters["priority"].int64_param = 1
     tensor = request.inputs.add(name="x", datatype="FP32", shape=[2, 3])

@@ -1,4 +1,4 @@
-"""The description of the routes."""
+"""The OpenAPI document and the web pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODELS = {
 }
 
 
-def test_types_of_a_model() -> None:
+def test_openapi_has_the_types_of_each_model() -> None:
     found = json.loads(json.dumps(pages.openapi(MODELS, "1")))
     body = found["paths"]["/predict/m"]["post"]["requestBody"]["content"]
     schema = body["application/json"]["schema"]
@@ -32,13 +32,13 @@ def test_types_of_a_model() -> None:
             jsonschema.validate(wrong, schema)
 
 
-def test_the_page_has_what_there_is() -> None:
+def test_the_index_lists_models_and_routes() -> None:
     text = pages.index(MODELS, "<1>")
     assert "x: f32[b,3]" in text and "&lt;1&gt;" in text
     assert all(path in text for path in pages.ROUTES)
 
 
-def test_stats_of_the_status_page() -> None:
+def test_status_has_the_statistics_of_each_model() -> None:
     config = ModelConfig("m", ModelSource("a:b", max_batch=8), slo=0.02)
     metrics = Metrics()
     for seconds in (0.003, 0.0035, 0.04, 60):
@@ -64,5 +64,5 @@ def test_the_page_loads_nothing_from_elsewhere() -> None:
         r"(?:src|href)\s*=|https?://(?!www\.w3\.org/2000/svg)|@import", pages.STATUS
     )
     assert "default-src 'none'" in pages.STATUS_HEADERS["Content-Security-Policy"]
-    # What names say is text, not markup.
+    # Names are escaped.
     assert "innerHTML" not in pages.STATUS

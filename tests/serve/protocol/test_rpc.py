@@ -1,4 +1,4 @@
-"""The protocol over gRPC, asked by a client that other projects wrote."""
+"""The protocol over gRPC, with a client of another project."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MODELS = [
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[dict[str, int]]:
-    """A server in a thread, once open and once with keys."""
+    """Two servers in a thread, one open and one with keys."""
     found: dict[str, int] = {}
     up = threading.Event()
     stop: list[Any] = []
@@ -47,7 +47,7 @@ def ports() -> Iterator[dict[str, int]]:
         ending = asyncio.Event()
         stop.append((asyncio.get_running_loop(), ending))
         repository, metrics = Repository(MODELS), Metrics()
-        # One of the two is never there.
+        # One of the two models does not exist.
         group = SelectorConfig("mixed", ("linear", "absent"), slo=5.0)
         faults = await repository.configure(MODELS, [group])
         assert not faults, faults
@@ -110,13 +110,17 @@ def test_typed_contents(ports: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("changes", "code", "words"),
     [
-        ({"model": "none"}, "NOT_FOUND", "there is no model 'none'"),
+        ({"model": "none"}, "NOT_FOUND", "unknown model 'none'"),
         ({"shape": [1, 2]}, "INVALID_ARGUMENT", "must have shape [batch,3]"),
-        ({"datatype": "FP31"}, "INVALID_ARGUMENT", "no datatype 'FP31'"),
-        ({"shape": [2, 3]}, "INVALID_ARGUMENT", "has 3 elements, shape [2, 3]"),
-        ({"shape": [2**60, 3]}, "INVALID_ARGUMENT", "no tensor has shape"),
+        ({"datatype": "FP31"}, "INVALID_ARGUMENT", "unknown datatype 'FP31'"),
+        (
+            {"shape": [2, 3]},
+            "INVALID_ARGUMENT",
+            "but the shape is [2, 3]",
+        ),
+        ({"shape": [2**60, 3]}, "INVALID_ARGUMENT", "is too large"),
         ({"raw": [b"abc"]}, "INVALID_ARGUMENT", "has 12 bytes, got 3"),
-        ({"raw": [b"", b""]}, "INVALID_ARGUMENT", "have 2 raw contents"),
+        ({"raw": [b"", b""]}, "INVALID_ARGUMENT", "but 2 raw_input_contents"),
         ({"raw": [bytes(30_000)]}, "RESOURCE_EXHAUSTED", "larger than max"),
         ({"outputs": ["z"]}, "INVALID_ARGUMENT", "no output 'z'"),
     ],
@@ -155,13 +159,13 @@ def test_groups_answer_with_models_and_confidence(ports: dict[str, int]) -> None
 
 def test_keys_and_control(ports: dict[str, int]) -> None:
     port, fields = ports["keyed"], {"repository_name": ""}
-    with pytest.raises(grpc.RpcError, match="an API key is needed"):
+    with pytest.raises(grpc.RpcError, match="an API key is required"):
         call(port, "RepositoryIndex", "RepositoryIndexResponse", **fields)
     key = (("authorization", f"Bearer {KEY}"),)
     found = call(port, "RepositoryIndex", "RepositoryIndexResponse", key, **fields)
     assert [m.state for m in found.models] == ["READY"] * 3
     assert call(port, "ServerLive", "ServerLiveResponse").live
-    with pytest.raises(grpc.RpcError, match="not loaded by requests"):
+    with pytest.raises(grpc.RpcError, match="does not let requests load"):
         call(
             port,
             "RepositoryModelUnload",
@@ -172,7 +176,7 @@ def test_keys_and_control(ports: dict[str, int]) -> None:
 
 
 def test_tritonclient(ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client of another project, unmodified."""
+    """The unmodified client of another project."""
     module = triton(monkeypatch, "grpc")
     refused = triton(monkeypatch, "utils").InferenceServerException
     client = module.InferenceServerClient(f"127.0.0.1:{ports['open']}")
@@ -208,7 +212,7 @@ def test_tritonclient(ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) ->
             client.async_stream_infer(model, [given], request_id=model)
         found = [answers.get(timeout=30) for _ in range(3)]
         client.stop_stream()
-        assert "there is no model 'none'" in str(found[1][1])
+        assert "unknown model 'none'" in str(found[1][1])
         for result, error in (found[0], found[2]):
             assert error is None
             np.testing.assert_array_equal(result.as_numpy("y"), x * 2)

@@ -1,4 +1,4 @@
-"""Streams of results over HTTP and gRPC, with real processes behind them."""
+"""Streams of results over HTTP and gRPC, from real processes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ GROUPS = [
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[dict[str, int]]:
-    """A server in a thread: open, with keys, and one that does not wait for readers."""
+    """Servers in a thread: open, with keys, and with a short read timeout."""
     found: dict[str, int] = {}
     up = threading.Event()
     stop: list[Any] = []
@@ -81,7 +81,7 @@ def ports() -> Iterator[dict[str, int]]:
         metrics = Metrics()
         repository = Repository(MODELS, metrics)
         (fault,) = await repository.configure(MODELS, GROUPS)
-        assert "answers by a stream, and several cannot be one" in fault
+        assert "cannot combine streams" in fault
         servers, tasks = [], []
         hasty = RequestLimits(body_timeout=0.3)
         for name, options in {
@@ -127,7 +127,7 @@ def ports() -> Iterator[dict[str, int]]:
 
 
 class Asked:
-    """A request whose answer is read as it comes."""
+    """A request whose reply is read as it arrives."""
 
     refusal = ""
 
@@ -141,12 +141,12 @@ class Asked:
             self.refusal = self.one()["error"]
 
     def one(self) -> Any:
-        """The body, which is JSON."""
+        """Returns the JSON body."""
         with contextlib.closing(self.connection):
             return json.loads(self.response.read())
 
     def events(self) -> list[Any]:
-        """All of them, as they come."""
+        """Yields all events as they arrive."""
         found = []
         with contextlib.closing(self.connection):
             while text := self.response.readline():
@@ -170,11 +170,11 @@ def test_a_result_is_an_event(ports: dict[str, int]) -> None:
     assert asked.events() == [
         {**head, "text_output": word} for word in ("some", "good", "words")
     ]
-    # The plain route; and a connection that is kept.
+    # The plain route, on a kept connection.
     asked = Asked(ports["open"], "/predict/count", [[2, 0, 0, 5]])
     assert [event["y"] for event in asked.events()] == [[[5]], [[6]]]
     assert Asked(ports["open"], "/predict/words", ["  "]).events() == []
-    # A model that is not a generator gives one.
+    # A model that is not a generator gives one event.
     asked = Asked(ports["open"], "/v2/models/negative/generate_stream", {"x": 3})
     (event,) = asked.events()
     assert asked.status == 200 and event["output"] == -3
@@ -208,8 +208,8 @@ def test_a_result_is_an_event(ports: dict[str, int]) -> None:
             400,
             "'priority' must be",
         ),
-        ("models/none/generate_stream", {}, 404, "there is no model 'none'"),
-        ("models/words/generate", {"text_input": "a"}, 400, "by a stream of results"),
+        ("models/none/generate_stream", {}, 404, "unknown model 'none'"),
+        ("models/words/generate", {"text_input": "a"}, 400, "with a stream of results"),
         ("models/count/generate_stream", counted(3, 1), 200, ""),
         ("models/count/generate_stream", counted(100, 0, 30), 504, "within 0.2 s"),
     ],
@@ -223,7 +223,7 @@ def test_refusals_before_the_first_result(
     asked = Asked(ports["open"], f"/v2/{path}", body)
     assert asked.status == status
     if status == 200:
-        # What goes wrong later is said in an event.
+        # A later failure is an event.
         *good, last = asked.events()
         assert [event["y"] for event in good] == [10, 11]
         assert last == {"error": "the model failed: ValueError: two is not liked"}
@@ -244,7 +244,7 @@ def test_a_crash_is_an_event_and_the_next_process_serves(ports: dict[str, int]) 
 
 @contextlib.contextmanager
 def ends(port: int, count: int) -> Iterator[None]:
-    """Waits until so many generators that a block has begun have ended."""
+    """Waits until `count` generators that the block started have ended."""
 
     def closed() -> int:
         (event,) = Asked(port, "/predict/count", [[1, 0, 0, 0]]).events()
@@ -260,7 +260,7 @@ def ends(port: int, count: int) -> Iterator[None]:
 
 
 def logged(caplog: pytest.LogCaptureFixture, status: int | str) -> list[str]:
-    """What went wrong with requests of a status."""
+    """Returns the logged errors of requests with a status."""
     lines = [getattr(record, "details", {}) for record in caplog.records]
     return [line["error"] for line in lines if line.get("status") == status]
 
@@ -273,7 +273,7 @@ def got(port: int, path: str) -> str:
 
 
 def numbers(port: int) -> dict[str, float]:
-    """What the server counts."""
+    """Returns the server's metrics."""
     lines = (line for line in got(port, "/metrics").splitlines() if line[0] != "#")
     return {name: float(value) for name, value in (x.rsplit(" ", 1) for x in lines)}
 
@@ -295,7 +295,7 @@ def test_a_client_that_disconnects_ends_the_generator(
     with ends(port, 1), socket.socket() as one, socket.socket() as other:
         begun(port, counted(1_000_000, 0, 0.01), one)
         assert one.recv(100)
-        # Goes before there is a result, and perhaps before its generator has begun.
+        # Disconnects before the first result, perhaps before the generator starts.
         begun(port, counted(1, 0, 30), other)
         with socket.create_connection(("127.0.0.1", port)) as early:
             early.sendall(b"POST /predict/count HTTP/1.1\r\nContent-Length: 9\r\n\r\n1")
@@ -343,7 +343,7 @@ def test_keys_metrics_and_traces(ports: dict[str, int]) -> None:
         assert span.attributes["fxflow.results"] == 3
 
 
-def test_a_roll_out_streams(ports: dict[str, int]) -> None:
+def test_a_rollout_streams(ports: dict[str, int]) -> None:
     place, found = "/v2/models/tales", {}
     for k in range(20):
         text = {"text_input": "a b", "id": f"{k}"}
@@ -361,7 +361,7 @@ def test_a_roll_out_streams(ports: dict[str, int]) -> None:
     assert Asked(ports["open"], f"{place}/generate", {"text_input": "a"}).status == 400
 
 
-def test_a_selectors_stream_is_judged(ports: dict[str, int]) -> None:
+def test_a_selectors_stream_receives_feedback(ports: dict[str, int]) -> None:
     path, text = "/v2/models/best/generate_stream", {"text_input": "a b", "id": "s"}
     asked = Asked(ports["open"], path, text)
     assert [event["text_output"] for event in asked.events()] == ["a", "b"]
@@ -395,7 +395,7 @@ def boolean(value: Any) -> Any:
 
 @contextlib.contextmanager
 def streamed(port: int) -> Iterator[tuple[queue.SimpleQueue[Any], Any]]:
-    """A queue of requests (None: the last), and the call that answers them."""
+    """A queue of requests (None: the end), and the call that answers them."""
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         method = channel.stream_stream(
@@ -475,7 +475,7 @@ def test_a_grpc_client_that_does_not_read_is_not_waited_for(
 
 
 def test_tritonclient(ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client of another project, unmodified."""
+    """The unmodified client of another project."""
     module = triton(monkeypatch, "grpc")
     client = module.InferenceServerClient(f"127.0.0.1:{ports['rpc']}")
     answers: queue.Queue[Any] = queue.Queue()
@@ -501,11 +501,11 @@ def test_tritonclient(ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) ->
         client.close()
 
 
-# -- again and again -------------------------------------------------------------------
+# -- soak ------------------------------------------------------------------------------
 
 
 def client(port: int, seed: int, seconds: float, found: Counter[str]) -> None:
-    """Asks for streams and reads them to the end, or in part, slowly, or not at all."""
+    """Requests streams; reads them completely, partly, slowly, or not at all."""
     rng, end = random.Random(seed), time.monotonic() + seconds
     while time.monotonic() < end:
         fault = rng.choices([0, 1], [9, 1])[0]
@@ -527,7 +527,7 @@ def client(port: int, seed: int, seconds: float, found: Counter[str]) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 def test_soak(tmp_path: Path, seed: int) -> None:
-    """Clients that come and go, and processes killed: no stream is left open."""
+    """Clients disconnect and processes are killed: no stream stays open."""
     path = tmp_path / "serving.toml"
     path.write_text(
         'slo = "1s"\n[models.count]\nsource = "tests.serve.zoo:counter"\n'

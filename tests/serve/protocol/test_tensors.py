@@ -1,4 +1,4 @@
-"""Requests and answers as JSON and bytes; what does not fit is refused with words."""
+"""Requests and answers as JSON and binary data; invalid requests are refused."""
 
 from __future__ import annotations
 
@@ -79,11 +79,17 @@ def test_binary_in_and_out() -> None:
         (body(inputs=[X, S, X]), "given twice"),
         (body(inputs=[3]), "must be an object, got 3"),
         (body(inputs={}), "'inputs' must be of type list"),
-        (body(inputs=[X | {"datatype": "FP31"}, S]), "no datatype 'FP31'"),
+        (body(inputs=[X | {"datatype": "FP31"}, S]), "unknown datatype 'FP31'"),
         (body(inputs=[X | {"datatype": "FP64"}, S]), "must have datatype FP32"),
         (body(inputs=[X | {"shape": [2, 3]}, S]), r"must have shape \[b,2\]"),
-        (body(inputs=[X | {"shape": [2, -2]}, S]), "no tensor has shape"),
-        (body(inputs=[X | {"shape": [10**9] * 9}, S]), "no tensor has shape"),
+        (
+            body(inputs=[X | {"shape": [2, -2]}, S]),
+            "is negative or too large",
+        ),
+        (
+            body(inputs=[X | {"shape": [10**9] * 9}, S]),
+            "is negative or too large",
+        ),
         (body(inputs=[X | {"shape": [True, 2]}, S]), "a list of integers"),
         (body(inputs=[X | {"data": [1, 2, 3]}, S]), "has 3 elements"),
         (body(inputs=[X | {"data": [[1, 2], [3]]}, S]), "different lengths"),
@@ -119,7 +125,7 @@ def test_requests_that_do_not_fit_the_signature_are_refused(
 def test_header_lengths() -> None:
     with pytest.raises(ServeError, match="Content-Length is 9999"):
         parse_infer(body(), 9999, PAIR)
-    with pytest.raises(ServeError, match="3 bytes are left behind"):
+    with pytest.raises(ServeError, match="3 bytes are left after"):
         parse_infer(body() + b"abc", len(body()), PAIR)
 
 
@@ -140,7 +146,9 @@ def test_header_lengths() -> None:
         ("FP64", [1e308, 1], True),
     ],
 )
-def test_ranges(datatype: str, data: list[Any], fits: bool) -> None:
+def test_integers_out_of_range_are_refused(
+    datatype: str, data: list[Any], fits: bool
+) -> None:
     if fits:
         found = from_json("x", data, datatype, (2,))
         assert [pytest.approx(v, rel=0.01) for v in found.tolist()] == data
@@ -150,7 +158,7 @@ def test_ranges(datatype: str, data: list[Any], fits: bool) -> None:
 
 
 @pytest.mark.parametrize("datatype", ["FP16", "BF16", "FP32", "FP64"])
-def test_floats_without_a_look_at_each(datatype: str) -> None:
+def test_floats_are_packed_without_type_checks(datatype: str) -> None:
     rng = np.random.default_rng(0)
     exponents = rng.integers(-30, 4, 200)
     data = [*(rng.standard_normal(200) * 10.0**exponents).tolist(), 3, -0.0, 10**15]
@@ -197,7 +205,7 @@ def test_plain_json_is_parsed_and_written() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_mutations_are_refused_or_understood(seed: int) -> None:
+def test_mutations_are_refused_or_parsed(seed: int) -> None:
     rng = random.Random(seed)
     x = {"name": "x", "datatype": "FP32", "shape": [2, 2]}
     x["parameters"] = {"binary_data_size": 16}
@@ -224,7 +232,7 @@ def test_mutations_are_refused_or_understood(seed: int) -> None:
     assert refused > 500
 
 
-def test_heads_are_remembered_with_what_they_were_checked_against() -> None:
+def test_headers_are_cached_with_their_signature() -> None:
     one, other = (
         ModelSignature((TensorSpec.parse("x", kind),), (), batched=True)
         for kind in ("f32[b,2]", "f32[b,3]")
@@ -238,13 +246,13 @@ def test_heads_are_remembered_with_what_they_were_checked_against() -> None:
         request = parse_infer(head + data, len(head), one)
         assert request.inputs["x"].tolist() == [[value, value]]
         assert (request.rows, request.priority) == (1, -4)
-        # Its own bytes are read each time, and so is the client.
-        with pytest.raises(ServeError, match="8 binary bytes, and 7 are left"):
+        # Binary data and header are still checked against each other.
+        with pytest.raises(ServeError, match="8 binary bytes, but only 7 are left"):
             parse_infer(head + data[1:], len(head), one)
         with pytest.raises(ServeError, match=r"must have shape \[b,3\]"):
             parse_infer(head + data, len(head), other)
     assert tensors._known_head.cache_info().currsize == known + 1
-    # Long ones would make the memory that they are kept in large.
+    # Long headers are not cached, which bounds the cache.
     long = body(inputs=[x], id="i" * 2000)
     parse_infer(long + data, len(long), one)
     assert tensors._known_head.cache_info().currsize == known + 1
@@ -264,7 +272,7 @@ def test_heads_are_remembered_with_what_they_were_checked_against() -> None:
     ],
     ids=range(8),
 )
-def test_generate_that_does_not_fit(value: Any, words: str) -> None:
+def test_invalid_generate_requests_are_refused(value: Any, words: str) -> None:
     with pytest.raises(ServeError, match=words) as caught:
         parse_generate(json.dumps(value).encode(), PAIR)
     assert caught.value.status == 400

@@ -1,4 +1,4 @@
-"""What Triton's clients ask besides the protocol, over HTTP and gRPC."""
+"""Triton's extensions for clients, over HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MODELS = [
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[dict[str, int]]:
-    """A server in a thread, with a door for each protocol."""
+    """A server in a thread, with a port for each protocol."""
     found: dict[str, int] = {}
     up = threading.Event()
     stop: list[Any] = []
@@ -100,7 +100,7 @@ def test_configuration_of_a_model(ports: dict[str, int]) -> None:
     status, found = ask(ports, "/v2/models/linear/config")
     assert status == 200
     assert (found["name"], found["max_batch_size"]) == ("linear", 4)
-    # The batch's axis is not among them.
+    # `dims` leaves out the batch axis.
     assert found["input"] == [
         {"name": "x", "data_type": "TYPE_FP32", "dims": [3], "optional": False}
     ]
@@ -116,10 +116,10 @@ def test_configuration_of_a_model(ports: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("what", ["config", "stats"])
-def test_models_that_are_not_there(ports: dict[str, int], what: str) -> None:
+def test_unknown_models_are_refused(ports: dict[str, int], what: str) -> None:
     for path in (f"/v2/models/none/{what}", f"/v2/models/linear/versions/7/{what}"):
         status, found = ask(ports, path)
-        assert status == 404 and "there is no" in found["error"]
+        assert status == 404 and path.split("/")[3] in found["error"]
 
 
 def counted(ports: dict[str, int], name: str) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def counted(ports: dict[str, int], name: str) -> dict[str, Any]:
     return dict(of_model)
 
 
-def test_statistics_count_predictions_alone(ports: dict[str, int]) -> None:
+def test_statistics_count_only_predictions(ports: dict[str, int]) -> None:
     before = counted(ports, "linear")
     assert ask(ports, "/predict/linear", [[1.5, 2, 3], [3, 4, 5]])[0] == 200
     assert ask(ports, "/predict/linear", [[1.5, 2, 3], [3, 4, 5]])[0] == 200  # known
@@ -158,7 +158,7 @@ def test_statistics_count_predictions_alone(ports: dict[str, int]) -> None:
 def test_tritonclient(
     ports: dict[str, int], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """The clients of another project, unmodified."""
+    """The unmodified clients of another project."""
     module = triton(monkeypatch, kind)
     refused = triton(monkeypatch, "utils").InferenceServerException
     client = module.InferenceServerClient(f"127.0.0.1:{ports[kind]}")
@@ -176,15 +176,15 @@ def test_tritonclient(
         assert int(success["count"]) >= 1 and int(success["ns"]) > 0
         found = client.get_inference_statistics(**options)
         assert {m["name"] for m in found["model_stats"]} >= {"linear", "mixed"}
-        with pytest.raises(refused, match="there is no model 'none'"):
+        with pytest.raises(refused, match="unknown model 'none'"):
             client.get_model_config("none")
-        with pytest.raises(refused, match="there is no model 'none'"):
+        with pytest.raises(refused, match="unknown model 'none'"):
             client.get_inference_statistics("none")
     finally:
         client.close()
 
 
-def test_an_unknown_route_lists_those_that_there_are(ports: dict[str, int]) -> None:
+def test_an_unknown_route_lists_the_routes(ports: dict[str, int]) -> None:
     status, found = ask(ports, "/v2/modles/linear")
     assert status == 404 and "no such route; GET / lists" in found["error"]
     for route in ("GET /v2/models/{model}/config", "POST /predict/{model}", "GET /"):

@@ -1,4 +1,4 @@
-"""One answer of several."""
+"""Combining the answers of several models."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def outputs(*classes: int) -> dict[str, np.ndarray]:
     return {"y": np.array(classes), "z": np.array(classes) * 1.5}
 
 
-def test_votes_are_weighed_row_by_row() -> None:
+def test_votes_are_weighted_row_by_row() -> None:
     said = {"a": outputs(1, 5), "b": outputs(2, 5), "c": outputs(2, 6)}
     found = vote(said, {"a": 0.4, "b": 0.3, "c": 0.3}, "y")
     assert found["y"].tolist() == [2, 5] and found["z"].tolist() == [3.0, 7.5]
@@ -53,7 +53,7 @@ def test_integers_have_no_mean() -> None:
         mean({"a": outputs(1)}, {"a": 1.0})
 
 
-def test_what_is_late_is_left_out_or_stood_in_for() -> None:
+def test_late_models_are_left_out_or_substituted() -> None:
     said = {"a": {"y": np.array([1.0])}, "b": {"y": np.array([4.0])}}
     weights = {"a": 0.5, "b": 0.25, "c": 0.25}
     assert mean(said, weights)["y"].tolist() == [2.0]
@@ -76,7 +76,7 @@ def test_confidence_is_the_share_that_agrees() -> None:
     assert confidence(pairs["a"], pairs, 2, 0.0).tolist() == [0.5]
 
 
-def test_what_a_function_gives_is_checked() -> None:
+def test_results_of_a_combine_function_are_checked() -> None:
     said = {"a": outputs(1, 5)}
     given = by_function(lambda said, weights: {**said["a"], "more": 1}, said, {})
     assert given.keys() == {"y", "z"} and given["y"].tolist() == [1, 5]

@@ -1,4 +1,4 @@
-"""How wrong an answer is."""
+"""Losses of answers, from labels."""
 
 import math
 from typing import Any
@@ -51,7 +51,7 @@ def test_losses_of_numbers_are_bounded() -> None:
 
 def test_the_automatic_loss_follows_the_label() -> None:
     assert auto(SCORES, np.array([1, 1])) == 0.5
-    assert auto(SCORES, SCORES.copy()) == 0.0  # numbers beside numbers
+    assert auto(SCORES, SCORES.copy()) == 0.0  # numbers for numbers
     assert auto(np.array([0.5]), np.array([1.0])) == 0.5
     assert auto(np.array([3]), np.array([4])) == 1.0
 
@@ -84,7 +84,7 @@ def test_invalid_losses_are_refused(value: Any) -> None:
     assert caught.value.status == 400
 
 
-def test_losses_of_users() -> None:
+def test_results_of_a_loss_function_are_checked() -> None:
     assert loss_of(lambda a, b: 0.25, SCORES, SCORES) == 0.25
     with pytest.raises(ServeError, match="gave nan"):
         loss_of(lambda a, b: math.nan, SCORES, SCORES)

@@ -1,4 +1,4 @@
-"""Predictions and the feedback for them."""
+"""Journals of predictions, and states by context."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_feedback_counts_once() -> None:
     journal.use(journal.find("a", 1.0))
     assert journal.last(b"k") is None
     for id, status, words in (
-        ("a", 409, "came already"),
-        ("b", 404, "no prediction with id 'b'"),
+        ("a", 409, "has feedback already"),
+        ("b", 404, "unknown prediction id 'b'"),
     ):
         with pytest.raises(ServeError, match=words) as caught:
             journal.find(id, 1.0)
@@ -39,19 +39,19 @@ def test_late_feedback_is_refused() -> None:
     journal = Journal(most=10, within=60.0)
     journal.put(record("a", at=100.0))
     assert journal.find("a", 160.0).id == "a"
-    with pytest.raises(ServeError, match="comes 61 s after it, and") as caught:
+    with pytest.raises(ServeError, match="late: 61 s after the request") as caught:
         journal.find("a", 161.0)
     assert caught.value.status == 410
 
 
-def test_bounded_by_the_oldest() -> None:
+def test_a_full_journal_drops_the_oldest() -> None:
     journal = Journal(most=3, within=60.0)
     for k in range(10):
         journal.put(record(str(k), key=b"%d" % k))
     assert len(journal) == 3
     assert journal.last(b"1") is None and journal.last(b"9") == "9"
     assert "6" not in journal and "7" in journal
-    journal.put(record("8", key=b"other"))  # the id again
+    journal.put(record("8", key=b"other"))  # the same id again
     assert len(journal) == 3 and journal.last(b"8") is None
     assert len(journal._by_key) == 3
 
@@ -65,11 +65,11 @@ def test_the_last_request_with_the_same_inputs() -> None:
         journal.use(journal.find(id, 0.0))
         found.append(id)
     assert found == ["c", "b", "a"]
-    journal.put(record("d"))  # a goes
+    journal.put(record("d"))  # drops a
     assert journal.last(b"k") == "d" and len(journal) == 3
 
 
-def test_as_json() -> None:
+def test_records_survive_json() -> None:
     made = record("a")
     made.answers = {
         0: np.array([[0.25, 0.75]], np.float32),
@@ -96,7 +96,7 @@ def test_as_json() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_what_others_wrote_is_checked(change: dict) -> None:
+def test_invalid_records_are_refused(change: dict) -> None:
     with pytest.raises(ValueError):
         PredictionRecord.from_json("a", record("a").to_json() | change, models=2)
 
@@ -105,7 +105,7 @@ ONE = Change(1.0, (1.0, 0.0), (0.5, 0.0))
 
 
 class Elsewhere:
-    """What the shared states are, without a network."""
+    """The shared states, without a network."""
 
     def __init__(self) -> None:
         self.states: dict[str, LossTotals] = {}
@@ -120,7 +120,7 @@ class Elsewhere:
         return {c: self.states.get(c, LossTotals.start(2)) for c in exchange.wanted}
 
 
-def test_the_least_recently_used_context_is_forgotten() -> None:
+def test_the_least_recently_used_context_is_dropped() -> None:
     contexts = Contexts(models=2, most=3)
     for name in "abc":
         contexts.change(name, ONE)
@@ -146,7 +146,7 @@ def test_bounded(names: list[int], most: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_servers_reach_the_same_state(seed: int) -> None:
-    """Each exchange may be lost before or after it was made, and is then repeated."""
+    """An exchange may be lost before or after it is applied, and is then repeated."""
     rng = random.Random(seed)
     elsewhere = Elsewhere()
     servers = [Contexts(2, 10, shared=True, fresh=0.0) for _ in range(3)]
@@ -164,10 +164,10 @@ def test_servers_reach_the_same_state(seed: int) -> None:
             exchange = server.exchange()
             fate = rng.random()
             if fate < 0.3:
-                continue  # lost on its way
+                continue  # the exchange was lost
             states = elsewhere.take(number, exchange)
             if fate < 0.6:
-                continue  # its answer was
+                continue  # its reply was lost
             server.exchanged(states, float(now))
     for number, server in enumerate(servers):
         while server.pending:
@@ -181,7 +181,7 @@ def test_servers_reach_the_same_state(seed: int) -> None:
             assert server.get(name, 1e6) == elsewhere.states[name]
 
 
-def test_what_changes_meanwhile_is_not_lost() -> None:
+def test_changes_during_an_exchange_are_kept() -> None:
     contexts = Contexts(2, 10, shared=True)
     contexts.change("a", ONE)
     sent = contexts.exchange()
@@ -191,7 +191,7 @@ def test_what_changes_meanwhile_is_not_lost() -> None:
     assert sent.changes == {"a": ONE} and contexts.exchange().changes == {"a": ONE}
 
 
-def test_what_waits_is_bounded_and_counted() -> None:
+def test_pending_changes_are_bounded_and_counted() -> None:
     contexts = Contexts(2, 4, shared=True)
     for k in range(10):
         contexts.change(str(k), ONE)
@@ -202,7 +202,7 @@ def test_what_waits_is_bounded_and_counted() -> None:
     assert exchange.changes["9"] == Change(1.0, (2.0, 0.0), (1.0, 0.0))
 
 
-def test_a_fresh_state_is_not_asked_for() -> None:
+def test_a_fresh_state_is_not_read_again() -> None:
     contexts = Contexts(2, 4, shared=True, fresh=1.0)
     contexts.get("a", 0.0)
     assert contexts.exchange().wanted == ("a",)

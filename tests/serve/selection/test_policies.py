@@ -1,4 +1,4 @@
-"""Policies on bandits whose losses are known: what they lose, and what is proved."""
+"""Policies on bandits with known losses: their regret against proven bounds."""
 
 import math
 import random
@@ -29,7 +29,7 @@ losses_ = st.floats(0.0, 1.0, allow_nan=False)
 def play(
     policy: SelectionPolicy, means: list[tuple[float, ...]], seed: int
 ) -> tuple[list[int], LossTotals]:
-    """The models that were chosen for requests whose mean losses are given."""
+    """Returns the models chosen for requests with given mean losses."""
     rng = random.Random(seed)
     state = LossTotals.start(len(means[0]))
     chosen = []
@@ -42,7 +42,7 @@ def play(
 
 
 def regret(policy: SelectionPolicy, rounds: int, seeds: int = 4) -> float:
-    """Mean over seeds of what was lost beyond the best model, in expectation."""
+    """Returns the expected regret against the best model, averaged over seeds."""
     total = 0.0
     for seed in range(seeds):
         chosen, _ = play(policy, [MEANS] * rounds, seed)
@@ -54,7 +54,7 @@ def test_exp3_within_its_bound() -> None:
     found = regret(Exp3(explore=0.0, window=math.inf), 2000)
     bound = 2 * math.sqrt(2000 * K * math.log(K))
     assert found < bound
-    # And it learns: choosing evenly would cost twice that.
+    # It learns: a uniform choice would have twice that regret.
     even = 2000 * (sum(MEANS) / K - min(MEANS))
     assert found < 0.75 * even
 
@@ -70,12 +70,12 @@ def test_exp3_against_an_adversary() -> None:
     assert lost - best < 2 * math.sqrt(2000 * 2 * math.log(2))
 
 
-def test_thompson_near_the_lowest_regret_there_is() -> None:
+def test_thompson_is_near_the_lowest_possible_regret() -> None:
     def divergence(p: float, q: float) -> float:
         return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
 
     best = min(MEANS)
-    # Lai and Robbins' bound, which Agrawal and Goyal show for it up to a constant.
+    # Lai and Robbins' bound, which Thompson reaches up to a constant (Agrawal, Goyal).
     bound = sum(
         (m - best) / divergence(m, best) * math.log(2000) for m in MEANS if m > best
     )
@@ -138,13 +138,13 @@ def test_weights_are_a_distribution(
     state = LossTotals(count, tuple(n * share for n, share in known))
     weights = policy.weights(state)
     assert sum(weights) == pytest.approx(1.0) and min(weights) >= 0
-    awake = data.draw(st.sets(st.sampled_from(range(len(known))), min_size=1))
-    left = among(weights, awake)
+    ready = data.draw(st.sets(st.sampled_from(range(len(known))), min_size=1))
+    left = among(weights, ready)
     assert sum(left) == pytest.approx(1.0)
-    assert all(left[k] == 0 for k in range(len(known)) if k not in awake)
-    choice = policy.choose(state, awake, key)
-    assert choice == policy.choose(state, awake, key)  # the key decides
-    assert choice.model in (awake if not policy.asks_all else {-1})
+    assert all(left[k] == 0 for k in range(len(known)) if k not in ready)
+    choice = policy.choose(state, ready, key)
+    assert choice == policy.choose(state, ready, key)  # the key decides
+    assert choice.model in (ready if not policy.asks_all else {-1})
     assert 0 < choice.probability <= 1 + 1e-9
 
 
@@ -161,20 +161,20 @@ def test_exp3_estimates_are_right_on_average(known: list[tuple[float, float]]) -
 
 
 @pytest.mark.parametrize("name", ["exp3", "exp4"])
-def test_models_asleep_become_neither_better_nor_worse(name: str) -> None:
+def test_models_that_are_not_ready_keep_their_weight(name: str) -> None:
     policy = selection_policy(name, rate=0.3, window=math.inf)
     state = LossTotals.start(3)
     for t in range(200):
         choice = policy.choose(state, (0, 1), t)
         asked = (0, 1) if policy.asks_all else (choice.model,)
-        # Both are as bad: what sleeps keeps its third.
+        # Both are equally bad: the model that is not ready keeps its third.
         state = state.after(policy.learn(state, choice, dict.fromkeys(asked, 0.7), t))
     slept = state.loss[2]
     mean = (state.loss[0] + state.loss[1]) / 2
     assert slept == pytest.approx(mean, rel=0.15)
 
 
-def test_thompson_takes_losses_between() -> None:
+def test_thompson_rounds_fractional_losses_at_random() -> None:
     policy, state = Thompson(window=math.inf), LossTotals.start(2)
     lost = 0.0
     for key in range(1000):
@@ -191,7 +191,7 @@ changes = st.builds(
 
 
 @given(changes, changes, changes)
-def test_changes_can_be_put_together(a: Change, b: Change, c: Change) -> None:
+def test_changes_compose(a: Change, b: Change, c: Change) -> None:
     state = LossTotals((3.0, 4.0), (1.0, 2.0))
     one_by_one = state.after(a).after(b).after(c)
     for whole in (a.then(b).then(c), a.then(b.then(c))):
@@ -206,8 +206,8 @@ def test_changes_can_be_put_together(a: Change, b: Change, c: Change) -> None:
         ({"name": "best"}, "'exp4', 'epsilon-greedy' or 'thompson', got 'best'"),
         ({"name": "exp3", "rate": -1.0}, "rate must be above 0"),
         ({"name": "exp3", "rate": math.nan}, "rate must be above 0"),
-        ({"name": "exp4", "explore": 0.1}, "does not take 'explore': it takes 'rate'"),
-        ({"name": "exp3", "explore": 2.0}, "explore must be a share"),
+        ({"name": "exp4", "explore": 0.1}, "has no option 'explore'; options: 'rate'"),
+        ({"name": "exp3", "explore": 2.0}, "explore must be from 0"),
         ({"name": "exp4", "window": 0.5}, "window must be at least 1 loss"),
     ],
 )

@@ -1,4 +1,4 @@
-"""New versions: who gets them, when they are rolled back."""
+"""Rollouts: which requests the candidate gets, and when it is rolled back."""
 
 import random
 
@@ -15,14 +15,14 @@ def test_shares_are_stable_and_even() -> None:
     for share in (0.01, 0.1, 0.5):
         got = sum(p < share for p in points) / len(points)
         assert got == pytest.approx(share, abs=0.03)
-    # Another roll-out does not begin with the same clients.
+    # Another rollout starts with other clients.
     other = [point_of("n", b"%d" % k) for k in range(4000)]
     both = sum(p < 0.5 and q < 0.5 for p, q in zip(points, other, strict=True))
     assert both / 4000 == pytest.approx(0.25, abs=0.03)
 
 
 @given(st.integers(0, 200), st.integers(0, 200))
-def test_the_lower_end_is_below_the_rate(bad: int, more: int) -> None:
+def test_the_lower_bound_is_below_the_rate(bad: int, more: int) -> None:
     of = bad + more
     low = least_rate(bad, of)
     assert 0 <= low <= (bad / of if of else 0) + 1e-12
@@ -50,12 +50,12 @@ def test_a_bad_version_is_rolled_back_soon() -> None:
         assert "took more than 0.1 s" in run(PLAN, 0.0, 0.6, 40, seed).back
 
 
-def test_a_good_version_seldom_is() -> None:
+def test_a_good_version_is_rarely_rolled_back() -> None:
     back = sum(bool(run(PLAN, 0.01, 0.03, 500, seed).back) for seed in range(20))
     assert back <= 1
 
 
-def test_nothing_is_decided_from_few() -> None:
+def test_few_requests_decide_nothing() -> None:
     rollout = Rollout(RolloutPlan(shares=(0.1,), least=20))
     for _ in range(19):
         rollout = rollout.after(failed=True, seconds=0.0)
@@ -63,7 +63,7 @@ def test_nothing_is_decided_from_few() -> None:
     assert rollout.after(failed=True, seconds=0.0).share == 0.0
 
 
-def test_steps() -> None:
+def test_each_step_begins_after_hold_requests() -> None:
     plan = RolloutPlan(shares=(0.0, 0.5, 1.0), hold=30)
     rollout, shares = Rollout(plan), []
     assert rollout.shadowed
@@ -78,7 +78,7 @@ def test_steps() -> None:
     assert by_hand.forward().share == by_hand.forward().forward().share == 1.0
 
 
-def test_back_and_again() -> None:
+def test_a_rollout_can_restart_after_a_rollback() -> None:
     rollout = Rollout(RolloutPlan(shares=(0.5, 1.0))).forward().rolled_back("by hand")
     assert (rollout.share, rollout.shadowed, rollout.back) == (0.0, False, "by hand")
     assert rollout.after(failed=False, seconds=0.0) == rollout
