@@ -29,7 +29,7 @@ html_theme = "furo"
 html_title = f"fxflow {release}"
 html_copy_source = False
 
-# What pages and examples call the packages.
+# The names of packages in pages and examples.
 SHORT = {"fnp": "fxflow.numpy", "P": "fxflow.P"}
 for name in ("lax", "nn", "optim", "random", "tree", "debug", "viz", "errors"):
     SHORT[name] = f"fxflow.{name}"
@@ -38,7 +38,7 @@ targets: dict[str, str] = {}
 
 
 def target(text: str, docname: str) -> str | None:
-    """The page of what a piece of code names: `lax.scan`, `fxflow.jit(f)`, `dot`."""
+    """Returns the page of a name in code: `lax.scan`, `fxflow.jit(f)`, `dot`."""
     name = text.partition("(")[0]
     head, dot, rest = name.partition(".")
     candidates = [SHORT.get(head, head) + dot + rest, f"fxflow.{name}"]
@@ -55,7 +55,7 @@ def target(text: str, docname: str) -> str | None:
 
 
 def link(page: str, docname: str, *content: nodes.Node) -> nodes.Node:
-    """A link to a page; Sphinx says where there is none."""
+    """Returns a link to a page; Sphinx warns if the page is missing."""
     return addnodes.pending_xref(
         "",
         *content,
@@ -69,10 +69,10 @@ def link(page: str, docname: str, *content: nodes.Node) -> nodes.Node:
 
 
 def link_names(app: Any, tree: nodes.document) -> None:
-    """Makes links of pieces of code that name something public, and of types.
+    """Links public names in code, and types, to their pages.
 
-    Sphinx would look for each type in a signature among all names, a third of the whole
-    time; here it is one look into a table.
+    Sphinx would search all names for each type in a signature, which takes a third of
+    the build; this is one lookup in a table.
     """
     docname = app.env.docname
     for node in list(tree.findall(addnodes.pending_xref)):
@@ -89,7 +89,7 @@ def link_names(app: Any, tree: nodes.document) -> None:
         page = target(text, docname)
         if page:
             linked = link(page, docname)
-        elif text.startswith("docs/guides/") and "#" in text:  # as docstrings say it
+        elif text.startswith("docs/guides/") and "#" in text:  # as in docstrings
             uri = text.removeprefix("docs/").replace(".md#", ".html#")
             up = "../" * docname.count("/")
             linked = nodes.reference("", "", refuri=up + uri)
@@ -105,7 +105,7 @@ def link_names(app: Any, tree: nodes.document) -> None:
 def source_role(
     role: Any, raw: str, text: str, line: int, inliner: Any, *_: Any
 ) -> tuple[list[nodes.Node], list[Any]]:
-    """A link to a line of a file of the package, whose page `source_pages` makes."""
+    """Returns a link to a line of a source file, whose page `source_pages` makes."""
     path, _, number = text.partition(":")
     depth = inliner.document.settings.env.docname.count("/")
     uri = f"{'../' * depth}source/{path}.html#line-{number}"
@@ -113,7 +113,7 @@ def source_role(
 
 
 def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for each file of the package, with numbered lines that links lead to."""
+    """Yields a page for each source file, with line numbers as link targets."""
     if app.builder.format != "html":
         return
     formatter = HtmlFormatter(
@@ -129,10 +129,10 @@ def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
 def share_navigation(
     app: Any, name: str, template: str, context: dict[str, Any], tree: Any
 ) -> None:
-    """Computes the navigation once for all pages that are not in it themselves.
+    """Computes the navigation once for all pages that it does not contain.
 
-    It depends on how deep they are in a folder alone then. Sphinx would make it anew
-    for each of a thousand pages, which took most of the time.
+    For these pages it depends only on the depth of their folder. Sphinx would compute
+    it for each of a thousand pages, which took most of the build.
     """
     if "toctree" in context and (tree is None or "orphan" in app.env.metadata[name]):
         compute = context["toctree"]

@@ -1,9 +1,9 @@
 """Writes the pages of the reference and of the notebooks, before Sphinx reads them.
 
 Each public module has a page with a table of its names by subject, and each function
-and class a page of its own: `docs/reference/fxflow.numpy/dot.rst`. An object that is
-public under several names is described once, and all its names are on that page.
-Notebooks are shown as they were executed.
+and class has a page: `docs/reference/fxflow.numpy/dot.rst`. An object that is
+public under several names has one page with all its names. The pages of notebooks
+contain the stored outputs.
 """
 
 import ast
@@ -28,7 +28,7 @@ SECTIONS = Config(
     napoleon_use_ivar=True,
     napoleon_custom_sections=["Special cases"],
 )
-# Where an object with several public names is described: the first that has it.
+# The page of an object with several public names is in the first module that has it.
 FIRST = ("fxflow.errors", "fxflow.typing", "fxflow.stages", "fxflow.dtypes", "fxflow")
 
 
@@ -37,26 +37,26 @@ FIRST = ("fxflow.errors", "fxflow.typing", "fxflow.stages", "fxflow.dtypes", "fx
 
 @dataclass
 class Entry:
-    """A public object: its names, the first of which its page is called by."""
+    """A public object and its names; the first is the name of its page."""
 
     value: Any
     names: list[str] = field(default_factory=list)
 
     @property
     def page(self) -> str:
-        """The page of it, relative to `reference`: `fxflow.numpy/dot`."""
+        """The path of its page, relative to `reference`: `fxflow.numpy/dot`."""
         module, _, name = self.names[0].rpartition(".")
         return f"{module}/{name}"
 
     @property
     def has_page(self) -> bool:
-        """Whether it is a function or class of fxflow's; constants stand in tables."""
+        """Whether it is a function or class of fxflow; constants are only in tables."""
         home = str(getattr(self.value, "__module__", "") or type(self.value).__module__)
         return callable(self.value) and home.partition(".")[0] == "fxflow"
 
 
 def modules(name: str = "fxflow") -> list[str]:
-    """A public module and those it lists, and so on."""
+    """Returns a public module and, recursively, the modules that it lists."""
     found = [name]
     for child in submodules(importlib.import_module(name)):
         found += modules(child)
@@ -64,8 +64,8 @@ def modules(name: str = "fxflow") -> list[str]:
 
 
 def submodules(module: ModuleType) -> list[str]:
-    """The modules that a public module lists, and packages that it does not hide."""
-    listed = "__dir__" in vars(module)  # says what is public and no more
+    """Returns the modules that a public module lists, and its public packages."""
+    listed = "__dir__" in vars(module)  # lists public names only
     prefix, found = module.__name__ + ".", []
     for name in dir(module):
         value = None if name.startswith("_") else getattr(module, name)
@@ -77,7 +77,7 @@ def submodules(module: ModuleType) -> list[str]:
 
 
 def names_of(module: ModuleType) -> list[str]:
-    """The public names of a module, without its submodules."""
+    """Returns the public names of a module, without its submodules."""
     listed = getattr(module, "__all__", None) or [
         name
         for name, value in vars(module).items()
@@ -91,7 +91,7 @@ def names_of(module: ModuleType) -> list[str]:
 
 
 def entries(modules: list[str]) -> dict[str, Entry]:
-    """Each public name, `fxflow.numpy.dot`, with what it names."""
+    """Returns each public name, such as `fxflow.numpy.dot`, with its entry."""
     by_identity: dict[int, Entry] = {}
     found: dict[str, Entry] = {}
     for module in map(importlib.import_module, modules):
@@ -113,10 +113,10 @@ def entries(modules: list[str]) -> dict[str, Entry]:
 
 
 def subjects(module: ModuleType) -> Iterator[tuple[str, list[str]]]:
-    """The names of a module under headings.
+    """Yields the names of a module under headings.
 
-    Headings are the comments in `__all__` where there are any. A package whose names
-    come from files of its own is ordered by file, with what the file says of itself.
+    The headings are the comments in `__all__` if there are any. The names of a package
+    that imports them from its files are grouped by file, under the file's docstring.
     """
     names = names_of(module)
     source = inspect.getsource(module)
@@ -135,7 +135,7 @@ def subjects(module: ModuleType) -> Iterator[tuple[str, list[str]]]:
 
 
 def commented_groups(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The comments that stand on lines of their own in `__all__`, and what follows."""
+    """Yields the comment lines of `__all__` and the names that follow each."""
     listed = re.search(r"^__all__ = \[\n(.*?)^\]", source, re.M | re.S)
     parts = re.split(r"^ +# (.*)\n", listed[1], flags=re.M) if listed else [""]
     for title, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -145,7 +145,7 @@ def commented_groups(source: str) -> Iterator[tuple[str, set[str]]]:
 def groups_by_file(
     module: ModuleType, source: str, names: list[str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """The names that a package imports from each of its files, if from several."""
+    """Yields the names that a package imports, by file, if there are several files."""
     groups: dict[str, list[str]] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith(
@@ -167,8 +167,8 @@ def groups_by_file(
 def as_rst(line: str) -> str:
     """Returns a line of a docstring as reStructuredText.
 
-    Docstrings are written to be read in a terminal: `code` is in single quotes, stars
-    and bars are themselves. Formulas are marked as such.
+    Docstrings are written for a terminal: `code` is in single backquotes, and stars
+    and bars have no special meaning. Formulas are marked with `:math:`.
     """
     parts = re.split(r"(:math:`[^`]+`|``.+?``|`[^`]+`)", line)
     for i, part in enumerate(parts):
@@ -184,7 +184,7 @@ def as_rst(line: str) -> str:
 
 
 def converted(doc: str) -> list[str]:
-    """The lines of a docstring as reStructuredText, but for examples and directives."""
+    """Returns the reStructuredText of a docstring; keeps examples and directives."""
     lines, verbatim = doc.splitlines(), False
     for i, line in enumerate(lines):
         begins = line.lstrip().startswith((">>> ", ".. "))
@@ -195,13 +195,13 @@ def converted(doc: str) -> list[str]:
 
 
 def summary(value: Any) -> str:
-    """The first line of a docstring."""
+    """Returns the first line of a docstring."""
     doc = inspect.getdoc(value) if callable(value) else None
     return as_rst((doc or "").partition("\n")[0])
 
 
 class Verbatim:
-    """Text that a signature shows as it is."""
+    """Text that a signature shows without quotes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -211,7 +211,7 @@ class Verbatim:
 
 
 def signature(function: Any) -> str:
-    """The signature of a function, without quotes and addresses."""
+    """Returns the signature of a function, without quotes and addresses."""
     try:
         given = inspect.signature(function)
     except (TypeError, ValueError):
@@ -240,7 +240,7 @@ def signature(function: Any) -> str:
 
 
 def source(value: Any) -> str | None:
-    """A link to the line of the file that a function begins on."""
+    """Returns a link to the source line on which a function begins, or None."""
     value = inspect.unwrap(value)
     try:
         path = Path(inspect.getsourcefile(value) or "").relative_to(ROOT).as_posix()
@@ -251,7 +251,7 @@ def source(value: Any) -> str | None:
 
 
 def title(text: str, mark: str = "=") -> list[str]:
-    """A heading."""
+    """Returns a heading."""
     return [text, mark * len(text), ""]
 
 
@@ -259,7 +259,7 @@ def title(text: str, mark: str = "=") -> list[str]:
 
 
 def described(kind: str, names: list[str], given: str, value: Any) -> list[str]:
-    """A directive that describes an object under all its names."""
+    """Returns a directive that describes an object under all its names."""
     head = f".. py:{kind}:: "
     lines = [(" " * len(head) if i else head) + n + given for i, n in enumerate(names)]
     doc = "\n".join(converted(inspect.getdoc(value) or ""))
@@ -269,9 +269,9 @@ def described(kind: str, names: list[str], given: str, value: Any) -> list[str]:
 
 
 def members(kind: type) -> Iterator[tuple[str, str, Any]]:
-    """What a class itself has that is public and described: directive, name, value.
+    """Yields the public documented members of a class: directive, name, value.
 
-    What it has from a private class is its own.
+    Members inherited from a private base class are included.
     """
     private = (vars(base) for base in kind.__bases__ if base.__name__[0] == "_")
     for name, value in ChainMap(vars(kind), *private).items():
@@ -286,7 +286,7 @@ def members(kind: type) -> Iterator[tuple[str, str, Any]]:
 
 
 def object_page(entry: Entry) -> list[str]:
-    """The page of a function or class: signature, text, examples, source."""
+    """Returns the page of a function or class: signature, text, examples, source."""
     module, _, name = entry.page.partition("/")
     value = entry.value
     lines = [":orphan:", "", *title(name)]
@@ -307,7 +307,7 @@ def object_page(entry: Entry) -> list[str]:
 
 
 def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
-    """The page of a module: what it is for, and a table for each subject."""
+    """Returns the page of a module: its docstring, and a table for each subject."""
     lines = [*title(module.__name__), f".. py:module:: {module.__name__}", ""]
     lines += converted(inspect.getdoc(module) or "")
     children = submodules(module)
@@ -331,7 +331,7 @@ def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
 
 
 def notebook_page(path: Path, folder: Path) -> str:
-    """An executed notebook as Markdown; its pictures are written into the folder."""
+    """Returns an executed notebook as Markdown; writes its pictures to the folder."""
     parts = []
     for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
         text = "".join(cell["source"])
@@ -350,26 +350,26 @@ def notebook_page(path: Path, folder: Path) -> str:
                 write(picture, "".join(data["image/svg+xml"]).encode())
                 parts.append(f"![what the cell above shows]({picture.name})")
             else:
-                said = data.get("text/plain") or output.get("text", "")
-                parts.append(f"```text\n{''.join(said)}\n```")
+                printed = data.get("text/plain") or output.get("text", "")
+                parts.append(f"```text\n{''.join(printed)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
 def write(path: Path, content: bytes) -> None:
-    """Writes a file that is new or different, so that Sphinx rereads no other."""
+    """Writes a file if it is new or different, so that Sphinx rereads only these."""
     if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
 
 
 def write_pages(docs: Path) -> dict[str, str]:
-    """Writes all pages into `reference` and `notebooks`, and removes old ones.
+    """Writes all pages to `reference` and `notebooks`, and removes outdated ones.
 
     Args:
       docs: the folder of the sources that Sphinx reads.
 
     Returns:
-      Each public name and the name of its page.
+      The name of the page of each public name.
     """
     public = modules()
     found = entries(public)

@@ -3,8 +3,8 @@
     python examples/blocks.py                        # ResNet-50's blocks
     python examples/blocks.py --model inception      # Inception-v3's
 
-Twelve photographs and textures are divided into patches of 64 × 64 pixels: those of the
-upper two thirds are for training, those of the lower third for testing. Weights and
+Twelve photographs and textures are divided into patches of 64 × 64 pixels: patches of
+the upper two thirds are for training, those of the lower third for testing. Weights and
 running moments are dicts by name; a block is a function of them.
 
 He et al. 2016, "Deep residual learning for image recognition"; Szegedy et al. 2016,
@@ -31,10 +31,10 @@ CLASSES = 12
 
 
 class Layers:
-    """The weights of a net by name, while a function applies its layers.
+    """The weights of a net by name, for a function that applies its layers.
 
-    The first pass, `training=None`, makes them; later ones use them. So a net is
-    written once, as the function that computes it.
+    The first call, with `training=None`, creates them; later calls use them. So a net
+    is written once, as the function that computes it.
     """
 
     def __init__(self, params: Any, state: Any, training: bool | None, key: Any = None):
@@ -62,7 +62,7 @@ class Layers:
         padding: str = "SAME",
         relu: bool = True,
     ) -> fxflow.Array:
-        """A convolution without a bias, batch normalisation, relu."""
+        """Applies a convolution without a bias, batch normalization, and relu."""
         name = self._named("conv")
         if self.training is None:
             made = nn.conv_init(
@@ -78,7 +78,7 @@ class Layers:
         return nn.relu(x) if relu else x
 
     def linear(self, x: fxflow.Array, units: int) -> fxflow.Array:
-        """A dense layer."""
+        """Applies a dense layer."""
         name = self._named("linear")
         if self.training is None:
             self.params[name] = nn.linear_init(next(self._keys), x.shape[-1], units)
@@ -91,7 +91,7 @@ class Layers:
 def bottleneck(
     net: Layers, x: fxflow.Array, width: int, stride: int = 1
 ) -> fxflow.Array:
-    """ResNet-50's block: narrow, convolve, widen, and add the input."""
+    """Applies ResNet-50's block: narrow, convolve, widen, and add the input."""
     y = net.conv(x, width)
     y = net.conv(y, width, (3, 3), stride)
     y = net.conv(y, 4 * width, relu=False)
@@ -101,7 +101,7 @@ def bottleneck(
 
 
 def resnet(net: Layers, x: fxflow.Array) -> fxflow.Array:
-    """A block of each of ResNet-50's four stages, half as wide."""
+    """Applies one block of each of ResNet-50's four stages, half as wide."""
     x = net.conv(x, 32, (7, 7), 2)
     x = nn.max_pool(x, (3, 3), (2, 2), "SAME")
     for width, stride in ((32, 1), (64, 2), (128, 2), (256, 2)):
@@ -110,40 +110,40 @@ def resnet(net: Layers, x: fxflow.Array) -> fxflow.Array:
 
 
 def pooled(x: fxflow.Array) -> fxflow.Array:
-    """The mean of each 3 × 3 pixels."""
+    """Returns the mean of the 3 × 3 pixels around each pixel."""
     return nn.avg_pool(x, (3, 3), (1, 1), "SAME")
 
 
-def beside(*branches: fxflow.Array) -> fxflow.Array:
-    """The features of all branches."""
+def joined(*branches: fxflow.Array) -> fxflow.Array:
+    """Concatenates the features of all branches."""
     return fnp.concatenate(branches, -1)
 
 
 def inception(net: Layers, x: fxflow.Array) -> fxflow.Array:
-    """One of each of Inception-v3's modules (its figures 5, 6, 7, 10), half as wide."""
+    """Applies the modules of Inception-v3's figures 5, 6, 7 and 10, half as wide."""
     x = net.conv(x, 16, (3, 3), 2)
     x = net.conv(x, 32, (3, 3))
     x = nn.max_pool(x, (3, 3), (2, 2), "SAME")
-    x = beside(  # figure 5: 5 × 5 as two 3 × 3
+    x = joined(  # figure 5: 5 × 5 as two 3 × 3
         net.conv(x, 32),
         net.conv(net.conv(x, 24), 32, (5, 5)),
         net.conv(net.conv(net.conv(x, 32), 48, (3, 3)), 48, (3, 3)),
         net.conv(pooled(x), 16),
     )
-    x = beside(  # figure 10: half the height and width
+    x = joined(  # figure 10: half the height and width
         net.conv(x, 192, (3, 3), 2),
         net.conv(net.conv(net.conv(x, 32), 48, (3, 3)), 48, (3, 3), 2),
         nn.max_pool(x, (3, 3), (2, 2), "SAME"),
     )
     long = net.conv(net.conv(x, 64), 64, (7, 1))
-    x = beside(  # figure 6: 7 × 7 as 1 × 7 and 7 × 1
+    x = joined(  # figure 6: 7 × 7 as 1 × 7 and 7 × 1
         net.conv(x, 96),
         net.conv(net.conv(net.conv(x, 64), 64, (1, 7)), 96, (7, 1)),
         net.conv(net.conv(net.conv(long, 64, (1, 7)), 64, (7, 1)), 96, (1, 7)),
         net.conv(pooled(x), 96),
     )
     middle, deep = net.conv(x, 192), net.conv(net.conv(x, 224), 192, (3, 3))
-    x = beside(  # figure 7: wide
+    x = joined(  # figure 7: wide
         net.conv(x, 160),
         net.conv(middle, 192, (1, 3)),
         net.conv(middle, 192, (3, 1)),
@@ -189,12 +189,12 @@ def patches(seed: int = 0) -> tuple[Any, Any]:
 
 
 def scaled(images: Any) -> Any:
-    """Pixels from 0 to 255 → numbers around 0."""
+    """Converts pixels from 0 to 255 to numbers around 0."""
     return images.astype(fnp.float32) / 127.5 - 1
 
 
 def flipped(image: Any, rng: np.random.Generator) -> Any:
-    """The pixels and label, the image sometimes mirrored."""
+    """Mirrors half of the images at random."""
     pixels, label = image
     return (pixels[:, ::-1] if rng.random() < 0.5 else pixels), label
 
@@ -213,8 +213,8 @@ def train(
         model: one of `NETS`.
         epochs: passes over the patches.
         batch_size: patches in a step.
-        log: as `train.loop.run` takes it.
-        part: how many patches to use of each kind; None means all.
+        log: the `log` of `train.loop.run`.
+        part: the number of patches to use for training and for testing; None: all.
     """
     net = NETS[model]
     learned, unseen = (

@@ -5,9 +5,9 @@
     python examples/language_model.py --vocabulary 40000 --steps 20
 
 Back-propagation is truncated: a step processes a few words of each of many parallel
-texts, and passes its state to the next. Training uses the full softmax, or the labels
-and some drawn words (Jean et al. 2015); then only the rows of these are gathered,
-differentiated and written back. Perplexities are always those of the full softmax.
+texts, and passes its state to the next. Training uses the full softmax, or a softmax
+over the labels and some sampled words (Jean et al. 2015), which gathers, differentiates
+and writes back only their rows. Perplexities are always those of the full softmax.
 """
 
 import argparse
@@ -32,16 +32,16 @@ class Settings(NamedTuple):
 
     Attributes:
       loss: `full` or `sampled`.
-      vocabulary: how many words are known, the most frequent ones.
-      units: length of the vectors of words, and of the state.
-      batch: texts side by side.
-      length: words of a step, of each text.
-      drawn: words that are drawn for a step.
-      rate: of Adagrad.
-      dropout: share of what goes into the LSTM and comes out of it.
+      vocabulary: number of known words, the most frequent ones.
+      units: length of the word vectors and of the state.
+      batch: number of parallel texts.
+      length: words of each text in a step.
+      drawn: sampled words in a step.
+      rate: learning rate of Adagrad.
+      dropout: fraction of the LSTM's inputs and outputs that is dropped.
       epochs: passes over the texts.
-      steps: of each epoch at most; 0 means all.
-      seed: of everything that is drawn.
+      steps: maximum number of steps in each epoch; 0: all.
+      seed: seed of all random numbers.
     """
 
     loss: str = "sampled"
@@ -66,7 +66,7 @@ class State(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of a run: perplexity on held-out texts, words a second, ms a step."""
+    """The result of a run: perplexity on held-out texts, words/s, ms per step."""
 
     perplexity: float
     pace: float
@@ -77,7 +77,7 @@ class Result(NamedTuple):
 
 
 def init(key: fxflow.Array, settings: Settings) -> State:
-    """Initial weights, and an empty state."""
+    """Returns initial weights and an empty state."""
     keys = random.split(key, 3)
     size, units = settings.vocabulary, settings.units
     softmax = nn.linear_init(keys[2], units, size)
@@ -93,7 +93,7 @@ def init(key: fxflow.Array, settings: Settings) -> State:
 def outputs(
     lstm: Any, carry: Any, inputs: Any, key: Any, rate: float
 ) -> tuple[Any, fxflow.Array]:
-    """The LSTM's outputs for vectors f32[time, batch, units]; no key: no dropout."""
+    """Returns the LSTM's outputs for f32[time, batch, units]; no key: no dropout."""
     keys = random.split(key) if key is not None else (None, None)
     quiet = key is None
     inputs = nn.dropout(keys[0], inputs, rate, deterministic=quiet)
@@ -103,13 +103,13 @@ def outputs(
 
 
 def full_loss(softmax: Any, ys: Any, labels: Any) -> Any:
-    """Cross entropies f32[n] of the full softmax."""
+    """Returns cross entropies f32[n] of the full softmax."""
     log_p = nn.log_softmax(ys @ softmax["w"].T + softmax["b"])
     return -fnp.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
 
 
 def moved(weight: Any, square: Any, slope: Any, rate: float, ids: Any = None) -> Any:
-    """A weight and its sum of squares after a step of Adagrad; `ids`: of these rows."""
+    """Returns a weight and its sum of squares after an Adagrad step on rows `ids`."""
     if ids is None:
         square = square + slope**2
         return weight - rate * slope / fnp.sqrt(square), square
@@ -177,7 +177,7 @@ def make_step(settings: Settings) -> Callable[..., Any]:
 def coded(
     texts: Sequence[Sequence[str]], size: int
 ) -> tuple[np.ndarray, np.ndarray, Vocabulary]:
-    """Words for training and for testing, as numbers below `size`."""
+    """Returns words for training and for testing, as numbers below `size`."""
     cuts = [len(text) - len(text) // HELD_OUT for text in texts]
     pairs = list(zip(texts, cuts, strict=True))
     known = Vocabulary((t[:cut] for t, cut in pairs), most=size, unknown=UNKNOWN)
@@ -190,7 +190,7 @@ def coded(
 def batches(
     words: np.ndarray, batch: int, length: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields words i32[length, batch] and the next ones; columns continue."""
+    """Yields words i32[length, batch] and the next words; columns continue."""
     rows = (len(words) - 1) // batch
     now = words[: rows * batch].reshape(batch, rows).T
     after = words[1 : rows * batch + 1].reshape(batch, rows).T
@@ -202,7 +202,7 @@ def batches(
 
 
 def perplexity(params: Any, words: np.ndarray, settings: Settings) -> float:
-    """The perplexity of a text under the full softmax."""
+    """Returns the perplexity of a text under the full softmax."""
 
     @fxflow.jit
     def losses(carry: Any, words: Any, labels: Any) -> Any:

@@ -9,7 +9,7 @@
 
 A model is two pure functions: `init(key) -> params` and `apply(params, images) ->
 logits`. Everything that changes during training is one pytree, `State`; a step takes
-it and returns the next one, in the memory of the old one, which is donated.
+it and returns the next one, in the memory of the donated old one.
 """
 
 import argparse
@@ -37,33 +37,33 @@ HE = nn.initializers.he_normal()
 
 
 class Model(NamedTuple):
-    """A model and the settings with which it reaches its accuracy."""
+    """A model and its settings for training."""
 
     init: Callable[[fxflow.Array], Params]
     apply: Callable[[Params, fxflow.Array], fxflow.Array]
     epochs: int
     batch_size: int
     learning_rate: float
-    shift: int = 0  # pixels by which training images are moved about
+    shift: int = 0  # maximum shift of training images, in pixels
 
 
 def dense_init(key: fxflow.Array, inputs: int, outputs: int) -> Params:
-    """Weights of a dense layer: `w: f32[inputs, outputs]`, `b: f32[outputs]`."""
+    """Returns a dense layer's weights: `w: f32[inputs, outputs]`, `b: f32[outputs]`."""
     return {"w": HE(key, (inputs, outputs)), "b": fnp.zeros(outputs)}
 
 
 def dense(layer: Params, x: fxflow.Array) -> fxflow.Array:
-    """`x: f32[n, inputs]` → `f32[n, outputs]`."""
+    """Maps `x: f32[n, inputs]` to `f32[n, outputs]`."""
     return x @ layer["w"] + layer["b"]
 
 
 def conv_init(key: fxflow.Array, size: int, inputs: int, outputs: int) -> Params:
-    """Weights of a convolution: `w: f32[size, size, inputs, outputs]`."""
+    """Returns weights of a convolution: `w: f32[size, size, inputs, outputs]`."""
     return {"w": HE(key, (size, size, inputs, outputs)), "b": fnp.zeros(outputs)}
 
 
 def conv(layer: Params, x: fxflow.Array, stride: int = 1) -> fxflow.Array:
-    """`x: f32[n, h, w, inputs]` → `f32[n, h/stride, w/stride, outputs]`."""
+    """Maps `x: f32[n, h, w, inputs]` to `f32[n, h/stride, w/stride, outputs]`."""
     layout = ("NHWC", "HWIO", "NHWC")
     strides = (stride, stride)
     y = lax.conv_general_dilated(
@@ -73,18 +73,18 @@ def conv(layer: Params, x: fxflow.Array, stride: int = 1) -> fxflow.Array:
 
 
 def softmax_init(key: fxflow.Array) -> Params:
-    """Parameters of softmax regression."""
+    """Returns parameters of softmax regression."""
     return {"out": dense_init(key, 784, 10)}
 
 
 def softmax_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
-    """Logits `f32[n, 10]` of images `f32[n, 28, 28]`, linear in the pixels."""
+    """Returns logits `f32[n, 10]` of images `f32[n, 28, 28]`, linear in the pixels."""
     with fxflow.named_scope("out"):
         return dense(params["out"], images.reshape(-1, 784))
 
 
 def mlp_init(key: fxflow.Array) -> Params:
-    """Parameters of a perceptron with two hidden layers."""
+    """Returns parameters of a perceptron with two hidden layers."""
     keys = random.split(key, 3)
     return {
         "hidden1": dense_init(keys[0], 784, 256),
@@ -94,7 +94,7 @@ def mlp_init(key: fxflow.Array) -> Params:
 
 
 def mlp_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
-    """Logits `f32[n, 10]` of images `f32[n, 28, 28]`."""
+    """Returns logits `f32[n, 10]` of images `f32[n, 28, 28]`."""
     x = images.reshape(-1, 784)
     with fxflow.named_scope("hidden1"):
         x = nn.relu(dense(params["hidden1"], x))
@@ -105,7 +105,7 @@ def mlp_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
 
 
 def cnn_init(key: fxflow.Array) -> Params:
-    """Parameters of two convolutions and two dense layers."""
+    """Returns parameters of two convolutions and two dense layers."""
     keys = random.split(key, 4)
     return {
         "conv1": conv_init(keys[0], 5, 1, 16),
@@ -116,7 +116,7 @@ def cnn_init(key: fxflow.Array) -> Params:
 
 
 def cnn_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
-    """Logits `f32[n, 10]` of images `f32[n, 28, 28]`; strides take pooling's place."""
+    """Returns logits `f32[n, 10]` of images; strides take the place of pooling."""
     x = images[..., None]
     with fxflow.named_scope("conv1"):
         x = nn.relu(conv(params["conv1"], x, stride=2))
@@ -159,12 +159,12 @@ class Step(NamedTuple):
 
 
 def scale(images: fxflow.Array) -> fxflow.Array:
-    """Pixels `u8` from 0 to 255 → `f32` from 0 to 1."""
+    """Converts pixels `u8` from 0 to 255 to `f32` from 0 to 1."""
     return images.astype(fnp.float32) / 255
 
 
 def loss_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]:
-    """The mean cross-entropy of a batch, as a function of the parameters."""
+    """Returns the mean cross-entropy of a batch as a function of the parameters."""
 
     def loss(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
         logits = model.apply(params, scale(images))
@@ -176,7 +176,7 @@ def loss_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]
 
 
 def correct_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]:
-    """The number of images in a batch that are recognised."""
+    """Returns a function that counts the correctly classified images of a batch."""
 
     def correct(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
         return fnp.sum(fnp.argmax(model.apply(params, scale(images)), -1) == labels)
@@ -225,7 +225,7 @@ def batches(
 def accuracy(
     step: Step, params: Params, images: np.ndarray, labels: np.ndarray
 ) -> float:
-    """The fraction of images whose largest logit is their label's."""
+    """Returns the fraction of images whose largest logit is their label's."""
     size = min(1000, len(labels))
     counts = [
         int(step.correct(params, images[i : i + size], labels[i : i + size]))
@@ -237,7 +237,7 @@ def accuracy(
 class Curve(NamedTuple):
     """The history of a run: a loss for each step, an accuracy for each epoch.
 
-    A run that was stopped has its last accuracy where it stopped.
+    The last accuracy of a stopped run is that of its last step.
     """
 
     losses: list[float]
@@ -245,21 +245,21 @@ class Curve(NamedTuple):
 
 
 class Stop:
-    """Within this, Ctrl-C asks to stop after the step; a second one stops at once.
+    """In this context, Ctrl-C stops after the step; a second one stops at once.
 
-    A step writes into the memory of the old state, so the end of a step is where
-    something whole can be kept.
+    A step overwrites the memory of the old state, so the state is complete only at the
+    end of a step.
     """
 
-    asked = False
+    requested = False
 
     def __enter__(self) -> "Stop":
-        self.before = signal.signal(signal.SIGINT, self.ask)
+        self.before = signal.signal(signal.SIGINT, self.request)
         return self
 
-    def ask(self, *_: Any) -> None:
+    def request(self, *_: Any) -> None:
         """Records the request."""
-        self.asked = True
+        self.requested = True
         signal.signal(signal.SIGINT, self.before)
 
     def __exit__(self, *_: Any) -> None:
@@ -282,15 +282,15 @@ def fit(
     """Trains `model` with Adam under a cosine schedule.
 
     Args:
-        model: what to train.
+        model: the model to train.
         data: MNIST, or a part of it.
         epochs: passes over the training images.
-        batch_size: images a step, at most as many as there are.
-        learning_rate: of the first step; it falls to 0 by the last.
-        seed: of the weights and of the order of images.
-        progress: show a bar.
+        batch_size: images per step, at most the number of training images.
+        learning_rate: the rate of the first step; it falls to 0 at the last.
+        seed: seed of the weights and of the order of images.
+        progress: whether to show a progress bar.
         make_step: compiles the functions of the run: on one device, on many, …
-        stop: asked after each step whether to end there.
+        stop: ends the run after a step if `stop.requested` is set.
         log: called with a step and values by name; see `fxflow.train.logs`.
 
     Returns:
@@ -306,7 +306,7 @@ def fit(
         print("Compiling the training step (seconds; the cache has it next time).")
     started = time.perf_counter()
     state = step.init(init_key)
-    # An extra step, so that the bar shows training and not compiling.
+    # An extra step, so that the bar does not include compilation.
     warm = fnp.zeros((batch_size, 28, 28), fnp.uint8), fnp.zeros(batch_size, fnp.uint8)
     fxflow.block_until_ready(step.train(state, *warm))
     state = step.init(init_key)
@@ -319,7 +319,7 @@ def fit(
         disable=not progress,
         bar_format="{desc}{percentage:3.0f}% |{bar:30}| {elapsed}<{remaining}{postfix}",
     ) as bar:
-        told = {"loss": "-", "accuracy": "-"}
+        shown = {"loss": "-", "accuracy": "-"}
         for epoch in range(epochs):
             bar.set_description(f"epoch {epoch + 1}/{epochs}", refresh=False)
             keyed = random.fold_in(order_key, epoch)
@@ -331,13 +331,12 @@ def fit(
                 losses.append(loss)
                 if log and len(losses) % 20 == 0:
                     log(epoch * steps + len(losses), {"train/loss": loss})
-                # The loss of ten steps ago is ready: the bar shows it without
-                # making a step wait.
+                # The loss of ten steps ago is ready, so reading it does not wait.
                 if len(losses) > 10:
-                    told["loss"] = f"{float(losses[-11]):.3f}"
-                    bar.set_postfix(told, refresh=False)
+                    shown["loss"] = f"{float(losses[-11]):.3f}"
+                    bar.set_postfix(shown, refresh=False)
                 bar.update()
-                if stop.asked:
+                if stop.requested:
                     break
             curve.losses.extend(float(loss) for loss in losses)
             params = step.params(state)
@@ -348,9 +347,9 @@ def fit(
                     fxflow.tree.map(np.asarray, params), "params/"
                 )
                 log((epoch + 1) * steps, {"test/accuracy": reached, **weights})
-            told["accuracy"] = f"{reached:.2%}"
-            bar.set_postfix(told)
-            if stop.asked:
+            shown["accuracy"] = f"{reached:.2%}"
+            bar.set_postfix(shown)
+            if stop.requested:
                 break
     if progress:
         print(f"compile {compiled - started:.1f} s", end=", ")
@@ -359,7 +358,7 @@ def fit(
 
 
 def options(description: str, model: str = "cnn") -> argparse.ArgumentParser:
-    """The options that all training runs share."""
+    """Returns a parser of the options that all training runs share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--model", choices=MODELS, default=model)
     parser.add_argument("--epochs", type=int, help="default: the model's own")
@@ -372,7 +371,7 @@ def options(description: str, model: str = "cnn") -> argparse.ArgumentParser:
 def train(
     given: argparse.Namespace, data: Mnist, **settings: Any
 ) -> tuple[Params, Curve]:
-    """Trains according to the options and prints the test accuracy."""
+    """Trains with the given options and prints the test accuracy."""
     model = MODELS[given.model]
     params, curve = fit(
         model,
@@ -472,7 +471,7 @@ def main(arguments: list[str] | None = None) -> float:
         if sinks:
             log_run(log, given.model, settings, data)
         params, curve = train(given, data, stop=stop, log=log if sinks else None)
-        if stop.asked:
+        if stop.requested:
             print(f"stopped after {len(curve.losses)} steps")
         model = MODELS[given.model]
         logits = fxflow.jit(lambda images: model.apply(params, scale(images)))

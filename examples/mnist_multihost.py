@@ -2,9 +2,10 @@
 
     fxflow launch -n 2 examples/mnist_multihost.py
 
-Each process has two devices and calls the same `pmap`ped functions with the parts of
+Each process has two devices and calls the same mapped functions with the parts of
 the batch for its own devices; the named axis covers the devices of all processes, so
-`pmean` is over the whole batch. Every process holds a copy for each of its devices.
+`pmean` is over the whole batch. Every process keeps a copy of the parameters on each of
+its devices.
 """
 
 import functools
@@ -19,7 +20,7 @@ import fxflow
 
 
 def make_step(model: Model, optimizer: Any, devices: int) -> Step:
-    """Compiles what training needs for `devices` devices in each process."""
+    """Compiles the functions of a training run for `devices` devices per process."""
     mapped = mnist_pmap.make_step(model, optimizer, devices)
     return Step(
         mapped.init,

@@ -3,10 +3,9 @@
     python examples/mnist_pmap.py                       # 4 host devices, mlp, ≥ 97.5 %
     python examples/mnist_pmap.py --devices 2 --model cnn
 
-A batch is divided into as many parts as there are devices; each device computes the
-gradient of its part, `pmean` averages them to the gradient of the whole batch, and
-every copy takes the same step. So the run is that of `mnist.py`, up to the last bits of
-sums.
+A batch is divided into one part per device; each device computes the gradient of its
+part, `pmean` averages these to the gradient of the whole batch, and every copy takes
+the same step. So the run equals that of `mnist.py`, except for the last bits of sums.
 """
 
 import functools
@@ -21,7 +20,7 @@ from fxflow import lax, optim
 
 
 def in_parts(count: int, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`[n, …]` → `[count, n / count, …]` for each array; nothing is copied."""
+    """Reshapes `[n, …]` to `[count, n / count, …]`, without a copy."""
     for array in arrays:
         if len(array) % count:
             raise SystemExit(f"{len(array)} images cannot be cut into {count} parts")
@@ -29,9 +28,9 @@ def in_parts(count: int, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def make_step(model: Model, optimizer: Any, devices: int) -> Step:
-    """Compiles what training needs for `devices` devices.
+    """Compiles the functions of a training run for `devices` devices.
 
-    State and parameters have one more axis in front: a slice for each device.
+    State and parameters have an additional first axis with a slice for each device.
     """
     loss, count = loss_of(model), correct_of(model)
 
@@ -48,7 +47,7 @@ def make_step(model: Model, optimizer: Any, devices: int) -> Step:
     def recognised(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
         return lax.psum(count(params, images, labels), "data")
 
-    # The size of an axis counts the devices of all processes; here it is one process.
+    # The size of the axis counts the devices of all processes.
     size = devices * fxflow.process_count()
     mapped_init = fxflow.pmap(init, in_axes=None, axis_size=size)
     # Every device has the same loss: one is returned.

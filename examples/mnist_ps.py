@@ -1,11 +1,11 @@
-"""Trains on MNIST with a parameter server, each worker at its own pace.
+"""Trains on MNIST with a parameter server; each worker runs at its own pace.
 
     fxflow launch --ps 1 --workers 2 examples/mnist_ps.py --consistency asynchronous
     python examples/mnist_ps.py --consistency local_sgd --exchange int8
 
-Servers are processes that hold the parameters; each worker pushes gradients of its own
-share of the images. Without `fxflow launch`, the server and the only worker are this
-process.
+Servers are processes that keep the parameters; each worker pushes gradients of its own
+share of the images. Without `fxflow launch`, this process is the server and the only
+worker.
 """
 
 import time
@@ -21,7 +21,7 @@ from fxflow.distributed import parameter_server as ps
 from fxflow.distributed.parameter_server import parameter_server
 from fxflow.train import logs
 
-#: Functions of the number of workers.
+#: Each consistency as a function of the number of workers.
 CONSISTENCIES: dict[str, Callable[[int], ps.Consistency]] = {
     "bsp": lambda workers: ps.bsp(),
     "ssp": lambda workers: ps.ssp(4),
@@ -31,7 +31,7 @@ CONSISTENCIES: dict[str, Callable[[int], ps.Consistency]] = {
     "local_sgd": lambda workers: ps.local_sgd(10),
     "elastic_averaging": lambda workers: ps.elastic_averaging(10, 0.9 / workers),
 }
-#: Those in which each push is an update of its own.
+#: Consistencies in which each push is a separate update.
 UPDATE_EACH = ("ssp", "asynchronous")
 
 

@@ -6,8 +6,8 @@
 
 A device keeps a piece of each parameter and of Adam's state: with four devices, a
 quarter of each. A step gathers the parameters, computes the gradient of each device's
-part of the batch, gives each device the sum of its piece, and updates the pieces. The
-run is that of `mnist.py`, up to the last bits of its sums.
+part of the batch, sums each piece on its device, and updates the pieces. The run equals
+that of `mnist.py`, except for the last bits of sums.
 """
 
 import functools
@@ -23,7 +23,7 @@ from fxflow.distributed import sharded_optimizer
 
 
 def own_part(array: np.ndarray) -> np.ndarray:
-    """The part of a batch that this process gives to its devices."""
+    """Returns the part of a batch that this process gives to its devices."""
     count = fxflow.process_count()
     if len(array) % count:
         raise SystemExit(
@@ -34,7 +34,7 @@ def own_part(array: np.ndarray) -> np.ndarray:
 
 
 def make_step(model: Model, optimizer: Any, exchange: str = "f32") -> Step:
-    """Compiles what training needs for all devices."""
+    """Compiles the functions of a training run for all devices."""
     loss, count = loss_of(model), correct_of(model)
     sharded = sharded_optimizer(
         lambda params, batch: loss(params, *batch), optimizer, exchange=exchange
@@ -47,7 +47,7 @@ def make_step(model: Model, optimizer: Any, exchange: str = "f32") -> Step:
         return state, metrics.loss
 
     def here(state: Any) -> Params:
-        """The parameters on one device of this process, for the test images."""
+        """Returns the parameters on one device of this process, for the test images."""
         params = fxflow.device_get(sharded.params(state))
         return fxflow.device_put(params, fxflow.local_devices()[0])
 

@@ -3,9 +3,9 @@
     python examples/pipeline_parallel.py               # 4 host devices, a layer each
 
 A batch is divided into microbatches that pass from device to device. In tick t, device
-s runs its layer on microbatch t − s and sends the result on; with m microbatches and n
-devices all is done after m + n − 1 ticks. Differentiating the pipeline gives the
-pipeline that runs backwards: the transpose of `ppermute` sends the other way.
+s runs its layer on microbatch t − s and sends the result to the next device; m
+microbatches take m + n − 1 ticks on n devices. The derivative of the pipeline is a
+pipeline in reverse, because the transpose of `ppermute` sends in the other direction.
 """
 
 import argparse
@@ -21,43 +21,43 @@ Params = dict[str, fxflow.Array]
 
 
 def init(key: fxflow.Array, layers: int, width: int) -> Params:
-    """Parameters of `layers` layers, stacked along the first axis."""
+    """Returns parameters of `layers` layers, stacked along the first axis."""
     he = nn.initializers.he_normal(in_axis=1, out_axis=2, batch_axis=0)
     return {"w": he(key, (layers, width, width)), "b": fnp.zeros((layers, width))}
 
 
 def layer(params: Params, x: fxflow.Array) -> fxflow.Array:
-    """One layer, `x: f32[n, width]` → `f32[n, width]`."""
+    """Applies one layer to `x: f32[n, width]`."""
     return x + nn.gelu(x @ params["w"] + params["b"])
 
 
 def sequential(params: Params, x: fxflow.Array) -> fxflow.Array:
-    """All layers, one after the other."""
+    """Applies all layers, one after the other."""
     return lax.scan(lambda x, one: (layer(one, x), None), x, params)[0]
 
 
 def pipeline(params: Params, x: fxflow.Array, mesh: fxflow.Mesh, parts: int) -> Any:
-    """All layers at once, on one microbatch each.
+    """Applies all layers in parallel, each to another microbatch.
 
     Args:
-        params: of as many layers as there are devices.
+        params: the parameters of one layer per device.
         x: `f32[n, width]`.
         mesh: with the axis "stage".
-        parts: how many microbatches; n can be divided by it.
+        parts: the number of microbatches, which divides n.
 
     Returns:
-        What `sequential` returns.
+        The result of `sequential`.
     """
     stages = mesh.shape["stage"]
 
     def stage(own: Params, micro: fxflow.Array) -> fxflow.Array:
-        """The work of one device. `micro: f32[parts, n / parts, width]`."""
+        """Runs one device's layer on `micro: f32[parts, n / parts, width]`."""
         own = fxflow.tree.map(lambda p: p[0], own)
         place = lax.axis_index("stage")
 
         def tick(arrived: fxflow.Array, t: fxflow.Array) -> Any:
-            # The first device takes new ones; after the last it repeats that for
-            # nothing, and the results are not used.
+            # The first device takes new microbatches; after the last one it repeats
+            # it, and the results are not used.
             new = lax.dynamic_index_in_dim(
                 micro, fnp.minimum(t, parts - 1), keepdims=False
             )
@@ -68,7 +68,7 @@ def pipeline(params: Params, x: fxflow.Array, mesh: fxflow.Mesh, parts: int) -> 
         _, outs = lax.scan(
             tick, fnp.zeros_like(micro[0]), fnp.arange(parts + stages - 1)
         )
-        done = outs[stages - 1 :]  # right on the last device, which tells the others
+        done = outs[stages - 1 :]  # valid on the last device, which broadcasts it
         return lax.psum(fnp.where(place == stages - 1, done, 0), "stage")
 
     mapped = fxflow.shard_map(

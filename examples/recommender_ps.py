@@ -1,18 +1,17 @@
-"""Recommends films, with a table larger than its server's memory may be.
+"""Recommends films, with a table larger than its server's memory limit.
 
     python examples/recommender_ps.py                  # the server gets 260 MB
-    python examples/recommender_ps.py --memory 0       # as much as there is
+    python examples/recommender_ps.py --memory 0       # no limit
     fxflow launch --ps 2 --workers 2 examples/recommender_ps.py
 
-How much will a person like a film, given their earlier ratings? Each
+The model predicts a person's rating of a film from their earlier ratings. Each
 pair of films has a row of 31 weights: one for each number of stars and each interval
 of time between the two, and one for having seen the other at all (after Koren 2008).
-There are 2.8 million pairs, and rows are made when they are first used. The most
-recently used ones are in memory; the others are on disk (`pip install fxflow[tables]`).
+There are 2.8 million pairs, and rows are created when they are first used. The most
+recently used rows are in memory, the others on disk (`pip install fxflow[tables]`).
 
-The script starts a server of its own, whose memory the system limits (`RLIMIT_DATA`:
-what it allocates, not the pages of its file). The last ten ratings of each person are
-for testing.
+The script starts a server whose memory the system limits (`RLIMIT_DATA`: allocated
+memory, not the pages of its file). The last ten ratings of each person are for testing.
 """
 
 import argparse
@@ -43,13 +42,13 @@ class Settings(NamedTuple):
     """The settings of a run.
 
     Attributes:
-      history: how many films, seen before, count at most: the last ones.
-      rate: of Adagrad, for rows.
+      history: maximum number of earlier ratings that count: the last ones.
+      rate: learning rate of Adagrad, for rows.
       decay: λ of the sum of squares of the weights of an example.
-      batch: ratings of a step.
+      batch: ratings per step.
       epochs: passes over the ratings.
-      rows: how many rows may be in a server's memory; 0: as many as fit.
-      seed: of the order.
+      rows: maximum number of rows in a server's memory; 0: no limit.
+      seed: seed of the order.
     """
 
     history: int = 128
@@ -68,8 +67,8 @@ class Examples(NamedTuple):
       people: i64[n].
       films: i64[n].
       stars: f32[n].
-      before: i64[n], the place of the person's first rating that counts.
-      last: bool[n], whether it is one for testing.
+      before: i64[n], the position of the person's first rating that counts.
+      last: bool[n], whether the rating is for testing.
     """
 
     people: np.ndarray
@@ -80,7 +79,7 @@ class Examples(NamedTuple):
 
 
 def examples_of(ratings: Ratings, settings: Settings, held: int = 10) -> Examples:
-    """Finds where the history of each rating begins, and which are for testing."""
+    """Finds the start of each rating's history, and the ratings for testing."""
     places = np.arange(len(ratings.people))
     starts = np.searchsorted(ratings.people, ratings.people)
     ends = np.searchsorted(ratings.people, ratings.people, side="right")
@@ -95,7 +94,7 @@ def batches(
     chosen: np.ndarray,
     settings: Settings,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yields batches of the chosen ratings: ids of pairs, and what the loss needs."""
+    """Yields batches of the chosen ratings: ids of pairs, and inputs of the loss."""
     films = int(ratings.films.max()) + 1
     steps = np.arange(settings.history)
     for start in range(0, len(chosen) - settings.batch + 1, settings.batch):
@@ -117,7 +116,7 @@ def batches(
 
 
 def init(ratings: Ratings) -> dict[str, Any]:
-    """Dense parameters: the mean, and the offsets of each person and film."""
+    """Returns dense parameters: the mean, and offsets for each person and film."""
     return {
         "mean": np.float32(ratings.stars.mean()),
         "people": np.zeros(int(ratings.people.max()) + 1, np.float32),
@@ -126,7 +125,7 @@ def init(ratings: Ratings) -> dict[str, Any]:
 
 
 def predicted(params: Any, rows: Any, batch: Any) -> tuple[Any, Any]:
-    """The stars of each rating: f32[batch]; and the weights that were used."""
+    """Returns predicted stars f32[batch], and the weights that were used."""
     plain = params["mean"] + params["people"][batch["people"]]
     plain = plain + params["films"][batch["films"]]
     if rows is None:
@@ -152,12 +151,12 @@ def make_loss(settings: Settings) -> Any:
 
 
 def root_mean_square(errors: list[np.ndarray]) -> float:
-    """The root mean square."""
+    """Returns the root mean square of all errors."""
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
 
 def film_means(ratings: Ratings, last: np.ndarray) -> float:
-    """The error of predicting the mean rating of each film."""
+    """Returns the error of predicting the mean rating of each film."""
     films, stars = ratings.films[~last], ratings.stars[~last]
     count = np.bincount(films, minlength=ratings.films.max() + 1)
     total = np.bincount(films, stars, minlength=len(count))
@@ -173,15 +172,15 @@ def fit(
     folder: str | None = None,
     pairs: bool = True,
 ) -> float:
-    """Trains as one of the workers, and returns the error of the ratings for testing.
+    """Trains as one of the workers, and returns the error on the ratings for testing.
 
     Args:
-      ratings: of films.
-      settings: of the run.
-      cluster: where the servers are; None: here. Each of n workers takes every n-th
+      ratings: the ratings.
+      settings: the settings of the run.
+      cluster: the servers; None: this process. Each of n workers takes every n-th
         rating.
-      folder: of rows that are not in memory.
-      pairs: whether there is a table, or only what is dense.
+      folder: the folder for rows that are not in memory.
+      pairs: whether to use the table, or only dense parameters.
     """
     index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
     examples = examples_of(ratings, settings)
@@ -231,10 +230,10 @@ def fit(
 
 
 class Limited:
-    """A server: a process that may allocate `limit` bytes.
+    """A server process that may allocate `limit` bytes.
 
     Args:
-      limit: bytes; 0: as many as there are.
+      limit: in bytes; 0: no limit.
     """
 
     def __init__(self, limit: int) -> None:
@@ -251,13 +250,13 @@ class Limited:
         )
 
     def bytes_of(self, *names: str) -> list[int]:
-        """An entry of the process's memory status, such as ``VmData``."""
+        """Returns entries of the process's memory status, such as ``VmData``."""
         text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         found = dict(line.split(":", 1) for line in text.splitlines())
         return [int(found[name].split()[0]) * 1024 for name in names]
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the process."""
         self._process.terminate()
         self._process.wait(30)
 

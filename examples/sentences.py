@@ -1,13 +1,13 @@
-"""Classifies the sentiment of sentences by a convolutional net (Kim 2014).
+"""Classifies the sentiment of sentences with a convolutional net (Kim 2014).
 
-    python examples/word2vec.py --save vectors       # vectors of words, of IMDb
+    python examples/word2vec.py --save vectors       # word vectors from IMDb
     python examples/sentences.py --vectors vectors   # random, static, tuned, both
     python examples/sentences.py --channels random   # without the vectors
 
 The vectors of a sentence's words are convolved with filters of three widths; the
-largest response of each filter, at any position, decides. Ten folds: each tenth of the
-8,530 sentences is tested once by a net that was trained on the others, except for a
-tenth of those, which decides when to stop.
+largest response of each filter, at any position, is an input of a dense layer. In ten
+folds, each tenth of the 8,530 sentences is tested with a net that was trained on the
+others, except for a tenth of those, which selects the weights to keep.
 """
 
 import argparse
@@ -22,25 +22,25 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import nn, optim, random, train
 
-PADDING = ""  # stands before and behind a sentence, and is the unknown word
+PADDING = ""  # before and after a sentence, and for unknown words
 CHANNELS = ("random", "static", "tuned", "both")
-SPREAD = 0.25  # of random vectors, to both sides
+SPREAD = 0.25  # random vectors are uniform in ±SPREAD
 
 
 class Settings(NamedTuple):
     """The settings of a run.
 
     Attributes:
-      channels: the vectors of words: `random` ones that learn; pretrained ones that
-        stay (`static`) or learn (`tuned`); `both` of these, beside one another.
-      widths: of the filters, in words.
-      filters: how many of each width.
-      dropout: share of the answers that are dropped.
-      batch: sentences of a step.
-      rate: of Adam.
-      epochs: passes over the sentences at most.
-      folds: how many of the ten are run.
-      seed: of everything that is drawn; the folds do not depend on it.
+      channels: the word vectors: `random` ones that are trained; pretrained ones that
+        are fixed (`static`) or trained (`tuned`); `both` of these, side by side.
+      widths: widths of the filters, in words.
+      filters: number of filters of each width.
+      dropout: fraction of the responses that is dropped.
+      batch: sentences per step.
+      rate: learning rate of Adam.
+      epochs: maximum number of passes over the sentences.
+      folds: number of the ten folds to run.
+      seed: seed of all random numbers; the folds do not depend on it.
     """
 
     channels: str = "random"
@@ -65,7 +65,7 @@ class Sentences(NamedTuple):
 
 
 def init(key: fxflow.Array, size: int, settings: Settings) -> dict[str, Any]:
-    """Initial weights of the net, without word vectors."""
+    """Returns initial weights of the net, without word vectors."""
     keys = random.split(key, len(settings.widths) + 1)
     return {
         "filters": [
@@ -79,14 +79,14 @@ def init(key: fxflow.Array, size: int, settings: Settings) -> dict[str, Any]:
 def logits(
     params: dict[str, Any], frozen: Sequence[Any], words: Any, key: Any, rate: float
 ) -> fxflow.Array:
-    """Logits f32[n, 2] of sentences i32[n, length].
+    """Returns logits f32[n, 2] of sentences i32[n, length].
 
     Args:
-      params: of `init`, with the tables `vectors` that learn.
-      frozen: tables that do not.
+      params: the result of `init`, and the tables `vectors` that are trained.
+      frozen: tables that are not trained.
       words: the sentences.
-      key: for dropout; None: none.
-      rate: of it.
+      key: for dropout; None: no dropout.
+      rate: of dropout.
     """
     channels = [
         nn.embedding({"w": table}, words, padding_id=0)
@@ -105,7 +105,7 @@ def logits(
 def tables_of(
     settings: Settings, size: int, vocabulary: int, pretrained: Any
 ) -> tuple[list[Any], list[Any]]:
-    """The tables of vectors that are trained, and those that are not."""
+    """Returns the tables of vectors that are trained, and those that are not."""
     key = random.key(settings.seed)
     if settings.channels == "random":
         shape = vocabulary, size
@@ -125,7 +125,7 @@ def tables_of(
 def encoded(
     sentences: Sequence[Sequence[str]], labels: np.ndarray, widest: int
 ) -> tuple[Sentences, Vocabulary]:
-    """Sentences as numbers, with room for the widest filter on both sides."""
+    """Encodes sentences as numbers, padded on both sides for the widest filter."""
     known = Vocabulary(sentences, unknown=PADDING)
     length = max(map(len, sentences)) + 2 * (widest - 1)
     words = np.zeros((len(sentences), length), np.int32)
@@ -135,7 +135,7 @@ def encoded(
 
 
 def folds(labels: np.ndarray, count: int = 10) -> np.ndarray:
-    """The fold of each sentence, the same in each run, labels in equal shares."""
+    """Returns each sentence's fold, equal in all runs, with labels in equal shares."""
     rng = np.random.default_rng(2014)
     found = np.zeros(len(labels), np.int32)
     for label in np.unique(labels):
@@ -145,7 +145,7 @@ def folds(labels: np.ndarray, count: int = 10) -> np.ndarray:
 
 
 def pretrained(folder: str, texts: Sequence[Sequence[str]], known: Vocabulary) -> Any:
-    """Word vectors of `word2vec.py`, scaled like random ones; others are drawn."""
+    """Returns vectors from `word2vec.py`, scaled like random ones; draws the others."""
     rows = np.asarray(train.checkpoint.restore(folder)["in"])
     ids = Vocabulary(texts, 5).ids
     assert len(ids) == len(rows), f"{folder} has {len(rows)} vectors, not {len(ids)}"
@@ -187,7 +187,7 @@ def learn(
     def guess(params: Any, words: Any) -> Any:
         return fnp.argmax(logits(params, frozen, words, None, 0.0), axis=-1)
 
-    def told(params: Any, places: np.ndarray) -> np.ndarray:
+    def predict(params: Any, places: np.ndarray) -> np.ndarray:
         # The last sentences are classified twice, so that all calls have one shape.
         size = min(500, len(places))
         starts = [*range(0, len(places) - size, size), len(places) - size]
@@ -208,10 +208,10 @@ def learn(
             pair = data.words[batch], data.labels[batch]
             state, _ = step(state, random.fold_in(key, number), *pair)
             number += 1
-        right = float(np.mean(told(state[0], held) == data.labels[held]))
+        right = float(np.mean(predict(state[0], held) == data.labels[held]))
         if right > best:
             best, kept = right, state[0]
-    return kept, lambda places: told(kept, places)
+    return kept, lambda places: predict(kept, places)
 
 
 def fit(
@@ -224,14 +224,14 @@ def fit(
 def accuracies(
     data: Sentences, known: Vocabulary, table: Any, size: int, settings: Settings
 ) -> list[float]:
-    """The fraction of each fold that is classified correctly."""
+    """Returns the fraction of each fold that is classified correctly."""
     fold = folds(data.labels)
     tables = tables_of(settings, size, len(known), table)
     found = []
     for number in range(settings.folds):
-        tell = fit(data, np.flatnonzero(fold != number), tables, size, settings)
+        predict = fit(data, np.flatnonzero(fold != number), tables, size, settings)
         tested = np.flatnonzero(fold == number)
-        found.append(float(np.mean(tell(tested) == data.labels[tested])))
+        found.append(float(np.mean(predict(tested) == data.labels[tested])))
         print(f"{settings.channels}, fold {number}: {found[-1]:.1%}", flush=True)
     return found
 

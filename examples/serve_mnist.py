@@ -1,9 +1,9 @@
-"""Handwritten digits: a model trained, exported and served, with a page to draw on.
+"""Trains, exports and serves a model of handwritten digits, with a page to draw on.
 
     python examples/serve_mnist.py                  # a perceptron, trained for seconds
-    python examples/serve_mnist.py --model cnn --epochs 8    # the whole training
-    python examples/serve_mnist.py --export models  # only writes what is served
-    cd models && fxflow serve serving.toml          # then serves that
+    python examples/serve_mnist.py --model cnn --epochs 8    # the full training
+    python examples/serve_mnist.py --export models  # only writes the files
+    cd models && fxflow serve serving.toml          # serves them
 
     pip install 'fxflow[examples,serve]'
 
@@ -34,7 +34,7 @@ from fxflow import export, nn
 
 PAGE = Path(__file__).parent / "serving" / "digits.html"
 SIZES = (1, 8, 64)
-PATIENCE = 30.0  # seconds in which a request has to be answered, asked again and again
+PATIENCE = 30.0  # seconds for a request and its retries
 SERVING = """\
 slo = "20ms"
 static = "page"
@@ -48,12 +48,12 @@ cache = "4MiB"
 
 
 def write(folder: Path, model: mnist.Model, params: mnist.Params) -> None:
-    """Writes what `fxflow serve` needs: programs, parameters, page, configuration.
+    """Writes the files for `fxflow serve`: programs, parameters, page, configuration.
 
     Args:
-      folder: is made.
-      model: what was trained.
-      params: what it learnt.
+      folder: the folder, which is created.
+      model: the trained model.
+      params: its parameters.
     """
 
     @fxflow.jit
@@ -78,11 +78,11 @@ def served(folder: Path, *options: str) -> Iterator[int]:
     """Runs `fxflow serve` for a folder.
 
     Args:
-      folder: with `serving.toml`.
-      options: of the command.
+      folder: a folder with `serving.toml`.
+      options: options of the command.
 
     Yields:
-      The port, once all models can be asked.
+      The port, once all models are ready.
     """
     command = [sys.executable, "-m", "fxflow", "serve", "serving.toml", *options]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
@@ -111,11 +111,11 @@ def served(folder: Path, *options: str) -> Iterator[int]:
 def post(
     port: int, path: str, body: str | bytes, headers: dict[str, str] | None = None
 ) -> tuple[Any, bytes]:
-    """Sends a request until there is an answer; returns its headers and its body.
+    """Sends a request until it is answered; returns the answer's headers and body.
 
-    A server that keeps an objective of latency refuses what would be late (503), and
-    ends what is (504). On a busy machine that happens to the first request, too. A
-    client asks again, when the server says.
+    A server with a latency objective refuses requests that would be late (503), and
+    aborts requests that are (504). On a busy machine even the first request may be
+    late. The client retries after the time that the server sends.
     """
     end = time.monotonic() + PATIENCE
     while True:
@@ -154,7 +154,7 @@ def binary(port: int, model: str, name: str, array: np.ndarray) -> np.ndarray:
 
 
 def query(port: int, data: mnist.Mnist) -> float:
-    """Asks for all test images, and for some alone; returns the share told right."""
+    """Sends all test images, and some one by one; returns the served accuracy."""
     images = data.test_images.astype(np.float32) / 255
     right = 0
     for start in range(0, len(images), SIZES[-1]):
@@ -180,9 +180,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Trains, exports, serves and queries; then serves until Ctrl-C."""
     parser = mnist.options(__doc__.splitlines()[0], model="mlp")
     parser.set_defaults(epochs=2)
-    parser.add_argument("--export", metavar="FOLDER", help="write there, and end")
+    parser.add_argument("--export", metavar="FOLDER", help="only write the files there")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--once", action="store_true", help="end when it was asked")
+    parser.add_argument("--once", action="store_true", help="end after the queries")
     given = parser.parse_args(arguments)
     data = mnist.load_mnist()
     params, _ = mnist.train(given, data)

@@ -1,15 +1,14 @@
-"""The sentiment of sentences: a net trained, exported and served, and a client.
+"""Trains, exports and serves a model of the sentiment of sentences, with a client.
 
-    python examples/serve_sentences.py                 # three passes over them
-    python examples/serve_sentences.py --epochs 6      # the whole training
-    python examples/serve_sentences.py --export models # only writes what is served
-    cd models && fxflow serve serving.toml             # then serves that
+    python examples/serve_sentences.py                 # three passes over the data
+    python examples/serve_sentences.py --epochs 6      # the full training
+    python examples/serve_sentences.py --export models # only writes the files
+    cd models && fxflow serve serving.toml             # serves them
 
     pip install 'fxflow[examples,serve]'
 
-Requests are texts. The model's process converts them to numbers and runs exported
-programs, which share one file of parameters: what is served is a Python function around
-them.
+Requests are texts. The served model is a Python function, which converts texts to
+numbers and runs exported programs, which share one file of parameters.
 """
 
 import argparse
@@ -29,7 +28,7 @@ import fxflow
 from fxflow import export, nn, serve
 
 SIZES = (1, 4, 16)
-VECTOR = 100  # numbers of a word's vector
+VECTOR = 100  # length of a word's vector
 SERVING = """\
 slo = "50ms"
 
@@ -46,22 +45,22 @@ def load(folder: str) -> serve.Model:
     """Returns the model that `fxflow serve` serves: texts → positive sentiment.
 
     Args:
-      folder: that `write` wrote.
+      folder: the folder that `write` wrote.
     """
     place = Path(folder)
-    told = json.loads((place / "words.json").read_text())
-    ids = {word: number for number, word in enumerate(told["words"])}
+    stored = json.loads((place / "words.json").read_text())
+    ids = {word: number for number, word in enumerate(stored["words"])}
     net = serve.load_model(str(place / "opinion-*.fx"))
     net.prepare(SIZES[-1])
 
     def opinion(texts: np.ndarray) -> dict[str, np.ndarray]:
-        rows = np.zeros((len(texts), told["length"]), np.int32)
+        rows = np.zeros((len(texts), stored["length"]), np.int32)
         known = np.zeros(len(texts), np.int32)
         for k, text in enumerate(texts):
             found = words(text.decode(errors="replace"))
             numbers = [ids.get(word, 0) for word in found]
-            numbers = numbers[: told["length"] - 2 * told["margin"]]
-            rows[k, told["margin"] : told["margin"] + len(numbers)] = numbers
+            numbers = numbers[: stored["length"] - 2 * stored["margin"]]
+            rows[k, stored["margin"] : stored["margin"] + len(numbers)] = numbers
             known[k] = np.count_nonzero(numbers)
         (shares,) = net.run([rows], len(rows))
         return {"praise": shares[:, 1], "known_words": known}
@@ -75,11 +74,11 @@ def write(
     """Writes programs, parameters, words and configuration.
 
     Args:
-      folder: is made.
-      params: what was learnt.
-      frozen: tables of vectors that were not.
+      folder: the folder, which is created.
+      params: the trained parameters.
+      frozen: tables of vectors that were not trained.
       known: the word of each number.
-      length: numbers of a sentence.
+      length: the length of an encoded sentence.
     """
 
     @fxflow.jit
@@ -98,8 +97,8 @@ def write(
             beside="opinion.safetensors",
         )
     margin = max(Settings().widths) - 1
-    told = {"words": known, "length": length, "margin": margin}
-    (folder / "words.json").write_text(json.dumps(told))
+    stored = {"words": known, "length": length, "margin": margin}
+    (folder / "words.json").write_text(json.dumps(stored))
     (folder / "serving.toml").write_text(SERVING.format(file=Path(__file__).resolve()))
 
 
@@ -107,9 +106,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Trains, exports, serves and queries; then serves until Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--export", metavar="FOLDER", help="write there, and end")
+    parser.add_argument("--export", metavar="FOLDER", help="only write the files there")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--once", action="store_true", help="end when it was asked")
+    parser.add_argument("--once", action="store_true", help="end after the queries")
     given = parser.parse_args(arguments)
     settings = Settings(epochs=given.epochs)
     reviews = load_reviews()
@@ -117,8 +116,8 @@ def main(arguments: list[str] | None = None) -> None:
     order = np.random.default_rng(0).permutation(len(data.labels))
     tested, taken = order[:1000], order[1000:]
     tables = tables_of(settings, VECTOR, len(known), None)
-    params, tell = learn(data, taken, tables, VECTOR, settings)
-    right = float(np.mean(tell(tested) == data.labels[tested]))
+    params, predict = learn(data, taken, tables, VECTOR, settings)
+    right = float(np.mean(predict(tested) == data.labels[tested]))
     print(f"accuracy: {right:.1%} of {len(tested):,} sentences", flush=True)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(given.export or made)

@@ -1,12 +1,12 @@
-"""A transformer over a mesh of two axes: batches along one, heads along the other.
+"""A transformer on a mesh with two axes: batches along one, heads along the other.
 
     python examples/sharded_transformer.py             # 2 × 2 host devices
     python examples/sharded_transformer.py --data 4 --model 2
 
-One function of whole arrays, one `jit`. Batches are divided along "data"; attention
-heads and the hidden units of the perceptrons along "model"; Adam's state is sharded
-like the parameters. The compiler inserts the collectives. The task: continue sequences
-a, a + d, a + 2d, … modulo a prime.
+The program is one jitted function of whole arrays. Batches are divided along "data";
+attention heads and the hidden units of the perceptrons along "model"; Adam's state is
+sharded like the parameters. The compiler inserts the collectives. The task is to
+continue sequences a, a + d, a + 2d, … modulo a prime.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class State(NamedTuple):
 
 
 def init(key: fxflow.Array, blocks: int, length: int) -> Params:
-    """The parameters."""
+    """Returns initial parameters."""
     first, second, *keys = random.split(key, 2 + blocks)
 
     def weight(key: fxflow.Array, *shape: int, inputs: int) -> fxflow.Array:
@@ -63,7 +63,7 @@ def init(key: fxflow.Array, blocks: int, length: int) -> Params:
 
 
 def specs(params: Params) -> Params:
-    """The partition spec of each parameter."""
+    """Returns the partition spec of each parameter."""
     return {
         "tokens": P(),
         "places": P(),
@@ -72,12 +72,12 @@ def specs(params: Params) -> Params:
 
 
 def apply(params: Params, tokens: fxflow.Array, where: Any = None) -> fxflow.Array:
-    """Logits `f32[n, length, PRIME]` of tokens `i32[n, length]`.
+    """Returns logits `f32[n, length, PRIME]` of tokens `i32[n, length]`.
 
     Args:
         params: the parameters.
         tokens: the sequences.
-        where: of the activations between the blocks, or None.
+        where: the sharding of the activations between the blocks, or None.
     """
     x = params["tokens"][tokens] + params["places"]
     for block in params["blocks"]:
@@ -90,7 +90,7 @@ def apply(params: Params, tokens: fxflow.Array, where: Any = None) -> fxflow.Arr
 
 
 def make_loss(where: Any = None) -> Any:
-    """The mean cross-entropy of each token but the first two, given those before."""
+    """Makes the loss: the mean cross-entropy of each token after the first two."""
 
     def loss(params: Params, tokens: fxflow.Array) -> fxflow.Array:
         guesses = nn.log_softmax(apply(params, tokens[:, :-1], where))
@@ -101,7 +101,7 @@ def make_loss(where: Any = None) -> Any:
 
 
 def make_step(loss: Any, optimizer: Any) -> Any:
-    """One step of training."""
+    """Makes the function that runs one training step."""
 
     def step(state: State, tokens: fxflow.Array) -> tuple[State, fxflow.Array]:
         value, gradients = fxflow.value_and_grad(loss)(state.params, tokens)
@@ -112,7 +112,7 @@ def make_step(loss: Any, optimizer: Any) -> Any:
 
 
 def like_params(state: State, given: Params, mesh: fxflow.Mesh) -> Any:
-    """The shardings of a state: Adam's parts are sharded like the parameters."""
+    """Returns the shardings of a state; Adam's state is sharded like the parameters."""
     structure = fxflow.tree.structure(state.params)
     shardings = fxflow.tree.map(
         lambda spec: NamedSharding(mesh, spec),
@@ -131,7 +131,7 @@ def like_params(state: State, given: Params, mesh: fxflow.Mesh) -> Any:
 
 
 def sequences(rng: np.random.Generator, count: int, length: int) -> np.ndarray:
-    """Arithmetic sequences modulo PRIME, `i32[count, length]`."""
+    """Returns arithmetic sequences modulo PRIME, `i32[count, length]`."""
     start, step = rng.integers(0, PRIME, (2, count, 1))
     return ((start + step * np.arange(length)) % PRIME).astype(np.int32)
 
@@ -151,7 +151,7 @@ def main(arguments: list[str] | None = None) -> tuple[float, float]:
 def run(
     data: int, model: int, steps: int, blocks: int = 2, length: int = 12
 ) -> tuple[float, float]:
-    """Trains; returns the last loss and its first difference to one device's."""
+    """Trains; returns the last loss, and the first one's difference to one device's."""
     mesh = fxflow.make_mesh((data, model), ("data", "model"))
     optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adamw(1e-2))
     params = init(random.key(0), blocks, length - 1)

@@ -3,9 +3,9 @@
     python examples/tensor_parallel.py                 # 4 host devices
 
 The first matrix of each pair is divided by columns, the second by rows: each device has
-a slice of the hidden units, and one all-reduce gives the result. The model itself does
-not mention this. `jit` gets the shardings of the parameters, and the compiler inserts
-the all-reduces; the text of the program shows how many.
+a slice of the hidden units, and one all-reduce gives the result. The code of the model
+does not change: `jit` gets the shardings of the parameters, and the compiler inserts
+the all-reduces; the text of the program shows their number.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SPECS = {
 
 
 def init(key: fxflow.Array, layers: int, width: int, hidden: int) -> Params:
-    """Parameters of residual blocks `x + down(gelu(up(x)))`."""
+    """Returns parameters of residual blocks `x + down(gelu(up(x)))`."""
     he = nn.initializers.he_normal()
     params = []
     for one in random.split(key, layers):
@@ -43,25 +43,25 @@ def init(key: fxflow.Array, layers: int, width: int, hidden: int) -> Params:
 
 
 def apply(params: Params, x: fxflow.Array) -> fxflow.Array:
-    """`x: f32[n, width]` → `f32[n, width]`."""
+    """Applies all blocks to `x: f32[n, width]`."""
     for layer in params:
         x = x + nn.gelu(x @ layer["up"] + layer["bias"]) @ layer["down"]
     return x
 
 
 def loss(params: Params, x: fxflow.Array, y: fxflow.Array) -> fxflow.Array:
-    """Mean squared error."""
+    """Returns the mean squared error."""
     return fnp.mean((apply(params, x) - y) ** 2)
 
 
 def step(params: Params, x: fxflow.Array, y: fxflow.Array) -> Any:
-    """One step of gradient descent: new parameters and the loss."""
+    """Runs one step of gradient descent; returns new parameters and the loss."""
     value, gradients = fxflow.value_and_grad(loss)(params, x, y)
     return fxflow.tree.map(lambda p, g: p - 0.05 * g, params, gradients), value
 
 
 def examples(count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors, and their images under a fixed rotation."""
+    """Returns vectors and their images under a fixed rotation."""
     rng = np.random.default_rng(0)
     turn, _ = np.linalg.qr(rng.standard_normal((width, width)))
     x = rng.standard_normal((count, width)).astype(np.float32)

@@ -1,14 +1,14 @@
-"""Learns vectors of words from 5.8 million words of film reviews.
+"""Learns word vectors from 5.8 million words of film reviews.
 
-    python examples/word2vec.py                   # minutes; prints 40 pairs of words
-    python examples/word2vec.py --logs runs/w2v   # and TensorBoard's projector
+    python examples/word2vec.py                   # minutes; tests 40 pairs of words
+    python examples/word2vec.py --logs runs/w2v   # also for TensorBoard's projector
     python examples/word2vec.py --near good actor horror
 
 Skip-gram with negative sampling (Mikolov et al. 2013). A step takes a stretch of text:
-each word predicts its neighbours, and must not predict some drawn words, the same ones
-for the whole stretch (Ji et al. 2016), so that scores are products of matrices. Only
-rows of words that occur are gathered, differentiated and written back, in the memory of
-the donated tables.
+each word predicts its neighbours, and must not predict some sampled words, the same
+for the whole stretch (Ji et al. 2016), so that scores are matrix products. A step
+gathers, differentiates and writes back only the rows of words that occur, in the memory
+of the donated tables.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import nn, random, train
 
-# Written down before the first run: the second word should be near the first.
+# Chosen before the first run: the second word should be near the first.
 PAIRS = """
     good-great bad-terrible actor-actress horror-scary funny-hilarious movie-film
     boring-dull awful-terrible amazing-incredible beautiful-gorgeous stupid-dumb
@@ -42,14 +42,14 @@ class Settings(NamedTuple):
 
     Attributes:
       size: length of the vectors.
-      window: how many neighbours on each side at most; drawn anew for each word.
-      stretch: words of a step, a multiple of 32.
-      negatives: how many drawn words weigh as much as one neighbour does.
-      drawn: words that are drawn for a step.
-      rate: of Adagrad.
-      threshold: words more frequent than that are left out, the more the oftener.
+      window: maximum number of neighbours on each side, drawn for each word.
+      stretch: words per step, a multiple of 32.
+      negatives: weight of all sampled words, relative to one neighbour.
+      drawn: sampled words per step.
+      rate: learning rate of Adagrad.
+      threshold: frequency above which occurrences of a word are skipped at random.
       epochs: passes over the text.
-      seed: of everything that is drawn.
+      seed: seed of all random numbers.
     """
 
     size: int = 100
@@ -71,10 +71,10 @@ class State(NamedTuple):
 
 
 class Vectors:
-    """Vectors of words, of length 1.
+    """Word vectors, normalized to length 1.
 
     Args:
-      words: one for each row.
+      words: the word of each row.
       rows: f32[n, size].
     """
 
@@ -84,13 +84,13 @@ class Vectors:
         self.rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def nearby(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words whose vectors have the largest cosines with that of a word."""
+        """Returns the words with the largest cosine similarity to a word."""
         return self._nearest(self.rows[self.ids[word]], {word}, count)
 
     def analogy(
         self, a: str, b: str, c: str, count: int = 5
     ) -> list[tuple[str, float]]:
-        """What is to `c` as `b` is to `a`."""
+        """Returns the words that are to `c` as `b` is to `a`."""
         row = sum(s * self.rows[self.ids[w]] for s, w in ((-1, a), (1, b), (1, c)))
         return self._nearest(row / np.linalg.norm(row), {a, b, c}, count)
 
@@ -102,7 +102,7 @@ class Vectors:
 
 
 def found_pairs(vectors: Vectors, pairs: str = PAIRS) -> dict[tuple[str, str], bool]:
-    """Which pairs are neighbours: whether the second word is among the ten nearest."""
+    """Returns for each pair whether the second word is among the ten nearest."""
     listed = [tuple(pair.split("-")) for pair in pairs.split()]
     return {(a, b): b in dict(vectors.nearby(a)) for a, b in listed}
 
@@ -111,7 +111,7 @@ def found_pairs(vectors: Vectors, pairs: str = PAIRS) -> dict[tuple[str, str], b
 
 
 def init(key: fxflow.Array, vocabulary: int, settings: Settings) -> State:
-    """Initial vectors: random ones near 0 for predicting, 0 for being predicted."""
+    """Returns initial vectors: random near 0 for `in`, 0 for `out`."""
     shape = vocabulary, settings.size
     bound = 0.5 / settings.size
     tables = {
@@ -124,14 +124,14 @@ def init(key: fxflow.Array, vocabulary: int, settings: Settings) -> State:
 def loss_of(
     rows: dict[str, fxflow.Array], taken: fxflow.Array, settings: Settings
 ) -> Any:
-    """The loss of a stretch, divided into blocks.
+    """Returns the loss of a stretch, divided into blocks.
 
     Args:
-      rows: the vectors of its words, `in` f32[blocks, n, size], and those of the words
-        of each block and around it, `out` f32[blocks, m, size]; and `drawn`
-        f32[k, size] of the words that were drawn.
+      rows: the vectors `in` f32[blocks, n, size] of its words, `out` f32[blocks, m,
+        size] of the words in and around each block, and `drawn` f32[k, size] of the
+        sampled words.
       taken: bool[blocks, n, m], which words predict which.
-      settings: of the run.
+      settings: the settings of the run.
     """
     scores = fnp.einsum("bns,bms->bnm", rows["in"], rows["out"])
     total = fnp.sum(fnp.where(taken, nn.log_sigmoid(scores), 0))
@@ -142,12 +142,12 @@ def loss_of(
 
 
 def neighbours(key: Any, docs: Any, settings: Settings) -> Any:
-    """Which words of each block predict which around it: bool[blocks, n, m].
+    """Returns which words of each block predict which others: bool[blocks, n, m].
 
     Args:
-      key: draws how far each word looks.
-      docs: i32[blocks, m], the number of the text that each word is from.
-      settings: of the run.
+      key: the random key for the window of each word.
+      docs: i32[blocks, m], the number of each word's text.
+      settings: the settings of the run.
     """
     blocks, window = len(docs), settings.window
     reach = random.randint(key, (blocks, BLOCK, 1), 1, window + 1)
@@ -199,14 +199,14 @@ def make_step(counts: np.ndarray, settings: Settings) -> Callable[..., Any]:
 def encoded(
     vocabulary: Vocabulary, texts: Sequence[Sequence[str]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The words of all texts as i32[n], and the number of the text of each."""
+    """Returns the words of all texts as i32[n], and the number of the text of each."""
     coded = [np.array(vocabulary.encode(text), np.int32) for text in texts]
     docs = np.repeat(np.arange(len(coded), dtype=np.int32), [len(t) for t in coded])
     return np.concatenate(coded), docs
 
 
 def kept_shares(counts: np.ndarray, settings: Settings) -> np.ndarray:
-    """The fraction of its occurrences that is kept of each word: f32[n]."""
+    """Returns the fraction f32[n] of each word's occurrences that is kept."""
     often = settings.threshold / (counts / counts.sum())
     return np.minimum(np.sqrt(often) + often, 1).astype(np.float32)
 
@@ -220,7 +220,7 @@ def stretches(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields stretches of one epoch in a random order, with frequent words left out.
 
-    Each has the words around it as well, to be predicted.
+    Each includes the words around it, which it predicts.
     """
     taken = rng.random(len(ids), np.float32) < keep[ids]
     ids, docs = ids[taken], docs[taken]
@@ -235,7 +235,7 @@ def fit(
     least: int = 5,
     log: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> tuple[Vectors, float]:
-    """Trains vectors; returns them and the words of text a second."""
+    """Trains vectors; returns them and the speed in words/s."""
     vocabulary = Vocabulary(texts, least)
     ids, docs = encoded(vocabulary, texts)
     keep = kept_shares(vocabulary.counts, settings)
@@ -259,7 +259,7 @@ def fit(
 
 
 def options(description: str) -> argparse.ArgumentParser:
-    """The options of a run."""
+    """Returns a parser of the options of a run."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--save", metavar="FOLDER", help="a checkpoint of the vectors")
     parser.add_argument("--near", nargs="*", default=["good", "actor", "horror"])
@@ -269,11 +269,11 @@ def options(description: str) -> argparse.ArgumentParser:
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
-    """The settings among options."""
+    """Returns the settings among the options."""
     return Settings(*(getattr(given, name) for name in Settings._fields))
 
 
-def tell(vectors: Vectors, given: argparse.Namespace) -> int:
+def report(vectors: Vectors, given: argparse.Namespace) -> int:
     """Prints nearest words and analogies; returns the number of pairs found."""
     if given.save:
         train.checkpoint.save(given.save, {"in": vectors.rows})
@@ -306,7 +306,7 @@ def main(arguments: list[str] | None = None) -> int:
             most = train.logs.Embedding(vectors.rows[:10_000], vectors.words[:10_000])
             log(0, {"words": most})
     print(f"{pace:,.0f} words/s")
-    return tell(vectors, given)
+    return report(vectors, given)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Learns vectors of words on a parameter server: tables of rows on servers.
+"""Learns word vectors on a parameter server: servers keep the tables' rows.
 
     fxflow launch --ps 2 --workers 3 examples/word2vec_ps.py
     python examples/word2vec_ps.py --epochs 1      # the server is this process
 
 The model, the text and the pairs of words are those of `word2vec.py`. Each worker reads
 its share of the reviews at its own pace. For a stretch of text it pulls the rows of the
-words that occur in it and of some drawn ones, and pushes their gradients; the servers
-make rows when they are first used, and update each one separately. Only the servers
-have a table.
+words that occur in it and of some sampled words, and pushes their gradients; the
+servers create rows when they are first used, and update each one separately. Only the
+servers have a table.
 """
 
 import time
@@ -25,9 +25,9 @@ from word2vec import (
     loss_of,
     neighbours,
     options,
+    report,
     settings_of,
     stretches,
-    tell,
 )
 
 import fxflow.numpy as fnp
@@ -37,7 +37,7 @@ from fxflow.distributed.parameter_server import parameter_server
 
 
 def row_adagrad(rate: float) -> optim.GradientTransformation:
-    """Adagrad with one sum of squares for a row, as in `word2vec.py`."""
+    """Returns Adagrad with one sum of squares per row, as in `word2vec.py`."""
 
     def init(row: Any) -> Any:
         return fnp.zeros((), row.dtype)
@@ -50,7 +50,7 @@ def row_adagrad(rate: float) -> optim.GradientTransformation:
 
 
 def tables_of(settings: Settings) -> list[ps.TableSpec]:
-    """Two vectors for each word: a random one for predicting, 0 for being predicted."""
+    """Returns tables of two vectors per word: random near 0 for `in`, 0 for `out`."""
     bound = 0.5 / settings.size
 
     def drawn(key: Any, shape: Any, dtype: Any = fnp.float32) -> Any:
@@ -65,11 +65,11 @@ def tables_of(settings: Settings) -> list[ps.TableSpec]:
 
 
 class Stretches:
-    """Batches of a worker: which rows a stretch of text needs, and which are near.
+    """Batches of a worker: the rows that each stretch of text needs.
 
     Args:
-      counts: of the words.
-      settings: of the run.
+      counts: the number of occurrences of each word.
+      settings: the settings of the run.
     """
 
     def __init__(self, counts: np.ndarray, settings: Settings) -> None:
@@ -80,7 +80,7 @@ class Stretches:
         self.shares = np.cumsum(counts**0.75) / np.sum(counts**0.75)
 
     def ids(self, words: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-        """Rows of each table: of a stretch's words, of those around, of drawn ones."""
+        """Returns each table's rows for a stretch, with those of sampled words."""
         around = words[self.places]
         drawn = np.searchsorted(self.shares, rng.random(self.drawn))
         own = around[:, self.window : -self.window]
@@ -88,7 +88,7 @@ class Stretches:
 
 
 def make_loss(settings: Settings) -> Callable[..., Any]:
-    """Makes `loss(params, rows, (key, docs))` of rows as `Stretches.ids` names them."""
+    """Makes `loss(params, rows, (key, docs))`, for the rows of `Stretches.ids`."""
 
     def loss(params: Any, rows: dict[str, Any], batch: Any) -> Any:
         key, docs = batch
@@ -106,10 +106,10 @@ def fit(
     least: int = 5,
     log: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> tuple[Vectors, float]:
-    """Trains as one of the workers; returns the vectors and the words a second.
+    """Trains as one of the workers; returns the vectors and the speed in words/s.
 
-    Each of n workers takes every n-th text. The vectors are those that the servers have
-    when this worker is done: those of the worker that ends last are the run's.
+    Each of n workers takes every n-th text. The vectors are the servers' when this
+    worker finishes: the result of the run is that of the last worker.
     """
     cluster = ps.cluster_of(None)
     index, workers = (cluster.rank, len(cluster.trainers) or 1) if cluster else (0, 1)
@@ -121,7 +121,7 @@ def fit(
     rows = Stretches(vocabulary.counts, settings)
     server = parameter_server(
         make_loss(settings),
-        optim.sgd(0.0),  # there is nothing but tables
+        optim.sgd(0.0),  # there are no dense parameters
         consistency=ps.asynchronous(rate="fixed"),
         tables=tables_of(settings),
     )
@@ -141,12 +141,12 @@ def fit(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the example and gives how many of the pairs were found."""
+    """Runs the example and returns the number of pairs found."""
     parser = options(__doc__.splitlines()[0])
     given = parser.parse_args(arguments)
     vectors, pace = fit(load_reviews().texts, settings_of(given))
     print(f"{pace:,.0f} words/s")
-    return tell(vectors, given)
+    return report(vectors, given)
 
 
 if __name__ == "__main__":

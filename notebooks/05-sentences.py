@@ -82,8 +82,8 @@ rng = np.random.default_rng(0)
 order = rng.permutation(len(data.labels))
 taken, tested = order[:3000], order[-1000:]
 tables = sentences.tables_of(settings, 32, len(known), None)
-tell = sentences.fit(data, taken, tables, 32, settings)
-reached = float(np.mean(tell(tested) == data.labels[tested]))
+predict = sentences.fit(data, taken, tables, 32, settings)
+reached = float(np.mean(predict(tested) == data.labels[tested]))
 print(f"{reached:.1%} of {len(tested)} sentences it has not seen")
 assert reached > 0.58, reached
 

@@ -2,13 +2,13 @@
 #
 #   make_environment NAME EXTRAS DISK [PYTHON]
 #
-# leaves in $python the interpreter of an environment outside the checkout that holds
-# fxflow (editable) with EXTRAS. DISK is what it takes, in words. One environment serves
-# each checkout, NAME and Python; it is made anew when pyproject.toml changes.
-# FXFLOW_VENV_DIR moves them all.
+# sets $python to the interpreter of an environment outside the checkout that contains
+# fxflow (editable) with EXTRAS. DISK is the disk space that it takes, as text. There is
+# one environment for each checkout, NAME and Python; it is made again when
+# pyproject.toml changes. FXFLOW_VENV_DIR is the folder of all environments.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# Without HOME the home folder of the user database; without that, the checkout.
+# Without HOME, the home folder from the user database; without that, the checkout.
 home=${HOME:-$(cd ~ 2>/dev/null && pwd)} || home=$root
 environments=${FXFLOW_VENV_DIR:-${XDG_CACHE_HOME:-$home/.cache}/fxflow/venvs}
 
@@ -24,7 +24,7 @@ make_environment() {
     stamp=$(cat "$root/pyproject.toml" <(echo "$root $extras") | cksum | cut -d' ' -f1)
     folder=$environments/$name-$version-$stamp
     python=$folder/bin/python
-    # The mark is written last, so that an environment cut short is made again.
+    # The mark is written last, so that an incomplete environment is made again.
     if [[ ! -e $folder/.complete ]]; then
         echo "Making a Python environment, once: 1 to 3 minutes, $disk of disk, in"
         echo "    $folder"
@@ -38,10 +38,10 @@ make_environment() {
 
 #   install_clients LIST FOLDER
 #
-# installs the packages of LIST, a file of the checkout, into a FOLDER of the environment
-# of $python, which only the tests that need them put on the path: without dependencies,
-# since those name jax, or other versions than fxflow has. Without an index it says so,
-# and those tests are skipped.
+# installs the packages of LIST, a file of the checkout, into FOLDER in the environment
+# of $python. Only the tests that need them put this folder on the path. Dependencies are
+# not installed, since they include jax, or other versions than fxflow needs. If no index
+# is available, the tests that need the packages are skipped, with a message.
 install_clients() {
     local list=$root/$1 folder
     folder=$("$python" -c 'import sys; print(sys.prefix)')/$2

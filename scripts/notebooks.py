@@ -1,10 +1,10 @@
-"""Turns each `notebooks/*.py` (py:percent) into an executed `.ipynb` beside it.
+"""Converts each `notebooks/*.py` (py:percent) to an executed `.ipynb` next to it.
 
     python scripts/notebooks.py            # execute and write
     python scripts/notebooks.py --check    # execute; fail if the .ipynb has other cells
 
-The source is the `.py`: it can be reviewed, linted and run. An error in a cell ends the
-script with a non-zero status.
+The `.py` file is the source, which can be reviewed, linted and run. An error in a cell
+ends the script with a non-zero status.
 """
 
 import argparse
@@ -23,7 +23,7 @@ CELL_SECONDS = 300
 
 
 def parse(source: str) -> Any:
-    """The notebook that a py:percent text describes, not executed."""
+    """Returns the notebook that a py:percent text describes, not executed."""
     markers = list(MARKER.finditer(source))
     if not markers or source[: markers[0].start()].strip():
         raise ValueError("a py:percent file begins with a line `# %%`")
@@ -60,12 +60,12 @@ def execute(notebook: Any, folder: Path) -> None:
 
 
 def cells(notebook: Any) -> list[tuple[str, str]]:
-    """What was written, without what came out."""
+    """Returns the types and sources of the cells, without outputs."""
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
 
 def process(path: Path, check: bool) -> str | None:
-    """Handles one source; gives a complaint or None."""
+    """Executes one notebook; returns an error message or None."""
     notebook = parse(path.read_text(encoding="utf-8"))
     target = path.with_suffix(".ipynb")
     if check:
@@ -85,16 +85,16 @@ def process(path: Path, check: bool) -> str | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Handles the notebooks that are named, or all; gives the exit status."""
+    """Processes the named notebooks, or all; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("sources", nargs="*", type=Path, help="default: all")
     given = parser.parse_args(arguments)
     sources = given.sources or sorted(FOLDER.glob("*.py"))
-    complaints = [process(path.resolve(), given.check) for path in sources]
-    for complaint in filter(None, complaints):
-        print(complaint, file=sys.stderr)
-    return int(any(complaints))
+    errors = [process(path.resolve(), given.check) for path in sources]
+    for error in filter(None, errors):
+        print(error, file=sys.stderr)
+    return int(any(errors))
 
 
 if __name__ == "__main__":

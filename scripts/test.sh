@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The tests in one command: sets up environments outside the checkout, then runs linters,
-# types, and the suite (with doctests, notebooks, docs). If the machine has
-# further Pythons, the newest runs a third of the suite's files, and the others the
-# smoke tests. Arguments go to pytest, and then nothing else runs.
+# Runs all tests: sets up environments outside the checkout, then runs the linters, the
+# type checker, and the suite (with doctests, notebooks, docs). If the machine has other
+# Pythons, the newest runs a third of the suite's files, and the others run the smoke
+# tests. Arguments are passed to pytest; then nothing else runs.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
@@ -14,8 +14,8 @@ if (($#)); then
     exec "$python" -m pytest "$@"
 fi
 
-# Prints an interpreter of the given version that really starts (a pyenv shim for a
-# version that is not selected does not), from PATH or among pyenv's.
+# Prints an interpreter of the given version, from PATH or from pyenv, that starts (a
+# pyenv shim for a version that is not selected does not).
 find_python() {
     local candidate
     for candidate in "python$1" \
@@ -47,9 +47,9 @@ done
 
 #   run_suite [ARGUMENT...]
 #
-# A file stays on one worker, so that its tests share what they compile; the files go in
-# the order of tests/conftest.py, which spreads those with processes, since these mostly
-# wait. For the same reason there is a worker more than cores.
+# A file stays on one worker, so that its tests share compiled programs. The files run in
+# the order of tests/conftest.py, which spreads files that start processes, since these
+# mostly wait. For the same reason there is one more worker than there are cores.
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
 run_suite() {
@@ -60,7 +60,7 @@ run_suite() {
 suite=$python
 for version in "${others[@]}"; do
     if [[ $version == "$newest" ]]; then
-        step "a third of the suite on Python $version, but slow tests (5 minutes)"
+        step "a third of the suite on Python $version, without slow tests (5 minutes)"
         make_environment test test "2.4 GB" "$(find_python "$version")"
         run_suite --draw-files 0/3 -m "not slow and not soak"
     else

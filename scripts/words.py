@@ -1,10 +1,10 @@
-"""Finds wordings that this project replaces by plainer ones.
+"""Finds wordings for which this project has plainer ones.
 
-    python scripts/words.py                # what CI checks
+    python scripts/words.py                # the files that CI checks
     python scripts/words.py fxflow/serve   # other files and folders
 
-Prints a line `file:line: “what was found”: what to write` for each, and exits with 1
-if anything was found. The patterns rather miss a wording than report a plain one.
+Prints a line `file:line: “wording”: what to write` for each, and exits with 1
+if there are any. The patterns may miss a wording, but do not report a plain one.
 """
 
 import re
@@ -19,7 +19,7 @@ CHECKED = [
     *(":(glob)*.md", ".github", "benchmarks", "deploy", "docs", "examples"),
     *("notebooks", "scripts", "fxflow", "tests"),
 ]
-#: These show the wordings.
+#: These files contain the wordings on purpose.
 EXCEPT = {"scripts/words.py", "tests/docs/test_words.py", "tests/test_tests.py"}
 SUFFIXES = {".md", ".py", ".sh", ".yaml", ".yml", ".toml", ".sbatch", ".html", ".txt"}
 
@@ -28,14 +28,14 @@ COUNT = (
     r"(?:`?\d[\w.,`]*|one|two|three|four|five|six|seven|eight|nine|ten|a hundred"
     r"|a thousand|a million)"
 )
-# The words before a "who" that is right: "the reader who knows NumPy".
+# Words after which "who" is right: "the reader who knows NumPy".
 PERSONS = (
     "anyone|author|authors|developer|developers|everyone|maintainer|maintainers|man"
     "|people|person|programmer|programmers|reader|readers|reviewer|someone|those|user"
     "|users|woman|writer|writers|and|or"
 )
 
-#: What to write, and the wording that it replaces.
+#: The advice for each wording, and its pattern.
 HABITS = {
     "write “is not a Y” for “is no Y”": (
         rf"(?<![Tt]here )(?<!what there ){BE} no(?! (?:longer|more|less|fewer|later"
@@ -67,9 +67,9 @@ PERSON = re.compile(rf"(?:{PERSONS}),? $")
 
 
 def flat(text: str) -> tuple[str, list[int]]:
-    """Returns the paragraphs of `text`, one a line, and the line of each character.
+    """Returns the paragraphs of `text`, one per line, and the line of each character.
 
-    The marks of comments and the quotes of strings that continue are left out.
+    Comment marks and the quotes of continued strings are removed.
     """
     parts, lines = [], []
     for number, line in enumerate(text.splitlines(), 1):
@@ -83,7 +83,7 @@ def flat(text: str) -> tuple[str, list[int]]:
 
 
 def prose(markdown: str) -> str:
-    """Returns a page without programs, outputs and messages: they are not its words."""
+    """Returns a page without its programs, outputs and messages."""
     markdown = re.sub(
         r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), markdown, flags=re.M | re.S
     )
@@ -105,7 +105,7 @@ def findings(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def files(places: list[str]) -> Iterator[Path]:
-    """Yields the files under version control in `places`, as far as they hold words."""
+    """Yields the text files under version control in `places`."""
     command = ["git", "-C", str(ROOT), "ls-files", "-z", "--", *places]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for name in listed.split("\0"):
@@ -114,7 +114,7 @@ def files(places: list[str]) -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what is found in the places that the arguments name; 1 if anything is."""
+    """Prints the findings in the named places; returns 1 if there are any."""
     places = [str(Path(place).resolve()) for place in arguments] or CHECKED
     count = 0
     for path in files(places):

@@ -3,7 +3,7 @@
     y ~ normal(x w + b, sigma),    w ~ normal(0, tau),    tau, sigma ~ half Cauchy
 
 `sample` draws from the posterior of (w, b, log tau, log sigma); `approximate` finds the
-normal distribution that is nearest to it. A prediction needs the means of w and b.
+normal distribution nearest to it. A prediction needs only the means of w and b.
 
 Duane et al. 1987, Neal 2011 (HMC); Hoffman and Gelman 2014 (the step size, by dual
 averaging); Kucukelbir et al. 2017 (variational inference by gradients).
@@ -28,7 +28,7 @@ class Draw(NamedTuple):
 
 
 def log_density(draw: Draw, x: Array, y: Array) -> Array:
-    """The logarithm of the posterior density, up to a constant."""
+    """Returns the logarithm of the posterior density, up to a constant."""
     tau, sigma = fnp.exp(draw.log_tau), fnp.exp(draw.log_sigma)
     errors = (y - x @ draw.w - draw.b) / sigma
     likelihood = -0.5 * (errors**2).sum() - len(y) * draw.log_sigma
@@ -41,7 +41,7 @@ def log_density(draw: Draw, x: Array, y: Array) -> Array:
 
 
 def start(x: Array) -> Draw:
-    """Where both begin: zeros."""
+    """Returns the starting point of both methods: zeros."""
     return Draw(fnp.zeros(x.shape[1]), *(fnp.zeros(()) for _ in range(3)))
 
 
@@ -49,7 +49,7 @@ def start(x: Array) -> Draw:
 
 
 class Chain(NamedTuple):
-    """State of a chain; the last four are dual averaging's."""
+    """The state of a chain; the last four fields are for dual averaging."""
 
     at: Draw
     step: Array
@@ -61,7 +61,7 @@ class Chain(NamedTuple):
 def transition(
     key: Array, at: Draw, density: Callable[[Draw], Array], step: Array, length: int
 ) -> tuple[Draw, Array]:
-    """One step of HMC; returns where it ends and how likely it was accepted."""
+    """Runs one step of HMC; returns its end and its probability of acceptance."""
     kick, choice = random.split(key)
     momentum = optim.tree.random_like(kick, at)
     slope = fxflow.grad(density)
@@ -97,7 +97,7 @@ def sample(
     length: int = 16,
     target: float = 0.8,
 ) -> tuple[Draw, Array]:
-    """Draws `[chains, draws, …]`, and the rate of acceptance."""
+    """Returns draws `[chains, draws, …]`, and the rate of acceptance."""
     density = lambda at: log_density(at, x, y)
 
     def adapt(chain: Chain, key: Array) -> tuple[Chain, None]:
@@ -129,7 +129,7 @@ def sample(
 
 
 def spread(draws: Array) -> Array:
-    """Gelman and Rubin's R of each number: near 1 where chains agree."""
+    """Returns Gelman and Rubin's R of each number: near 1 where chains agree."""
     n = draws.shape[1]
     within = draws.var(1, ddof=1).mean(0)
     between = draws.mean(1).var(0, ddof=1)
@@ -143,7 +143,7 @@ def spread(draws: Array) -> Array:
 def approximate(
     key: Array, x: Array, y: Array, *, steps: int = 1500, samples: int = 8
 ) -> tuple[Draw, Draw]:
-    """The mean and the deviations of a normal distribution near the posterior."""
+    """Returns the mean and deviations of a normal distribution near the posterior."""
     tx = optim.adam(optim.cosine_decay_schedule(0.05, steps))
 
     def bound(params: tuple[Draw, Draw], key: Array) -> Array:

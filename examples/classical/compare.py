@@ -1,12 +1,12 @@
-"""Classical learning on small tables, each beside scikit-learn's.
+"""Compares classical learning on small tables with scikit-learn.
 
     pip install "fxflow[examples]"
     python examples/classical/compare.py                # all
     python examples/classical/compare.py forest process
 
-For each task: the score on a held-out quarter (or what is minimized), ours and
-scikit-learn's, and the seconds of both. Ours are those of a second run; the first one
-compiles as well, and is shown apart.
+For each task, prints the score on a held-out quarter (or the minimized value), ours and
+scikit-learn's, and the seconds of both. Ours are those of a second run; those of the
+first run, which includes compilation, are in a separate column.
 """
 
 import argparse
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     first_seconds: float
 
     def gap(self) -> float:
-        """The relative amount by which our score is worse; below 0 it is better."""
+        """Returns by what fraction our score is worse; below 0 it is better."""
         worse = self.score - self.theirs
         return (worse if self.task.startswith("k-means") else -worse) / abs(self.theirs)
 
@@ -73,7 +73,7 @@ def table(name: str, scaled: bool = True) -> Table:
 
 
 def timed(f: Callable[[], Any]) -> tuple[Any, float]:
-    """A result, once it is there, and the seconds until then."""
+    """Returns the result of `f`, once it is computed, and the seconds that it took."""
     begin = time.perf_counter()
     result = fxflow.block_until_ready(f())
     return result, time.perf_counter() - begin
@@ -101,12 +101,12 @@ def row(
 
 
 def accuracy(labels: Any, wanted: np.ndarray) -> float:
-    """The fraction of correct labels."""
+    """Returns the fraction of correct labels."""
     return float((np.asarray(labels) == wanted).mean())
 
 
 def r2(predicted: Any, wanted: np.ndarray) -> float:
-    """The fraction of the variance that is explained."""
+    """Returns the fraction of the variance that a prediction explains."""
     errors = np.asarray(predicted, np.float64) - wanted
     return float(1 - (errors**2).mean() / wanted.var())
 
@@ -115,7 +115,7 @@ def r2(predicted: Any, wanted: np.ndarray) -> float:
 
 
 def clustering() -> list[Row]:
-    """Ten clusters of digits."""
+    """Compares k-means with ten clusters on digits."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     x = table("digits", scaled=False).x
@@ -143,7 +143,7 @@ def clustering() -> list[Row]:
 
 
 def classification() -> list[Row]:
-    """Logistic regression on two tables."""
+    """Compares logistic regression on two tables."""
     from sklearn.linear_model import LogisticRegression
 
     rows = []
@@ -166,7 +166,7 @@ def classification() -> list[Row]:
 
 
 def trees() -> list[Row]:
-    """Three forests of 100 trees on two tables: one alone varies by a percent."""
+    """Compares the mean of three forests on two tables: one alone varies by 1 %."""
     from sklearn.ensemble import RandomForestClassifier
 
     def task(name: str, bins: int, depth: int) -> Row:
@@ -191,7 +191,7 @@ def trees() -> list[Row]:
 
 
 def regression() -> list[Row]:
-    """Bayesian linear regression in two ways, and a Gaussian process, on diabetes."""
+    """Compares two methods of Bayesian linear regression on diabetes."""
     from sklearn.linear_model import BayesianRidge
 
     data = table("diabetes")
@@ -227,7 +227,7 @@ def regression() -> list[Row]:
 
 
 def processes() -> list[Row]:
-    """A Gaussian process on diabetes."""
+    """Compares Gaussian processes on diabetes."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 

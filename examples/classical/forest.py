@@ -1,13 +1,13 @@
-"""A random forest of histogram trees: all trees grow together, level by level.
+"""A random forest of histogram trees, which grow together, level by level.
 
     edges = quantiles(x, bins=16)
     forest = fit(key, binned(x, edges), labels, classes=10)
     predict(forest, binned(x, edges))
 
-A tree is complete, of a fixed depth, so trees are arrays and `vmap` makes a forest of
-one. Each node considers a few random features, makes a histogram of each, bins by
+A tree is complete and has a fixed depth, so trees are arrays, and `vmap` of a tree is a
+forest. Each node considers a few random features, computes a histogram of each, bins by
 classes, and splits where the weighted Gini impurity falls most. A pure node may split
-anywhere: both sides predict the same.
+anywhere: both sides predict the same class.
 
 Breiman 2001; Ke et al. 2017 (histograms).
 """
@@ -23,9 +23,9 @@ from fxflow import Array, lax, ops, random
 
 
 class Tree(NamedTuple):
-    """Feature and last bin of the left side of each inner node; shares of classes.
+    """Feature and last left bin of each inner node; class fractions of each leaf.
 
-    Nodes are numbered as in a heap: below node i are 2 i + 1 and 2 i + 2.
+    Nodes are numbered as in a heap: the children of node i are 2 i + 1 and 2 i + 2.
     """
 
     feature: Array  # i32[2^depth - 1]
@@ -34,9 +34,9 @@ class Tree(NamedTuple):
 
 
 def quantiles(x: np.ndarray, bins: int) -> np.ndarray:
-    """Edges of bins that hold equally many of a column's values, `f32[d, bins - 1]`.
+    """Returns edges `f32[d, bins - 1]` of bins with equal numbers of values.
 
-    A value counts once, however often it occurs: most pixels are blank.
+    Repeated values count once, because most pixels are blank.
     """
     shares = np.linspace(0, 1, bins + 1)[1:-1]
     return np.stack([np.quantile(np.unique(column), shares) for column in x.T]).astype(
@@ -46,23 +46,23 @@ def quantiles(x: np.ndarray, bins: int) -> np.ndarray:
 
 @fxflow.jit
 def binned(x: Array, edges: Array) -> Array:
-    """The bin of each value, `i32[n, d]`."""
+    """Returns the bin of each value, `i32[n, d]`."""
     return fxflow.vmap(fnp.searchsorted, (0, 1), 1)(edges, x)
 
 
 def split(
     key: Array, x: Array, y: Array, node: Array, nodes: int, bins: int, tried: int
 ) -> tuple[Array, Array]:
-    """The best feature and bound of each node of a level, `i32[nodes]` each.
+    """Returns the best feature and bound of each node of a level, `i32[nodes]` each.
 
     Args:
       key: a random key.
       x: bins, `i32[n, d]`.
       y: weights by class, `f32[n, classes]`.
-      node: where each point is, `i32[n]`.
-      nodes: of the level.
-      bins: of a feature.
-      tried: features that a node looks at.
+      node: the node of each point, `i32[n]`.
+      nodes: number of nodes of the level.
+      bins: number of bins of a feature.
+      tried: number of features that a node considers.
     """
     scores = random.uniform(key, (nodes, x.shape[1]))
     features = lax.top_k(scores, tried)[1]
@@ -106,7 +106,7 @@ def grow(
         features.append(feature)
         bounds.append(bound)
     counts = ops.segment_sum(y, node, 2**depth)
-    # A leaf without points of this tree says nothing.
+    # A leaf without points of this tree has no vote.
     shares = counts / fnp.maximum(counts.sum(1, keepdims=True), 1e-6)
     return Tree(fnp.concatenate(features), fnp.concatenate(bounds), shares)
 
@@ -131,7 +131,7 @@ def fit(
 
 
 def leaf(tree: Tree, x: Array) -> Array:
-    """The leaf of each point, `i32[n]`."""
+    """Returns the leaf of each point, `i32[n]`."""
     inner = len(tree.feature)
     depth = (inner + 1).bit_length() - 1
 
@@ -145,6 +145,6 @@ def leaf(tree: Tree, x: Array) -> Array:
 
 @fxflow.jit
 def predict(forest: Tree, x: Array) -> Array:
-    """The class with the largest mean share, `i32[n]`."""
+    """Returns the class with the largest mean share, `i32[n]`."""
     shares = fxflow.vmap(lambda tree: tree.shares[leaf(tree, x)])(forest)
     return shares.mean(0).argmax(1)

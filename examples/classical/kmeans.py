@@ -1,4 +1,4 @@
-"""k-means: k-means++ to begin, Lloyd's iterations or mini-batches to go on.
+"""k-means: k-means++, then Lloyd's iterations or mini-batches.
 
     clusters = fit(key, points, k=10)
 
@@ -23,13 +23,13 @@ class Clusters(NamedTuple):
 
 
 def distances(points: Array, centres: Array) -> Array:
-    """Squared distances `f32[n, k]`, by one product of matrices."""
+    """Returns squared distances `f32[n, k]`, computed by one matrix product."""
     squares = (points**2).sum(1)[:, None] + (centres**2).sum(1)
     return fnp.maximum(squares - 2 * points @ centres.T, 0)
 
 
 def seeds(key: Array, points: Array, k: int) -> Array:
-    """k-means++: each centre is a point, far ones more likely than near ones."""
+    """Draws centres by k-means++: far points are more likely than near ones."""
     trials = 2 + int(math.log(k))
     first, rest = random.split(key)
     start = points[random.randint(first, (), 0, len(points))]
@@ -47,7 +47,7 @@ def seeds(key: Array, points: Array, k: int) -> Array:
 
 
 def means(points: Array, labels: Array, centres: Array) -> Array:
-    """The mean of each cluster; an empty one keeps its centre."""
+    """Returns the mean of each cluster; an empty cluster keeps its centre."""
     k = len(centres)
     sums = ops.segment_sum(points, labels, k)
     counts = ops.segment_sum(fnp.ones(len(points)), labels, k)[:, None]
@@ -62,18 +62,18 @@ def lloyd(points: Array, centres: Array, limit: int = 300) -> Clusters:
         new = distances(points, centres).argmin(1)
         return means(points, new, centres), new, (new != labels).any(), count + 1
 
-    def goes_on(carry: tuple[Array, ...]) -> Array:
+    def unfinished(carry: tuple[Array, ...]) -> Array:
         return carry[2] & (carry[3] < limit)
 
     labels = fnp.full(len(points), -1)
     start = centres, labels, fnp.asarray(True), fnp.asarray(0)
-    centres = lax.while_loop(goes_on, step, start)[0]
+    centres = lax.while_loop(unfinished, step, start)[0]
     return Clusters(centres, distances(points, centres).min(1).sum())
 
 
 @functools.partial(fxflow.jit, static_argnames=("k", "restarts"))
 def fit(key: Array, points: Array, *, k: int, restarts: int = 10) -> Clusters:
-    """The best of several runs, which are one program by `vmap`."""
+    """Returns the best of several runs, which `vmap` makes one program."""
     keys = random.split(key, restarts)
     run = lambda key: lloyd(points, seeds(key, points, k))
     found = fxflow.vmap(run)(keys)
@@ -91,7 +91,7 @@ def fit_batches(
     size: int = 512,
     restarts: int = 5,
 ) -> Clusters:
-    """Mini-batches: a centre moves to the mean of all points it was ever nearest to."""
+    """Uses mini-batches: a centre is the mean of all points assigned to it so far."""
 
     def run(key: Array) -> Clusters:
         begin, go = random.split(key)

@@ -1,9 +1,9 @@
-"""Logistic regression of several classes, by L-BFGS with a line search.
+"""Logistic regression with several classes, by L-BFGS with a line search.
 
     model = fit(x, labels, classes=10)
     predict(model, x)
 
-The loss is convex, so there is one solution: any optimizer that converges gives it.
+The loss is strictly convex, so every optimizer that converges finds the same solution.
 """
 
 import functools
@@ -22,12 +22,12 @@ class Model(NamedTuple):
 
 
 def logits(model: Model, x: Array) -> Array:
-    """`x: f32[n, d]` → `f32[n, classes]`."""
+    """Returns logits `f32[n, classes]` of points `x: f32[n, d]`."""
     return x @ model.w + model.b
 
 
 def loss(model: Model, x: Array, labels: Array, c: float) -> Array:
-    """The mean cross entropy, and the squares of the weights over `2 c n`."""
+    """Returns the mean cross entropy plus the squared weights over `2 c n`."""
     entropy = optim.losses.softmax_cross_entropy_with_integer_labels(
         logits(model, x), labels
     )
@@ -38,7 +38,7 @@ def loss(model: Model, x: Array, labels: Array, c: float) -> Array:
 def fit(
     x: Array, labels: Array, *, classes: int, c: float = 1.0, limit: int = 300
 ) -> Model:
-    """Goes down until the gradient is below 1e-5 (float32 hardly gets lower)."""
+    """Minimizes until the gradient is below 1e-5 (float32 hardly gets lower)."""
     tx = optim.lbfgs()
     start = Model(fnp.zeros((x.shape[1], classes)), fnp.zeros(classes))
     f = lambda model: loss(model, x, labels, c)
@@ -52,19 +52,19 @@ def fit(
         steep = optim.tree.norm(optim.tree.get(state, "grad", filtering=searched))
         return optim.apply_updates(model, updates), state, steep, count + 1
 
-    def goes_on(carry: tuple) -> Array:
+    def unfinished(carry: tuple) -> Array:
         return (carry[2] > 1e-5) & (carry[3] < limit)
 
     begin = start, tx.init(start), fnp.asarray(fnp.inf), fnp.asarray(0)
-    return lax.while_loop(goes_on, step, begin)[0]
+    return lax.while_loop(unfinished, step, begin)[0]
 
 
 def searched(path: tuple, part: object) -> bool:
-    """Whether this part of the optimizer's state is the line search's."""
+    """Returns whether this part of the optimizer's state is the line search's."""
     return path[-1].tuple_name == "ScaleByZoomLinesearchState"
 
 
 @fxflow.jit
 def predict(model: Model, x: Array) -> Array:
-    """The likeliest class of each row, `i32[n]`."""
+    """Returns the likeliest class of each row, `i32[n]`."""
     return logits(model, x).argmax(1)

@@ -1,4 +1,4 @@
-"""Gaussian process regression: a covariance with parameters, found by its evidence.
+"""Gaussian process regression; the covariance's parameters maximize the evidence.
 
     model = fit(x, y)
     mean, deviation = predict(model, x, y, new)
@@ -16,7 +16,7 @@ from fxflow.scipy import linalg
 
 
 class Model(NamedTuple):
-    """Logarithms of the length, the signal's and the noise's deviations."""
+    """Logarithms of the length scale and of the signal's and noise's deviations."""
 
     length: Array
     signal: Array
@@ -24,21 +24,21 @@ class Model(NamedTuple):
 
 
 def covariance(model: Model, a: Array, b: Array) -> Array:
-    """The squared exponential, `f32[n, m]`."""
+    """Returns the squared exponential covariance, `f32[n, m]`."""
     squares = (a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T
     scaled = fnp.maximum(squares, 0) * fnp.exp(-2 * model.length)
     return fnp.exp(2 * model.signal - 0.5 * scaled)
 
 
 def factor(model: Model, x: Array, y: Array) -> tuple[Array, Array]:
-    """The Cholesky factor of the covariance of `y`, and its inverse times `y`."""
+    """Returns the Cholesky factor of the covariance C of `y`, and `C⁻¹ y`."""
     noise = fnp.exp(2 * model.noise) + 1e-6
     root = fnp.linalg.cholesky(covariance(model, x, x) + noise * fnp.eye(len(x)))
     return root, linalg.cho_solve((root, True), y)
 
 
 def evidence(model: Model, x: Array, y: Array) -> Array:
-    """The logarithm of the density of `y`, all functions considered."""
+    """Returns the log marginal likelihood of `y`, integrated over all functions."""
     root, weights = factor(model, x, y)
     log_root = fnp.log(fnp.diagonal(root)).sum()
     return -0.5 * y @ weights - log_root - 0.5 * len(y) * fnp.log(2 * fnp.pi)
@@ -46,7 +46,7 @@ def evidence(model: Model, x: Array, y: Array) -> Array:
 
 @functools.partial(fxflow.jit, static_argnames=("steps",))
 def fit(x: Array, y: Array, *, steps: int = 12) -> Model:
-    """Maximizes the evidence by L-BFGS, from several lengths at once by `vmap`."""
+    """Maximizes the evidence by L-BFGS, from several length scales, with `vmap`."""
     tx = optim.lbfgs()
     loss = lambda model: -evidence(model, x, y) / len(y)
 
@@ -71,7 +71,7 @@ def fit(x: Array, y: Array, *, steps: int = 12) -> Model:
 
 @fxflow.jit
 def predict(model: Model, x: Array, y: Array, new: Array) -> tuple[Array, Array]:
-    """Means and deviations of the function at new points, `f32[m]` each."""
+    """Returns means and deviations of the function at new points, `f32[m]` each."""
     root, weights = factor(model, x, y)
     across = covariance(model, x, new)
     mean = across.T @ weights

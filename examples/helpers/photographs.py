@@ -1,4 +1,4 @@
-"""Twelve photographs and textures, downloaded once; see `packages.py`."""
+"""Loads twelve photographs and textures, downloaded once; see `packages.py`."""
 
 import io
 import zipfile

@@ -24,9 +24,9 @@ def draw(
     Args:
         curve: the losses and accuracies of the run.
         images: test images `u8[n, 28, 28]`.
-        labels: what they are, `u8[n]`.
-        shares: what the model makes of them, `f32[n, 10]`: probabilities.
-        path: of the file; its ending says which kind of picture.
+        labels: their labels, `u8[n]`.
+        shares: the model's probabilities, `f32[n, 10]`.
+        path: the path of the file; its suffix determines the format.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -60,9 +60,9 @@ def draw(
 
 
 def choose(labels: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
-    """Which digits to show: the first ones, then the most confident mistakes.
+    """Chooses digits to show: the first ones, then the most confident mistakes.
 
-    At most half of them are mistakes; the surest is the last.
+    At most half of them are mistakes; the most confident one is the last.
     """
     wrong = np.flatnonzero(shares.argmax(-1) != labels)
     surest = wrong[np.argsort(shares[wrong].max(-1), kind="stable")]
@@ -72,14 +72,14 @@ def choose(labels: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
 
 
 def smooth(values: list[float], window: int = 51) -> np.ndarray:
-    """A moving average, over fewer values at both ends."""
+    """Returns a moving average, over fewer values at both ends."""
     weights = np.ones(min(window, len(values)))
     sums = np.convolve(values, weights, "same")
     return sums / np.convolve(np.ones(len(values)), weights, "same")
 
 
 def draw_losses(axes: "Axes", losses: list[float]) -> None:
-    """Each step's loss, pale, and the mean of the steps around it."""
+    """Draws each step's loss, pale, and the mean of the steps around it."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     steps = np.arange(1, len(losses) + 1)
@@ -93,7 +93,7 @@ def draw_losses(axes: "Axes", losses: list[float]) -> None:
 
 
 def draw_accuracies(axes: "Axes", curve: "Curve") -> None:
-    """The accuracy after each epoch, with the last one in figures."""
+    """Draws the accuracy after each epoch, and prints the last one."""
     epochs = np.arange(1, len(curve.accuracies) + 1)
     percent = 100 * np.asarray(curve.accuracies)
     axes.plot(epochs, percent, color=RIGHT, marker="o", linewidth=1.8)
@@ -112,7 +112,7 @@ def draw_accuracies(axes: "Axes", curve: "Curve") -> None:
 
 
 def draw_digit(axes: "Axes", image: np.ndarray, label: int, guess: int) -> None:
-    """A digit with its prediction; a mistake is framed and shows the label."""
+    """Draws a digit with its prediction; a mistake has a frame and the label."""
     right = label == guess
     axes.imshow(image, cmap="gray_r", interpolation="bilinear")
     axes.set(xticks=[], yticks=[])

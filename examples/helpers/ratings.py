@@ -1,4 +1,4 @@
-"""MovieLens-100k: ratings of films, from a package.
+"""Loads MovieLens-100k, ratings of films, from a package.
 
 See `packages.py`. The set was collected by GroupLens Research (Harper, Konstan 2015,
 "The MovieLens datasets: history and context").

@@ -1,4 +1,4 @@
-"""Real texts: film reviews, and Shakespeare; see `packages.py`."""
+"""Loads texts, film reviews and Shakespeare, from packages; see `packages.py`."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ class Reviews(NamedTuple):
 
     Attributes:
       sentences: 8,530 of Rotten Tomatoes, as lists of words.
-      labels: u8[8530], 1 for those that praise.
+      labels: u8[8530], 1 for positive ones.
       texts: 25,000 reviews of IMDb, as lists of words.
     """
 
@@ -41,7 +41,7 @@ class Reviews(NamedTuple):
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in lower case, without punctuation and line breaks."""
+    """Returns the words of a text, in lower case, without punctuation."""
     return WORD.findall(text.lower().replace("<br />", " "))
 
 
@@ -76,7 +76,7 @@ def load_shakespeare() -> list[list[str]]:
     texts = {}
     with tarfile.open(fetch(SHAKESPEARE)) as archive:
         for member in archive:
-            # Those of the first folio end in `_gut_f.txt`.
+            # The names of the first folio end in `_gut_f.txt`.
             if member.name.endswith("_gut.txt"):
                 file = archive.extractfile(member)
                 assert file is not None
@@ -86,20 +86,20 @@ def load_shakespeare() -> list[list[str]]:
 
 
 class Vocabulary:
-    """Words and their numbers, the most frequent one first.
+    """Words and their numbers, the most frequent word first.
 
     Args:
       texts: lists of words.
-      least: how often a word must occur.
-      most: how many words at most.
-      unknown: a word that comes before all others and stands for those that are not
-        kept; None: these are left out.
+      least: minimum number of occurrences of a word.
+      most: maximum number of words.
+      unknown: a word that precedes all others and replaces words that are not in the
+        vocabulary; None: these are left out.
 
     Attributes:
-      unknown: as given.
+      unknown: the argument.
       words: by number.
       ids: numbers by word.
-      counts: int64[n], how often each occurs.
+      counts: int64[n], the number of occurrences of each.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Vocabulary:
         unknown: str | None = None,
     ) -> None:
         seen = Counter(word for text in texts for word in text)
-        # Equal counts in the order of letters: a vocabulary depends on its texts alone.
+        # Words with equal counts are sorted, so that the result is deterministic.
         kept = sorted((-n, word) for word, n in seen.items() if n >= least)
         self.unknown = unknown
         self.words = [] if unknown is None else [unknown]
@@ -124,7 +124,7 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, text: Sequence[str]) -> list[int]:
-        """The numbers of words; those that are not kept are left out, or unknown."""
+        """Returns the numbers of words; the others are left out, or `unknown`."""
         if self.unknown is not None:
             return [self.ids.get(word, 0) for word in text]
         return [self.ids[word] for word in text if word in self.ids]

@@ -1,4 +1,4 @@
-"""Two processes find each other.
+"""Connects two processes and prints their devices.
 
 fxflow launch -n 2 --devices-per-process 2 examples/multi_host/hello.py
 """

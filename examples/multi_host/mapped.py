@@ -1,4 +1,4 @@
-"""The same with `pmap`: a function for one device, and collectives by hand.
+"""Trains with `pmap`: a function for one device, and explicit collectives.
 
 fxflow launch -n 2 --devices-per-process 2 examples/multi_host/mapped.py
 
@@ -24,12 +24,12 @@ weights = np.zeros((here, 8), np.float32)  # a copy for each device
 
 
 def loss(weights, images, targets):
-    """The mean over the part of one device."""
+    """Returns the mean loss over one device's part."""
     return fnp.mean((images @ weights - targets) ** 2)
 
 
 def step(weights, images, targets):
-    """What each device does."""
+    """Runs one step of gradient descent on each device."""
     value, gradient = fxflow.value_and_grad(loss)(weights, images, targets)
     value, gradient = lax.pmean((value, gradient), "data")
     return weights - 0.1 * gradient, value

@@ -1,9 +1,9 @@
-"""One array over all processes, and a jitted training step on it.
+"""Trains on arrays that span all processes, with a jitted step.
 
 fxflow launch -n 2 --devices-per-process 2 examples/multi_host/sharded.py
 
-Each process makes its own rows of the batch; the parameters are on every device. The
-program is written as for one device: XLA partitions it and inserts the all-reduces.
+Each process creates its own rows of the batch; the parameters are on every device. The
+step is written as for one device: XLA partitions it and inserts the all-reduces.
 """
 
 import numpy as np
@@ -29,13 +29,13 @@ weights = fxflow.device_put(np.zeros(8, np.float32), everywhere)
 
 
 def loss(weights, images, targets):
-    """The mean over the batch of all processes."""
+    """Returns the mean loss over the batch of all processes."""
     return fnp.mean((images @ weights - targets) ** 2)
 
 
 @fxflow.jit
 def step(weights, images, targets):
-    """One step of gradient descent."""
+    """Runs one step of gradient descent."""
     value, gradient = fxflow.value_and_grad(loss)(weights, images, targets)
     return weights - 0.1 * gradient, value
 
@@ -43,8 +43,8 @@ def step(weights, images, targets):
 for _ in range(100):
     weights, value = step(weights, images, targets)
 
-# Operations on arrays of all processes are programs of all processes. What one of them
-# does alone, such as printing, it does with NumPy arrays.
+# All processes must run each operation on an array that spans them. For work in one
+# process, such as printing, fetch NumPy arrays first.
 weights, value = fxflow.device_get((weights, value))
 multihost.assert_equal(weights, "the processes have trained one model")
 if fxflow.process_index() == 0:

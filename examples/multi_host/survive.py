@@ -1,9 +1,9 @@
-"""Training that continues when processes die, stop or join.
+"""Runs a training loop that survives processes that die, stop or join.
 
 fxflow launch --elastic 1:3 examples/multi_host/survive.py --steps 600
 
 Kill a worker meanwhile: the others continue, a new one joins, and the weights at the
-end are those of a run without faults. After SIGTERM the state is saved in the folder of
+end are those of a run without failures. After SIGTERM the state is saved in the folder
 --checkpoints, and the same command continues from there.
 """
 
@@ -20,7 +20,7 @@ from fxflow import NamedSharding, P
 from fxflow.distributed import elastic
 from fxflow.train.checkpoint import Checkpointer
 
-ROWS = 96  # divisible by every number of devices that is to be used
+ROWS = 96  # divisible by the number of devices of each run
 
 parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
 parser.add_argument("--steps", type=int, default=600)
@@ -32,7 +32,7 @@ options = parser.parse_args()
 
 @fxflow.jit
 def train(weights, images, targets):
-    """One step of gradient descent."""
+    """Runs one step of gradient descent."""
 
     def loss(weights):
         return fnp.mean((images @ weights - targets) ** 2)
@@ -42,7 +42,7 @@ def train(weights, images, targets):
 
 
 def step(world, state, index):
-    """Apply one step; the batch follows from the index alone, not from the workers."""
+    """Runs one step; the batch depends only on the index, not on the workers."""
     images = np.random.default_rng(index).normal(size=(ROWS, 8)).astype(np.float32)
     targets = images @ np.arange(8, dtype=np.float32)
     divided = NamedSharding(world.mesh(), P("data"))
@@ -58,7 +58,7 @@ def step(world, state, index):
 
 
 def place(world, state):
-    """Put the weights on every device, at the start of each epoch."""
+    """Puts the weights on every device, at the start of each epoch."""
     return fxflow.device_put(state, NamedSharding(world.mesh(), P()))
 
 
@@ -76,5 +76,5 @@ outcome = elastic(
 )
 if outcome.preempted:
     print(f"preempted; the state after step {outcome.step} is saved")
-    sys.exit(75)  # "try again later": a cluster manager starts it anew
+    sys.exit(75)  # "try again later": a cluster manager restarts the program
 print(f"done: {outcome.step} steps, weights {np.round(outcome.state, 3).tolist()}")

@@ -66,7 +66,7 @@ class StopAfter:
         self.left = steps
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         self.left -= 1
         return self.left < 0
 
@@ -88,7 +88,7 @@ def test_ctrl_c_once_asks_and_twice_interrupts(mnist: ModuleType) -> None:
     before = signal.getsignal(signal.SIGINT)
     with mnist.Stop() as stop:
         signal.raise_signal(signal.SIGINT)
-        assert stop.asked
+        assert stop.requested
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before

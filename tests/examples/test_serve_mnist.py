@@ -114,7 +114,9 @@ def test_drawn_digits_are_recognised(example: ModuleType, tmp_path: Path) -> Non
                 browser.value("document.getElementById('clear').click()")
                 for line in lines:
                     browser.draw([(left + x, top + y) for x, y in line])
-                found = browser.until("document.getElementById('told').dataset.digit")
+                found = browser.until(
+                    "document.getElementById('message').dataset.digit"
+                )
                 browser.screenshot(tmp_path / f"{digit}.png")
                 assert found == str(digit)
             shown = browser.value("document.querySelector('.best').innerText")
