@@ -7,6 +7,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
 
+# Tests start hundreds of processes, each of which would compile fxflow's sources again.
+unset PYTHONDONTWRITEBYTECODE
 make_environment test test "2.4 GB"
 install_clients tests/compat/jax/clients.txt clients
 install_clients tests/serve/clients.txt clients-serve

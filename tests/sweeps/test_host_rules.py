@@ -8,6 +8,7 @@ says which, and functions up to some units in the last place.
 
 from __future__ import annotations
 
+import functools
 import zlib
 from typing import Any
 
@@ -41,6 +42,7 @@ ROUNDED |= {"integer_pow": 2.0}  # XLA may contract products
 cases.import_all()
 
 
+@functools.cache
 def counts() -> dict[str, int]:
     """How many operands each elementwise primitive has."""
     found = {}
