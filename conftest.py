@@ -1,5 +1,7 @@
 """What holds for every test and every example: a cache of this run, eight devices.
 
+`--draw-files` and `--draw-cases` run a part of the suite, each seed another one.
+
 Examples in docstrings use the usual names (`np`, `fnp`, `lax`, …) unimported.
 """
 
@@ -12,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,9 @@ _own_cache = None
 if "FXFLOW_CACHE_DIR" not in os.environ:
     _own_cache = tempfile.mkdtemp(prefix="fxflow-tests-")
     os.environ["FXFLOW_CACHE_DIR"] = _own_cache
+
+#: Where each case stands for a primitive, a program, a page or a module.
+WHOLE = ("tests/conformance/", "tests/docs/", "tests/golden/", "tests/test_")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
@@ -51,12 +57,44 @@ def usual_names(doctest_namespace: dict[str, Any]) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Runs the example of a public function where it is written, not where it is shown.
 
-    A package shows functions behind the boundary, as functions of its own.
+    A package shows functions behind the boundary, as functions of its own. And leaves
+    out the cases that `--draw-cases` does not draw.
     """
     items[:] = [item for item in items if not _is_shown_elsewhere(item)]
+    seed, parts = _seed_and_parts(config, "--draw-cases")
+    left_out = set(_undrawn(items, seed, parts))
+    if left_out:
+        config.hook.pytest_deselected(items=[i for i in items if i in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _undrawn(items: list[pytest.Item], seed: int, parts: int) -> Iterator[pytest.Item]:
+    """Yields the cases that a part leaves out.
+
+    They are cases of tests with more than two, and slow tests.
+    """
+    if parts == 1:
+        return
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("slow") is not None:
+            tests.setdefault("slow", []).append(item)
+        elif not item.nodeid.startswith(WHOLE):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for name, cases in tests.items():
+        if len(cases) > 2:
+            first = (seed + zlib.crc32(name.encode())) % parts
+            yield from (c for i, c in enumerate(cases) if i % parts != first)
+
+
+def _seed_and_parts(config: pytest.Config, option: str) -> tuple[int, int]:
+    seed, _, parts = config.getoption(option).partition("/")
+    return int(seed), int(parts)
 
 
 def _is_shown_elsewhere(item: pytest.Item) -> bool:
@@ -69,18 +107,19 @@ def _is_shown_elsewhere(item: pytest.Item) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option that draws a share of the files."""
-    parser.addoption(
-        "--draw-files",
-        default="1/1",
-        metavar="SEED/PARTS",
-        help="run only the files of one part in PARTS, which SEED chooses",
-    )
+    """Adds the options that draw a share of the files and of the cases."""
+    for option, what in (("--draw-files", "files"), ("--draw-cases", "cases")):
+        parser.addoption(
+            option,
+            default="1/1",
+            metavar="SEED/PARTS",
+            help=f"run only the {what} of one part in PARTS, which SEED chooses",
+        )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves out the files that `--draw-files` does not draw."""
-    seed, parts = map(int, config.getoption("--draw-files").split("/"))
+    seed, parts = _seed_and_parts(config, "--draw-files")
     if parts == 1 or collection_path.suffix != ".py":
         return None
     if collection_path.name in ("conftest.py", "__init__.py"):
