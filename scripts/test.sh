@@ -54,7 +54,7 @@ done
 # mostly wait. For the same reason there is one more worker than there are cores.
 cores=$(getconf _NPROCESSORS_ONLN)
 workers=$((cores < 3 ? cores + 1 : 4))
-# Of tests with many cases and of slow tests, each commit runs another third.
+# Each commit runs another third of the slow tests and of the cases of long tests.
 commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)
 run_suite() {
     "$python" -m pytest -q --durations=10 --draw-cases "$((16#$commit))/3" \

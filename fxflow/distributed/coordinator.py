@@ -359,7 +359,9 @@ class Server:
         if silent and why:
             why = f"no heartbeat arrived for {self.heartbeat_timeout:g} s"
         with self.lock:
-            left(why)
+            # A process whose connection `stop` has closed is not lost.
+            if not self._stopped.is_set():
+                left(why)
 
     def _watch(self) -> None:
         while not self._stopped.wait(min(1.0, self.heartbeat_timeout / 10)):

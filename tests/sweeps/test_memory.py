@@ -164,7 +164,7 @@ def test_what_closes_over_an_array_frees_it(name: str) -> None:
     before = alive(ODD)
     for i in range(1, 4):
         run(i)
-    assert alive(ODD) == before
+    assert alive(ODD) <= before
 
 
 def test_custom_rules_free_arrays_at_once() -> None:

@@ -460,9 +460,8 @@ def test_a_signal_saves_and_ends(tmp_path: Path, number: int) -> None:
 
 def test_a_second_interrupt_is_at_once() -> None:
     def batches() -> Iterator[int]:
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.2)  # two that are pending at once are one
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         time.sleep(10)
         yield 1
 
@@ -476,8 +475,7 @@ def test_an_interrupt_is_heard_where_it_was_ignored() -> None:
 
     def batches(count: int) -> Iterator[int]:
         for _ in range(count):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)
+            signal.raise_signal(signal.SIGINT)
         yield from range(3)
 
     try:
