@@ -3,8 +3,8 @@
 #
 # fxflow runs pure functions over immutable arrays. A function is *traced* into a
 # dataflow graph; the graph is transformed (`grad`, `vmap`), compiled by XLA (`jit`)
-# and run on CPU, GPU or TPU. This notebook goes through arrays, graphs, the three
-# transforms, explicit state, and trains a classifier on MNIST.
+# and run on CPU, GPU or TPU. This notebook introduces arrays, graphs, the three
+# transforms and explicit state, and trains a classifier on MNIST.
 
 # %%
 import sys
@@ -20,8 +20,8 @@ from fxflow import nn, optim, random
 # %% [markdown]
 # ## Arrays
 #
-# `fxflow.numpy` follows NumPy. Two things differ: the default types have 32 bits, and
-# an array never changes. Operations return new arrays; `.at[...]` makes a copy with
+# `fxflow.numpy` follows NumPy. Two things differ: the default dtypes have 32 bits, and
+# arrays are immutable. Operations return new arrays; `.at[...]` returns a copy with
 # some elements changed.
 
 # %%
@@ -31,7 +31,7 @@ x
 # %%
 changed = x.at[1, 2].set(-1)
 print(changed)
-print("the original is as it was:", float(x[1, 2]))
+print("the original is unchanged:", float(x[1, 2]))
 
 # %%
 try:
@@ -40,8 +40,8 @@ except TypeError as error:
     print("TypeError:", error)
 
 # %% [markdown]
-# An explicit type is honoured, including 64 bits. Python numbers are *weak*: they take
-# the type of the array that they are combined with.
+# An explicit dtype is honoured, including 64 bits. Python numbers are *weak*: they take
+# the dtype of the array that they are combined with.
 
 # %%
 print(fnp.arange(3).dtype, fnp.arange(3, dtype="int64").dtype)
@@ -56,9 +56,8 @@ print(np.asarray(x).mean(), fnp.asarray(np.eye(2)).sum())
 # %% [markdown]
 # ## Graphs
 #
-# What fxflow knows about a function is its graph. `make_graph` calls the function once
-# with placeholders that have a shape and a type but no value, and records each
-# operation.
+# fxflow represents a function as a graph. `make_graph` calls the function once with
+# placeholders that have a shape and a dtype but no value, and records each operation.
 
 
 # %%
@@ -72,8 +71,8 @@ print(fxflow.make_graph(bump)(fnp.ones(3)))
 # Read it line by line: the inputs with their types (`f32[3]` is three 32-bit floats),
 # one operation on each line with the type of its result, and finally the results.
 #
-# Since the placeholders have no values, Python's `if` cannot decide on one of them. The
-# error says so, and what to use instead.
+# Since the placeholders have no values, Python's `if` cannot test them. The error
+# explains this, and suggests alternatives.
 
 # %%
 try:
@@ -102,7 +101,7 @@ plt.title("tanh and its derivatives")
 _ = plt.legend()
 
 # %% [markdown]
-# The derivative of tanh is 1 − tanh²: a check that can fail.
+# Check: the derivative of tanh is 1 − tanh².
 
 # %%
 error = fxflow.vmap(derivatives[1])(points) - (1 - fnp.tanh(points) ** 2)
@@ -112,8 +111,8 @@ assert abs(error).max() < 1e-6
 # %% [markdown]
 # ## `vmap`
 #
-# Write the function for one example; `vmap` makes the function for many. There is no
-# loop in its graph, only operations on larger arrays.
+# Write the function for one example; `vmap` makes a function for many. Its graph has no
+# loop, only operations on larger arrays.
 
 
 # %%
@@ -129,9 +128,9 @@ print(fxflow.make_graph(fxflow.vmap(distance, (0, None)))(a, b[0]))
 # %% [markdown]
 # ## `jit`
 #
-# `jit(f)` compiles the graph of `f` for the shapes and types it is called with, once
-# for each; compiled programs are kept on disk for the next process. Printing from
-# inside shows when tracing happens.
+# `jit(f)` compiles the graph of `f` once for each combination of shapes and dtypes;
+# compiled programs are cached on disk for the next process. A `print` inside shows when
+# the function is traced.
 
 
 # %%
@@ -156,8 +155,8 @@ assert np.allclose(hessian, -2 * np.eye(3))
 # ## State is explicit
 #
 # A pure function has no memory, so everything that changes is an argument and a result.
-# That includes randomness: a *key* is an argument, and the same key always gives the
-# same numbers. New numbers need a new key, split off the old one.
+# This includes randomness: a *key* is an argument, and the same key always gives the
+# same numbers. For new numbers, split a new key from the old one.
 
 # %%
 key = random.key(0)
@@ -172,8 +171,8 @@ print(
 # same structure.
 
 # %%
-# The reader of MNIST belongs to fxflow's repository: around this notebook, or where
-# fxflow was installed from.
+# The code that reads MNIST is in fxflow's repository: in a folder above this notebook,
+# or where fxflow was installed from.
 places = [Path.cwd(), *Path.cwd().parents, Path(fxflow.__file__).parents[1]]
 examples = [p / "examples" for p in places if (p / "examples/mnist.py").exists()]
 assert examples, "examples/mnist.py was not found: run this in a checkout of fxflow"
@@ -216,7 +215,7 @@ fxflow.tree.map(lambda leaf: leaf.shape, params)
 
 # %% [markdown]
 # An untrained net guesses: its loss is that of ten equally likely digits, ln 10 ≈ 2.3,
-# plus some for its confidence in wrong answers.
+# plus a part for its confidence in wrong answers.
 
 # %%
 images, labels = mnist.train_images[:128], mnist.train_labels[:128]
@@ -226,7 +225,7 @@ print(f"{float(loss(params, images, labels)):.2f}")
 # ## The training step
 #
 # One function takes the state and a batch and returns the next state. Donating the
-# state lets XLA write the new one into the memory of the old one.
+# state lets XLA write the new state to the memory of the old one.
 
 # %%
 optimizer = optim.adam(1e-3)
@@ -260,7 +259,7 @@ _ = plt.ylabel("training loss")
 
 
 # %% [markdown]
-# The number that counts is the accuracy on images the net has not seen.
+# The result is the accuracy on images that the net was not trained on.
 
 
 # %%
@@ -274,8 +273,7 @@ print(f"test accuracy: {reached:.1%}")
 assert reached > 0.97, reached
 
 # %% [markdown]
-# Look at its predictions, and at some of its mistakes (above each: the prediction and
-# the label).
+# Some predictions and some mistakes, with the prediction and the label above each:
 
 # %%
 guesses = np.asarray(fnp.argmax(logits(state[0], mnist.test_images), axis=-1))
@@ -293,10 +291,10 @@ for axis, place in zip(axes.flat, [*right, *wrong], strict=True):
     )
 
 # %% [markdown]
-# ## Where to go from here
+# ## Next steps
 #
 # - `examples/mnist.py` trains a convolutional net to 99 %, with the same parts.
-# - `examples/mnist_pmap.py` does it on several devices, and
-#   `docs/guides/multi-host.md` on several machines.
+# - `examples/mnist_pmap.py` trains on several devices; `docs/guides/multi-host.md`
+#   explains several machines.
 # - `fxflow.make_graph` shows the graph of any transformed function;
-#   `fxflow.jit(f).lower(...)` shows the program that XLA gets.
+#   `fxflow.jit(f).lower(...)` shows the program that XLA compiles.

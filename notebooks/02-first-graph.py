@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A first graph
 #
-# fxflow turns Python functions into dataflow graphs: nodes are operations, edges are
-# arrays. This notebook makes a first graph, draws it, feeds it, adds state, branches
+# fxflow converts Python functions to dataflow graphs: nodes are operations, edges are
+# arrays. This notebook makes a first graph, draws and runs it, adds state, branches
 # and loops, and differentiates it. It takes ten minutes to read.
 
 # %%
@@ -16,7 +16,7 @@ from fxflow import debug, lax, random, viz
 # %% [markdown]
 # ## Constants and a product
 #
-# Two constants, a row and a column, and their product. Outside of any transformation
+# Two constants, a row and a column, and their product. Outside any transformation,
 # each operation runs at once.
 
 # %%
@@ -26,8 +26,8 @@ print(m1 @ m2)
 
 
 # %% [markdown]
-# The same as a graph: a function is called once with placeholders, which have a type
-# but no values, and each operation is recorded. Nothing is computed.
+# To make a graph, `make_graph` calls a function once with placeholders, which have a
+# type but no values, and records each operation. Nothing is computed.
 
 
 # %%
@@ -39,8 +39,8 @@ graph = fxflow.make_graph(product)(m1, m2)
 graph
 
 # %% [markdown]
-# A graph can be run. `jit` compiles it with XLA first, so that it runs faster the next
-# time.
+# You can call a graph. `jit` first compiles it with XLA, so that the next call is
+# faster.
 
 # %%
 print(graph(m1, m2), fxflow.jit(product)(m1, m2))
@@ -55,9 +55,9 @@ viz.graph(product, m1, m2)
 # %% [markdown]
 # ## Feeds and fetches
 #
-# What is *fed* to a graph are the arguments of its function; what is *fetched* are its
-# results. There may be several of both. One run computes all results, and values
-# that are not fetched are not in the graph at all.
+# A graph is *fed* with the arguments of its function, and its results are *fetched*.
+# There may be several of both. One run computes all results; values that are not
+# fetched are not in the graph.
 
 
 # %%
@@ -72,8 +72,8 @@ results = fxflow.jit(several)(m1, m2)
 print(results)
 
 # %% [markdown]
-# Other numbers can be fed any number of times. A graph is compiled once for each type:
-# `f32[1,3]` here.
+# Feed it with other numbers any number of times. A graph is compiled once for each
+# type, here `f32[1,3]`.
 
 # %%
 fast = fxflow.jit(several)
@@ -81,7 +81,7 @@ for scale in (1, 10, 100):
     print(scale, float(fast(scale * m1, m2)["m3"][0, 0]))
 
 # %% [markdown]
-# To see a value inside a graph while it runs:
+# `debug.print` shows a value inside a graph while it runs:
 
 
 # %%
@@ -97,7 +97,7 @@ _ = watched(m1).block_until_ready()
 # %% [markdown]
 # ## Variables are arguments and results
 #
-# A graph has no memory. A variable is an argument and a result, and the caller keeps
+# A graph has no memory. A variable is an argument and a result, and the caller stores
 # it. Initial values are drawn from a key.
 
 
@@ -116,7 +116,7 @@ weights = random.truncated_normal(random.key(0), -2, 2, (2, 3))
 print(weights)
 
 # %% [markdown]
-# If a mutable variable is easier to read, use a reference:
+# If a mutable variable makes the code easier to read, use a reference:
 
 # %%
 total = fxflow.new_ref(fnp.zeros(()))
@@ -134,9 +134,9 @@ print(total[...])
 # %% [markdown]
 # ## Control flow
 #
-# Python's `if` and `for` run while the graph is made. A branch or a loop *in* the graph
-# is a function: `lax.cond`, `lax.scan`, `lax.while_loop`. Square roots by ten steps of
-# Newton's method:
+# Python's `if` and `for` run while the graph is made. For a branch or a loop *in* the
+# graph, call `lax.cond`, `lax.scan` or `lax.while_loop`. This function computes square
+# roots by ten steps of Newton's method:
 
 
 # %%
@@ -163,7 +163,8 @@ axis.set_yscale("symlog", linthresh=1e-5)
 print(value)
 
 # %% [markdown]
-# The drawing of `root`: branches and loops fold, named scopes too. Click on *cond*.
+# In the drawing of `root`, branches, loops and named scopes can be folded. Click on
+# *cond*.
 
 # %%
 viz.graph(root, fnp.float32(2.0))
@@ -171,7 +172,7 @@ viz.graph(root, fnp.float32(2.0))
 # %% [markdown]
 # ## Graphs of graphs
 #
-# A transform makes another function, and so another graph. The derivative of the
+# A transform returns another function, which has another graph. The derivative of the
 # root is 1/(2√x); that of the product with respect to `m1` is `m2`.
 
 # %%
@@ -180,14 +181,14 @@ print(float(slope), 0.5 / np.sqrt(129.98))
 print(fxflow.make_graph(fxflow.grad(lambda m1: (m1 @ m2)[0, 0]))(m1))
 
 # %% [markdown]
-# Drawings can be saved: `viz.graph(f, *args).save("graph.html")`, or `.svg`, `.dot`
-# (Graphviz) and `.mmd` (Mermaid, which Markdown can hold):
+# To save a drawing, call `viz.graph(f, *args).save("graph.html")`; other formats are
+# `.svg`, `.dot` (Graphviz) and `.mmd` (Mermaid, which Markdown can include):
 
 # %%
 print(viz.graph(product, m1, m2).mermaid())
 
 # %% [markdown]
-# The number to keep in mind:
+# The result of the product, and a check of the derivative:
 
 # %%
 answer = float(fxflow.jit(product)(m1, m2)[0, 0])

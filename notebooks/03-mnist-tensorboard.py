@@ -1,9 +1,9 @@
 # %% [markdown]
-# # MNIST: three models, watched with TensorBoard
+# # MNIST: three models, logged to TensorBoard
 #
-# Softmax regression, a perceptron and a convolutional net on handwritten digits: the
-# same loop trains each, its logs go to TensorBoard, and figures say what they learned.
-# A part of the data and a few epochs are enough here; on all of it,
+# This notebook trains softmax regression, a perceptron and a convolutional net on
+# handwritten digits. The same loop trains each, logs to TensorBoard, and figures show
+# the results. A part of the data and a few epochs are enough here; on all of the data,
 # `python examples/mnist.py --model cnn --logdir runs` reaches 92 % with softmax
 # regression, 98 % with the perceptron and 99.2 % with the convolutional net.
 
@@ -33,8 +33,8 @@ folder = Path(tempfile.mkdtemp()) / "runs"
 # ## The loop
 #
 # A step is a pure function of a state and a batch. `train.loop.run` calls it for each
-# batch of a pipeline, and sends what it returns to the log. It does not depend on the
-# model: the three differ only in `MODELS[name].init` and `.apply`.
+# batch of a pipeline, and logs the values that it returns. The loop does not depend on
+# the model: the models differ only in `MODELS[name].init` and `.apply`.
 
 
 # %%
@@ -113,8 +113,8 @@ viz.curves(
 #
 #     pip install tensorboard && tensorboard --logdir runs
 #
-# The page *Graphs* has the model's scopes, *Distributions* and *Histograms* its weights
-# after each epoch, *HParams* the runs side by side.
+# The page *Graphs* shows the model's scopes, *Distributions* and *Histograms* show its
+# weights after each epoch, and *HParams* compares the runs.
 
 # %%
 for path in sorted(folder.rglob("events*")):
@@ -137,8 +137,8 @@ viz.embedding(np.log(guessed[:500] + 1e-4), labels=test_labels[:500])
 # %% [markdown]
 # ## The graph, and where its time goes
 #
-# The loss of the convolutional net as a graph, with the scopes of its layers; then its
-# gradient, measured: the time of each scope, and of each line.
+# The loss of the convolutional net as a graph, with the scopes of its layers, and a
+# profile of its gradient: the time of each scope and of each line.
 
 # %%
 params = runs["cnn"][0]

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Vectors of words
+# # Word vectors
 #
-# Words that occur beside the same words have similar meanings. *word2vec* learns a
-# vector for each word that predicts its neighbours, and the vectors of similar words
-# end up in the same direction. This notebook uses a part of 25,000 film reviews;
+# Words that occur next to the same words have similar meanings. *word2vec* learns a
+# vector for each word that predicts its neighbours, so the vectors of similar words
+# point in similar directions. This notebook uses a part of 25,000 film reviews;
 # `examples/word2vec.py` uses all 5.8 million words, ten times.
 
 # %%
@@ -18,8 +18,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import train
 
-# The example belongs to fxflow's repository: around this notebook, or where fxflow was
-# installed from.
+# The example is in fxflow's repository: in a folder above this notebook, or where
+# fxflow was installed from.
 places = [Path.cwd(), *Path.cwd().parents, Path(fxflow.__file__).parents[1]]
 examples = [p / "examples" for p in places if (p / "examples/word2vec.py").exists()]
 assert examples, "examples/word2vec.py was not found: run this in a checkout of fxflow"
@@ -41,9 +41,9 @@ pairs = [
 pairs
 
 # %% [markdown]
-# In the program a pair is an entry of a table: which of 32 words predicts which word
-# around it. The size of the window is drawn each time, up to five words, so that nearer
-# words count more.
+# In the program, a pair is an entry of a table that says which of 32 words predicts
+# which word around it. The size of the window is drawn for each word, up to five words,
+# so that nearer words count more.
 
 # %%
 key = fxflow.random.key(0)
@@ -58,9 +58,9 @@ _ = plt.ylabel("predicts")
 #
 # The score of a pair is the product of two vectors: each word has one for predicting
 # (`in`) and one for being predicted (`out`). The loss distinguishes pairs of the text,
-# which should have high scores, from pairs with drawn words, which should have low
-# ones. It is a pure function of the rows of a few words, and so is its gradient: whole
-# tables are never differentiated.
+# which should have high scores, from pairs with sampled words, which should have low
+# scores. It is a pure function of the rows of a few words, and so is its gradient:
+# whole tables are never differentiated.
 
 # %%
 rows = {
@@ -75,7 +75,7 @@ slopes = fxflow.grad(word2vec.loss_of)(rows, taken, settings)
 # %% [markdown]
 # ## Learning
 #
-# The tables are donated to the step: it writes the rows into their memory, and a step
+# The tables are donated to the step, which writes the rows to their memory. A step
 # takes a few milliseconds for a vocabulary of any size.
 
 # %%
@@ -105,7 +105,7 @@ for word in ("good", "actor", "horror", "wife"):
 print(", ".join(word for word, _ in vectors.analogy("he", "his", "she")))
 
 # %% [markdown]
-# In two dimensions, along the directions in which the chosen vectors differ most:
+# The chosen vectors in two dimensions, along the directions in which they differ most:
 
 # %%
 chosen = "he she his her husband wife son daughter good great bad awful boring dull"
@@ -119,8 +119,8 @@ for word, *place in zip(chosen, x, y, strict=True):
     plt.annotate(word, place)
 
 # %% [markdown]
-# TensorBoard's projector shows all of them in three dimensions: `tensorboard --logdir`
-# with the folder.
+# TensorBoard's projector shows all vectors in three dimensions: run
+# `tensorboard --logdir` with the folder.
 
 # %%
 folder = tempfile.mkdtemp()
@@ -129,11 +129,11 @@ with train.logs.Logger(train.logs.tensorboard(folder)) as log:
 len(list(Path(folder).rglob("*.tsv")))
 
 # %% [markdown]
-# ## The number that counts
+# ## The result
 #
-# Forty pairs of words were written down before anything was trained. For how many is
-# the second word among the ten nearest of the first? (With all reviews, ten times over:
-# 38.)
+# Forty pairs of words were chosen before the training. The result is the number of
+# pairs whose second word is among the ten nearest words of the first. (With ten passes
+# over all reviews it is 38.)
 
 # %%
 known = [

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Sentiment: a convolutional net for sentences
 #
-# Kim (2014): filters three, four and five words wide slide over the vectors of a
-# sentence's words; the largest response of each filter, at any position, is an input of
-# one dense layer. This notebook trains a small net on a third of the sentences;
-# `examples/sentences.py` uses all of them in ten folds, also with pretrained vectors of
-# `examples/word2vec.py`.
+# In Kim's net (2014), filters three, four and five words wide slide over the vectors of
+# a sentence's words; the largest response of each filter, at any position, is an input
+# of one dense layer. This notebook trains a small net on a third of the sentences;
+# `examples/sentences.py` uses all of them in ten folds, optionally with pretrained
+# vectors from `examples/word2vec.py`.
 
 # %%
 import sys
@@ -18,8 +18,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import nn, random
 
-# The example belongs to fxflow's repository: around this notebook, or where fxflow was
-# installed from.
+# The example is in fxflow's repository: in a folder above this notebook, or where
+# fxflow was installed from.
 places = [Path.cwd(), *Path.cwd().parents, Path(fxflow.__file__).parents[1]]
 examples = [p / "examples" for p in places if (p / "examples/sentences.py").exists()]
 assert examples, "examples/sentences.py was not found: run this in a checkout of fxflow"
@@ -61,7 +61,7 @@ plt.xlabel("place in the sentence")
 _ = plt.ylabel("filter")
 
 # %% [markdown]
-# The whole net is a function of its weights; the graph shows how few operations it has.
+# The whole net is a function of its weights. Their shapes:
 
 # %%
 settings = sentences.Settings(filters=24, rate=3e-3, epochs=5)
@@ -88,5 +88,5 @@ print(f"{reached:.1%} of {len(tested)} sentences it has not seen")
 assert reached > 0.58, reached
 
 # %% [markdown]
-# With all sentences and filters it is right for about three of four, and somewhat more
-# with vectors that were pretrained on texts without labels.
+# With all sentences and filters, about three of four predictions are right, and
+# slightly more with vectors that were pretrained on texts without labels.

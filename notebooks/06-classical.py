@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Classical learning
 #
-# Clusters, logistic regression, a random forest, Bayesian regression and a Gaussian
-# process: each is a file of a page or two in `examples/classical`, written with `vmap`,
-# `scan`, `grad` and `optim`. Here they run on small tables, and
-# `python examples/classical/compare.py` measures them beside scikit-learn.
+# This notebook runs k-means, logistic regression, a random forest, Bayesian regression
+# and a Gaussian process on small tables. Each is a file of a page or two in
+# `examples/classical`, written with `vmap`, `scan`, `grad` and `optim`;
+# `python examples/classical/compare.py` compares them with scikit-learn.
 
 # %%
 import sys
@@ -25,8 +25,8 @@ from fxflow import random
 # %% [markdown]
 # ## k-means
 #
-# k-means++ is a `scan`, Lloyd's iterations are a `while_loop`, and ten runs from
-# different beginnings are one program by `vmap`; the best one is kept. These are the
+# k-means++ is a `scan`, Lloyd's iterations are a `while_loop`, and `vmap` runs both
+# from ten starting points in one program, which returns the best run. These are the
 # centres of ten clusters of handwritten digits, found without any label.
 
 # %%
@@ -51,8 +51,8 @@ by_logistic
 # %% [markdown]
 # ## A random forest
 #
-# Each node of a tree splits by histograms. All trees have the same depth, so a tree is
-# three arrays, and a forest is `vmap` of a tree.
+# Histograms determine the split of each node. All trees have the same depth, so a tree
+# is three arrays, and a forest is `vmap` of a tree.
 
 # %%
 edges = forest.quantiles(digits.x, 8)
@@ -64,8 +64,8 @@ by_forest
 # %% [markdown]
 # ## Bayesian regression
 #
-# Hamiltonian Monte Carlo needs only the gradient of a log density; chains run in
-# parallel by `vmap`. Variational inference finds the nearest normal distribution with
+# Hamiltonian Monte Carlo needs only the gradient of a log density; `vmap` runs the
+# chains in parallel. Variational inference finds the nearest normal distribution with
 # Adam. Both give the uncertainty of each weight.
 
 # %%
@@ -90,8 +90,8 @@ print("R of the chains:", round(float(bayes.spread(draws.w).max()), 3))
 # %% [markdown]
 # ## A Gaussian process
 #
-# Its parameters maximize the evidence, by L-BFGS. In one dimension one can see where it
-# is certain and where it is not.
+# L-BFGS finds the parameters that maximize the evidence. The plot of a process in one
+# dimension shows where it is certain and where it is not.
 
 # %%
 rng = np.random.default_rng(0)

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # The next word: an LSTM, and a sampled softmax
 #
-# A language model gives each word a probability, from the words before it. This
+# A language model assigns each word a probability, given the words before it. This
 # notebook trains a small one on Shakespeare in two ways: with the full softmax, and
-# with only the labels and some drawn words. `examples/language_model.py` is the full
-# program.
+# with a softmax over only the labels and some sampled words.
+# `examples/language_model.py` is the complete program.
 
 # %%
 import sys
@@ -16,8 +16,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, nn, random
 
-# The example belongs to fxflow's repository: around this notebook, or where fxflow was
-# installed from.
+# The example is in fxflow's repository: in a folder above this notebook, or where
+# fxflow was installed from.
 name = "language_model.py"
 places = [Path.cwd(), *Path.cwd().parents, Path(fxflow.__file__).parents[1]]
 examples = [p / "examples" for p in places if (p / "examples" / name).exists()]
@@ -27,10 +27,10 @@ import language_model as lm
 from helpers.texts import load_shakespeare
 
 # %% [markdown]
-# ## A cell, and a loop of it
+# ## A cell, and a loop over it
 #
 # A cell takes a state and an input and returns the next state and an output. `lax.scan`
-# applies it to a sequence: one compiled loop, whatever the length, and differentiable.
+# applies it to a sequence of any length, in one compiled, differentiable loop.
 
 # %%
 params = nn.lstm_init(random.key(0), inputs=3, units=4)
@@ -46,7 +46,7 @@ last, outputs = lax.scan(cell, state[0], inputs)
 outputs.shape
 
 # %% [markdown]
-# `nn.lstm` is that loop, with the products of all inputs made before it.
+# `nn.lstm` is this loop, but computes the products of all inputs before it.
 
 # %%
 _, same = nn.lstm(params, state, inputs)
@@ -55,8 +55,8 @@ bool(fnp.allclose(same, outputs))
 # %% [markdown]
 # ## The data
 #
-# Texts run in parallel. A step processes a few words of each and passes its state on:
-# back-propagation is *truncated* there, but the memory of the LSTM is not.
+# Texts are processed in parallel. A step processes a few words of each and passes its
+# state to the next step: back-propagation is *truncated* there, but the state is not.
 
 # %%
 settings = lm.Settings(vocabulary=2000, units=64, batch=16, length=16, drawn=64)
@@ -70,9 +70,9 @@ print(" ".join(known.words[word] for word in labels[:, 0]))
 # %% [markdown]
 # ## Two losses
 #
-# The full softmax needs a score for each known word. The sampled one needs the scores
-# of the labels and of a few drawn words, corrected for their probability of being
-# drawn; only the rows of these are gathered, differentiated and written back.
+# The full softmax needs a score for each known word. The sampled softmax needs scores
+# only for the labels and a few sampled words, corrected for their sampling probability;
+# a step gathers, differentiates and writes back only the rows of these words.
 
 # %%
 results, curves = {}, {}

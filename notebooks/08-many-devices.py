@@ -2,9 +2,9 @@
 # # The same program on many devices
 #
 # A training run of `examples/mnist.py` consists of a model, an optimizer, and a
-# function `make_step` that compiles them. To go from one device to four, to a sharded
+# function `make_step` that compiles them. From one device to four, to a sharded
 # optimizer, or to two processes, *only this argument* changes; the batches, the
-# schedule, the loop and the result stay the same.
+# schedule, the loop and the result remain the same.
 
 # %%
 import subprocess
@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 import fxflow
 
-# Where there is only a CPU, it counts as four devices. This comes before the first use.
+# Without accelerators, the CPU counts as four devices. Set before first use.
 fxflow.config.num_cpu_devices = 4
 examples = next(
     folder / "examples"
@@ -32,7 +32,7 @@ from helpers.datasets import load_mnist
 fxflow.devices()
 
 # %% [markdown]
-# A part of MNIST is enough to see that the runs are the same.
+# A part of MNIST is enough to show that the runs are the same.
 
 # %%
 whole = load_mnist()
@@ -58,9 +58,9 @@ def run(make_step):
 
 
 # %% [markdown]
-# One device; four devices with `pmap`, each of which holds everything and gets a
-# quarter of each batch; four devices each of which keeps a quarter of every parameter
-# and of Adam's state (a sharded optimizer).
+# The runs use one device; four devices with `pmap`, each with a copy of the state and a
+# quarter of each batch; and four devices with a sharded optimizer, each with a quarter
+# of every parameter and of Adam's state.
 
 # %%
 curves = {
@@ -74,7 +74,7 @@ for name, curve in curves.items():
     print(f"{name:28} {curve.accuracies[-1]:.2%}   loss {curve.losses[-1]:.6f}")
 
 # %% [markdown]
-# Sums over devices are added in another order, so only the last digits differ.
+# Sums over devices are added in a different order, so only the last digits differ.
 
 # %%
 reached = [curve.accuracies[-1] for curve in curves.values()]
@@ -89,10 +89,10 @@ _ = plt.legend()
 # %% [markdown]
 # ## Two processes
 #
-# `fxflow launch` starts processes that find each other; the program calls
-# `fxflow.distributed.initialize()`. Here each has two devices, and the four of them
-# share the parameters. The same works on the machines of a cluster
-# (`docs/guides/multi-host.md`).
+# `fxflow launch` starts the processes; the program calls
+# `fxflow.distributed.initialize()`, by which they find each other. Here each has two
+# devices, and the four devices share the parameters. The same works on the machines of
+# a cluster (`docs/guides/multi-host.md`).
 
 # %%
 launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2", "--no-color"]
@@ -102,7 +102,7 @@ done = subprocess.run([*launch, *program], capture_output=True, text=True, check
 print(*(line for line in done.stdout.splitlines() if "accuracy" in line), sep="\n")
 
 # %% [markdown]
-# ## Where to go from here
+# ## Next steps
 #
 # - `examples/mnist_multihost.py`: `pmap` over the devices of all processes.
 # - `fxflow.distributed.elastic`: the run continues when a process dies or joins.
