@@ -218,10 +218,10 @@ def deserialize(
         ]
     loaded: Exported | None = None
     for record in reversed(found):
-        loaded = Exported(**vars(record), _get_vjp=_known(loaded))
+        loaded = Exported(**vars(record), _get_vjp=_loaded_vjp(loaded))
     assert loaded is not None
     return loaded
 
 
-def _known(vjp: Exported | None) -> Callable[[Exported], Exported] | None:
+def _loaded_vjp(vjp: Exported | None) -> Callable[[Exported], Exported] | None:
     return None if vjp is None else lambda _: vjp

@@ -144,7 +144,7 @@ def save(
       Array([[3., 3.]], dtype=float32)
     """
     if not isinstance(exported, Exported):
-        raise ArgumentError(f"save: expected an Exported, got {_given(exported)}")
+        raise ArgumentError(f"save: expected an Exported, got {_describe(exported)}")
     if beside is not None and (params is None or not _is_name(beside)):
         raise ArgumentError(
             "save: beside must be the name of a file in the same folder, for params; "
@@ -170,7 +170,7 @@ def save(
     files.write(path, *_laid_out(described, contents), durable=True)
 
 
-def _given(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Describes a value given in place of an `Exported`."""
     if isinstance(value, bytes | bytearray | memoryview):
         return (

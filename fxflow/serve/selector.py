@@ -218,7 +218,7 @@ class Selector:
             self.config.name, {names[k]: s.signature for k, s in services.items()}
         )
         for number, service in services.items():
-            if service.signature.streamed and self._policy.asks_all:
+            if service.signature.streamed and self._policy.runs_all:
                 raise ServeError(
                     f"selectors.{self.config.name}: model {names[number]!r} answers "
                     f"with a stream, and policy {self._policy.name!r} cannot combine "
@@ -232,7 +232,7 @@ class Selector:
                     f"{self.config.output!r}; outputs: {', '.join(outputs)}",
                     400,
                 )
-            if self.config.combine == "mean" and self._policy.asks_all:
+            if self.config.combine == "mean" and self._policy.runs_all:
                 zeros = {
                     spec.name: np.zeros(1, spec.dtype)
                     for spec in service.signature.outputs
@@ -347,13 +347,13 @@ class Selector:
           ServeError: no model answered in time, or the models answer with streams.
         """
         check_single(self.config.name, self.signature)
-        asked, record = await self._start_prediction(
+        request, record = await self._start_prediction(
             inputs, rows, priority, timeout, origin
         )
-        if not self._policy.asks_all:
-            (answer,) = [answer async for answer in self._ask_one(asked, record)]
+        if not self._policy.runs_all:
+            (answer,) = [answer async for answer in self._run_one(request, record)]
             return answer
-        answer = await self._ask_all(asked, record)
+        answer = await self._run_all(request, record)
         self._journal.put(record)
         if self._sharing:
             self._sharing.keep(record)
@@ -383,10 +383,10 @@ class Selector:
           ServeError: no model had a result in time, or the chosen one failed after its
             first result.
         """
-        asked, record = await self._start_prediction(
+        request, record = await self._start_prediction(
             inputs, rows, priority, timeout, origin
         )
-        results = self._ask_one(asked, record)
+        results = self._run_one(request, record)
         async with aclosing(results):
             async for answer in results:
                 yield answer
@@ -401,18 +401,18 @@ class Selector:
     ) -> tuple[_Submission, PredictionRecord]:
         origin = checked_origin(origin or RequestOrigin())
         limit = allowed(timeout, self.deadline)
-        asked = _Submission(inputs, rows, priority, self._now() + limit)
+        request = _Submission(inputs, rows, priority, self._now() + limit)
         key = self._key(inputs, origin.context)
         if self._sharing and not self._contexts.known(origin.context):
             self._contexts.get(origin.context, self._now())
             await self._sharing.settled(min(self.config.store_timeout, limit / 4))
         none = Choice(-1, 1.0, ())
-        return asked, PredictionRecord(
+        return request, PredictionRecord(
             origin.id, key, origin.context, none, rows, time.time()
         )
 
-    async def _ask_one(
-        self, asked: _Submission, record: PredictionRecord
+    async def _run_one(
+        self, request: _Submission, record: PredictionRecord
     ) -> AsyncGenerator[Prediction, None]:
         """Yields the chosen model's answer, or its results."""
         names = self.config.models
@@ -428,10 +428,10 @@ class Selector:
             by = Provenance(record.id, (name,), self.config.version)
             results = answers(
                 ready.pop(choice.model),
-                asked.inputs,
-                asked.rows,
-                priority=asked.priority,
-                timeout=asked.end - self._now(),
+                request.inputs,
+                request.rows,
+                priority=request.priority,
+                timeout=request.end - self._now(),
             )
             begun = False
             try:
@@ -454,14 +454,14 @@ class Selector:
                     self._learn(record.context, choice, {choice.model: 1.0})
                     if begun:
                         self._journal.use(record)
-                if begun or not ready or asked.end - self._now() < 1e-3:
+                if begun or not ready or request.end - self._now() < 1e-3:
                     raise
             finally:
                 if begun and self._sharing and not record.used:
                     self._sharing.keep(record)
 
-    async def _ask_all(
-        self, asked: _Submission, record: PredictionRecord
+    async def _run_all(
+        self, request: _Submission, record: PredictionRecord
     ) -> Prediction:
         ready = self._ready_models()
         if not ready:
@@ -471,10 +471,10 @@ class Selector:
         tasks = {
             number: asyncio.ensure_future(
                 service.submit(
-                    asked.inputs,
-                    asked.rows,
-                    priority=asked.priority,
-                    timeout=asked.end - self._now(),
+                    request.inputs,
+                    request.rows,
+                    priority=request.priority,
+                    timeout=request.end - self._now(),
                 )
             )
             for number, service in ready.items()
@@ -483,7 +483,7 @@ class Selector:
         try:
             waiting = set(tasks.values())
             _, waiting = await asyncio.wait(
-                waiting, timeout=min(self.config.slo, asked.end - begun)
+                waiting, timeout=min(self.config.slo, request.end - begun)
             )
             # No answer arrived by the objective: wait for the first one.
             while waiting and all(
@@ -634,7 +634,7 @@ class Selector:
             last = self._journal.last(key)
             if last is not None:
                 record = self._journal.find(last, time.time())
-            elif self._policy.asks_all and label is not None:
+            elif self._policy.runs_all and label is not None:
                 record = await self._predict_again(inputs, rows, key, context or "")
             else:
                 raise ServeError(

@@ -126,7 +126,7 @@ class ModelSignature:
         return hash((self.inputs, self.outputs, self.batched, self.sizes))
 
     @cached_property
-    def _known(self) -> dict[str, TensorSpec]:
+    def _specs_by_name(self) -> dict[str, TensorSpec]:
         return {spec.name: spec for spec in self.inputs}
 
     def to_json(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class ModelSignature:
         Raises:
           ServeError: status 400; an input is missing, unknown, or of another type.
         """
-        known = self._known
+        known = self._specs_by_name
         if given.keys() != known.keys():
             if unknown := given.keys() - known.keys():
                 raise ServeError(

@@ -1,4 +1,4 @@
-"""Artifacts that JAX 0.10.2 wrote, and where that library is found beside this one.
+"""Artifacts that JAX 0.10.2 wrote, and checks with JAX where it is installed.
 
 `golden/*.jax` were made by `python -m tests.export.artifacts` in an environment with
 jax and flatbuffers; it also loads what fxflow wrote (`--load`).
@@ -22,12 +22,12 @@ DTYPES = (
 
 
 def golden(name: str) -> bytes:
-    """Returns an artifact of JAX's."""
+    """Returns an artifact that JAX wrote."""
     return (GOLDEN / f"{name}.jax").read_bytes()
 
 
 def write(folder: Path) -> None:
-    """Writes the artifacts, with JAX."""
+    """Writes the artifacts with JAX."""
     import jax
     import jax.numpy as jnp
     from jax import export
@@ -38,7 +38,7 @@ def write(folder: Path) -> None:
         made = export.export(jitted, platforms=platforms)(*args)
         (folder / f"{name}.jax").write_bytes(made.serialize(order))
 
-    # No lines of this file in the programs.
+    # Keep this file's line numbers out of the programs.
     jax.config.update("jax_traceback_in_locations_limit", 0)
     waves = lambda x, d: ({"y": jnp.sin(x) * d["a"]}, (d["b"].sum(), None))
     d = {"a": jnp.float32(2), "b": jnp.arange(4), "c": jnp.arange(2)}
@@ -65,7 +65,7 @@ def write(folder: Path) -> None:
 
 
 def load(folder: Path) -> None:
-    """Loads what fxflow wrote, with JAX, and checks what it gives."""
+    """Loads fxflow's artifacts with JAX, and checks the results."""
     import jax
     import jax.numpy as jnp
     import numpy as np

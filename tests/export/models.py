@@ -1,4 +1,4 @@
-"""The nets that leave the process: as functions of parameters and of an input."""
+"""Networks to export: functions of parameters and an input."""
 
 import importlib
 import sys
@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 class Net(NamedTuple):
-    """A net with an input that it takes."""
+    """A network with an example input."""
 
     apply: Callable[..., Any]
     params: Any
@@ -24,7 +24,7 @@ class Net(NamedTuple):
 
 
 def example(name: str) -> ModuleType:
-    """A program of `examples/`, imported."""
+    """Imports a program of `examples/`."""
     pytest.importorskip("tqdm", reason="pip install fxflow[examples]")
     sys.path.insert(0, str(EXAMPLES))
     try:
@@ -34,14 +34,14 @@ def example(name: str) -> ModuleType:
 
 
 def mnist() -> Net:
-    """The convolutional net of `examples/mnist.py`."""
+    """The convolutional network of `examples/mnist.py`."""
     module = example("mnist")
     params = module.cnn_init(random.key(0))
     return Net(module.cnn_apply, params, (random.uniform(random.key(1), (2, 28, 28)),))
 
 
 def sentences() -> Net:
-    """The net of `examples/sentences.py`, with few filters and words."""
+    """The network of `examples/sentences.py`, with few filters and words."""
     module = example("sentences")
     settings = module.Settings(filters=8)
     params = {

@@ -1,4 +1,4 @@
-"""Libraries for C compute what XLA does: built, linked and run, also for ARM64."""
+"""C libraries give XLA's results: built, linked and run, also for ARM64."""
 
 import importlib.util
 import platform
@@ -32,7 +32,7 @@ MACHINES = {
 
 
 def build(made: CLibrary, compiler: str, sizes: tuple[list[int], list[int]]) -> Path:
-    """A program that reads the arguments' bytes, calls the function, writes results."""
+    """Builds a program that reads arguments, calls the function, writes results."""
     name = made.header.stem
     arrays, reads, writes, given = [], [], [], []
     for i, size in enumerate(sizes[0]):
@@ -110,7 +110,7 @@ def _is_x86() -> bool:
 
 @needs_iree
 @pytest.mark.skipif(not _is_x86(), reason="another machine")
-def test_quantized(tmp_path: Path) -> None:
+def test_quantized_weights_are_smaller(tmp_path: Path) -> None:
     whole = check(NETS["mnist"](), tmp_path / "a", "x86-64", None, 1e-5)
     small = check(NETS["mnist"](), tmp_path / "b", "x86-64", "int8", 0.1)
     sizes = [(made.header.parent / "program").stat().st_size for made in (whole, small)]

@@ -1,4 +1,4 @@
-"""What IREE's compiler writes is read as steps on bytes of buffers."""
+"""Parsing the schedules that IREE's compiler writes."""
 
 import re
 from typing import Any
@@ -45,7 +45,7 @@ TEXT = """module {
 """  # noqa: E501
 
 
-def test_schedule() -> None:
+def test_a_program_is_parsed_into_steps() -> None:
     found = Schedule(TEXT, "f")
     assert found.constants == {
         "constants0": b"\1\2\3\4\0\0\0\0" + np.float32(1).tobytes()
@@ -78,7 +78,7 @@ def test_schedule() -> None:
         ('dense<"0x0000803F"> : tensor<1xf32>', np.float32(1)),
     ],
 )
-def test_constants(text: str, want: Any) -> None:
+def test_constants_become_bytes(text: str, want: Any) -> None:
     assert bytes_of(text, "f") == want.tobytes()
     with pytest.raises(errors.CompileError, match="that C cannot express"):
         bytes_of("dense_resource<a> : tensor<3xi32>", "f")

@@ -1,4 +1,4 @@
-"""Calling what was exported: alone, and within every transformation."""
+"""Calls of exported functions: alone, and within every transformation."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ D = {"a": np.float32(2), "b": np.arange(4), "c": np.arange(2)}
 
 @pytest.fixture(scope="module", params=["fxflow", "jax"])
 def loaded(request):
-    """The same function as fxflow and as JAX export it, with two derivatives."""
+    """The same function exported by fxflow and by JAX, with two derivatives."""
     if request.param == "jax":
         return export.deserialize(golden("waves"))
     made = export.export(fxflow.jit(waves))(fnp.ones(3), D)
@@ -47,7 +47,7 @@ def test_within_jit_and_twice(loaded, x):
         return loaded.call(y, D)[0]["y"]
 
     np.testing.assert_allclose(twice(x), 2 * np.sin(2 * np.sin(x)), rtol=1e-6)
-    # One copy of the program, and a call of it for each.
+    # One copy of the program, with two calls.
     text = twice.lower(x).as_text()
     assert text.count("private @call_exported_waves") == 1
     assert text.count("call @call_exported_waves") == 2
@@ -93,18 +93,18 @@ def test_within_pmap_and_shard_map(loaded):
         lambda x: run(x[0])[None], mesh=mesh, in_specs=spec, out_specs=spec
     )
     np.testing.assert_allclose(parts(xs), 2 * np.sin(xs), rtol=1e-6)
-    # And in a program that the compiler divides.
+    # And in a program that the compiler partitions.
     whole = fxflow.device_put(fnp.arange(3.0), fxflow.NamedSharding(mesh, fxflow.P()))
     np.testing.assert_allclose(fxflow.jit(run)(whole), 2 * np.sin(whole), rtol=1e-6)
 
 
-def test_exported_again(loaded, x):
+def test_a_loaded_function_can_be_exported(loaded, x):
     outer = export.export(fxflow.jit(lambda x: loaded.call(x, D)[0]["y"] + 1))(x)
     again = export.deserialize(outer.serialize())
     np.testing.assert_allclose(again.call(x), 2 * np.sin(x) + 1, rtol=1e-6)
 
 
-def test_arguments_that_do_not_fit(loaded, x):
+def test_mismatching_arguments_are_refused(loaded, x):
     with pytest.raises(ArgumentError, match="of the structure"):
         loaded.call(x)
     with pytest.raises(
@@ -124,7 +124,7 @@ def test_arguments_that_do_not_fit(loaded, x):
 # -- artifacts of JAX ------------------------------------------------------------------
 
 
-def test_typed_keys():
+def test_jax_artifacts_with_typed_keys():
     key = random.key(5)
     keys, values = export.deserialize(golden("split")).call(key)
     expected = random.key_data(random.split(key))
@@ -132,7 +132,7 @@ def test_typed_keys():
     np.testing.assert_allclose(values, random.normal(key, (2,)), rtol=1e-6)
 
 
-def test_several_platforms():
+def test_jax_artifacts_for_several_platforms():
     loaded = export.deserialize(golden("everywhere"))
     assert loaded.platforms == ("cpu", "cuda", "tpu")
     matrix = fnp.array([[4.0, 2.0], [2.0, 3.0]])
@@ -141,13 +141,13 @@ def test_several_platforms():
     )
 
 
-def test_all_kinds_of_dtypes():
+def test_jax_artifacts_with_all_dtypes():
     loaded = export.deserialize(golden("dtypes"))
     args = [fnp.ones(2, name) for name in DTYPES.split()]
     assert [a.dtype.name for a in loaded.call(*args)] == DTYPES.split()
 
 
-def test_open_sizes():
+def test_jax_artifacts_with_symbolic_sizes():
     loaded = export.deserialize(golden("sizes"))
     assert str(loaded.in_avals[0]) == "f32[b,2*t]"
     assert export.is_symbolic_dim(loaded.in_avals[0].shape[0])
@@ -164,7 +164,7 @@ def test_open_sizes():
         loaded.call(fnp.ones((2, 6)), fnp.zeros(3))
 
 
-def test_several_devices():
+def test_jax_artifacts_for_several_devices():
     loaded = export.deserialize(golden("halves"))
     mesh = fxflow.make_mesh((2,), ("i",))
     (where,) = loaded.in_shardings_jax(mesh)
@@ -196,7 +196,7 @@ def test_other_platforms_are_refused(loaded, x):
     np.testing.assert_allclose(anyway.call(x, D)[0]["y"], 2 * np.sin(x), rtol=1e-6)
 
 
-def test_programs_that_are_others_are_refused(loaded, x):
+def test_programs_that_contradict_their_types_are_refused(loaded, x):
     other = export.export(fxflow.jit(lambda x: x))(fnp.ones(7)).mlir_module_serialized
     with pytest.raises(ExportError, match="but its types are"):
         replace(loaded, mlir_module_serialized=other).call(x, D)

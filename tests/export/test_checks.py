@@ -1,4 +1,4 @@
-"""Custom calls are known, declared by the user, or refused."""
+"""Custom calls are stable, allowed by the user, or refused."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_known_calls_pass():
     assert not any(name in str(raised.value) for name in known)
 
 
-def test_unknown_calls_have_to_be_declared():
+def test_unknown_calls_must_be_allowed():
     with pytest.raises(ExportError, match="f calls 'my_kernel'"):
         require_known_calls(["my_kernel"], [], "f")
     with pytest.raises(ExportError, match="lapack_spotrf_ffi_2"):
@@ -26,7 +26,7 @@ def test_unknown_calls_have_to_be_declared():
     )
 
 
-def test_calls_back_into_python_cannot_be_declared():
+def test_callbacks_into_python_cannot_be_allowed():
     target = "xla_ffi_python_cpu_callback"
     with pytest.raises(ExportError, match="calls back into Python"):
         require_known_calls([target], [DisabledSafetyCheck.custom_call(target)], "f")

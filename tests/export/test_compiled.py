@@ -1,4 +1,4 @@
-"""Compiled programs in files: used where they fit, and only then."""
+"""Compiled programs in files: used only where they fit."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def path(exported, tmp_path):
     return tmp_path / "f.fx"
 
 
-def test_it_runs_without_lowering(path, monkeypatch):
+def test_a_compiled_program_runs_without_lowering(path, monkeypatch):
     bundle = export.load(path, compiled=True)
     assert bundle.is_compiled
     monkeypatch.setattr(export.Exported, "call", None)
@@ -40,7 +40,7 @@ def test_it_runs_without_lowering(path, monkeypatch):
 
 
 def test_the_disk_cache_is_not_read(exported, tmp_path, monkeypatch):
-    """What the disk cache gives would be written without its machine code."""
+    """A program from the disk cache would be written without its machine code."""
     asked = []
     monkeypatch.setattr(cache, "load", asked.append)
     with fxflow.config.override(cache=True, cache_dir=str(tmp_path / "cache")):
@@ -62,13 +62,13 @@ def test_other_calls_use_the_portable_program(path):
         bundle.call(np.ones(3, np.float32))
 
 
-def test_it_is_used_only_when_asked_for(path):
+def test_a_compiled_program_is_used_only_on_request(path):
     bundle = export.load(path)
     assert not bundle.is_compiled
     np.testing.assert_allclose(bundle.call(X)[0], [2, 3], rtol=1e-6)
 
 
-def test_programs_of_other_machines_are_passed_over(path, monkeypatch):
+def test_programs_for_other_machines_are_ignored(path, monkeypatch):
     monkeypatch.setattr(module, "_key", lambda *_: "another machine")
     bundle = export.load(path, compiled=True)
     assert not bundle.is_compiled
@@ -88,7 +88,7 @@ def test_damage_is_found(exported, path):
         module.ready(exported, None, b"")
 
 
-def test_open_sizes_are_not_compiled_ahead(tmp_path):
+def test_symbolic_sizes_are_not_compiled_ahead(tmp_path):
     sizes = export.deserialize(golden("sizes"))
     with pytest.raises(ArgumentError, match="static sizes"):
         export.save(tmp_path / "f.fx", sizes, compiled=True)

@@ -1,4 +1,4 @@
-"""`Exported` and `deserialize`; ours in JAX, where JAX is."""
+"""`Exported` and `deserialize`, also in JAX where it is installed."""
 
 import subprocess
 
@@ -32,7 +32,7 @@ def test_an_exported_function_describes_itself(exported):
     assert exported.out_shardings_jax(fxflow.make_mesh((1,), ("i",))) == (None,)
 
 
-def test_derivatives_are_those_that_were_written(exported):
+def test_loaded_functions_have_the_written_derivatives(exported):
     assert exported.has_vjp() and exported.vjp() is exported.vjp()
     for order in range(3):
         loaded = export.deserialize(exported.serialize(vjp_order=order))
@@ -56,7 +56,7 @@ def test_derivatives_of_integers_are_float0():
     assert float(x) == 6 and n.dtype == fxflow.float0
 
 
-def test_serialize_wants_a_number(exported):
+def test_serialize_refuses_other_values_of_vjp_order(exported):
     for order in (-1, "two"):
         with pytest.raises(ArgumentError, match="vjp_order"):
             exported.serialize(vjp_order=order)
@@ -77,7 +77,7 @@ def waves(x, d):
 
 @pytest.mark.skipif(not JAX_PYTHON, reason="jax is not installed (FXFLOW_JAX_PYTHON)")
 @pytest.mark.slow
-def test_jax_loads_what_fxflow_wrote(tmp_path):
+def test_jax_loads_fxflows_artifacts(tmp_path):
     def save(name, made, order=0):
         (tmp_path / name).write_bytes(made.serialize(order))
 

@@ -1,4 +1,4 @@
-"""`export`: what leaves the process, and what cannot."""
+"""`export`: what can be exported, and what is refused."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def loaded(made, order=0):
     return export.deserialize(made.serialize(order))
 
 
-def test_types_are_enough():
+def test_types_suffice_as_arguments():
     spec = fxflow.ShapeDtypeStruct((2, 3), F32)
     made = export.export(fxflow.jit(lambda x, *, y: x @ y))(spec, y=fnp.ones((3, 1)))
     result = loaded(made).call(fnp.ones((2, 3)), y=fnp.ones((3, 1)))
@@ -28,7 +28,7 @@ def test_weak_types_become_strong():
     assert float(loaded(made).call(3.0)) == 6
 
 
-def test_captured_arrays_are_written_into_it():
+def test_captured_arrays_are_included():
     weights, key = fnp.arange(40.0).reshape(2, 20), random.key(3)
     bits = fnp.array([True, False])
 
@@ -55,7 +55,7 @@ def test_static_and_donated_arguments():
     np.testing.assert_array_equal(donating.call(x), [2, 2])
 
 
-def test_nothing_in_or_out():
+def test_functions_without_arguments_or_results():
     made = loaded(export.export(fxflow.jit(lambda x: ()))(1.0))
     assert made.call(1.0) == () and made.module_kept_var_idx == ()
     both = ("cpu", "tpu")
@@ -67,7 +67,7 @@ def test_nothing_in_or_out():
     np.testing.assert_array_equal(constant.call(), [0, 1, 2])
 
 
-def test_several_platforms_share_what_is_the_same():
+def test_platforms_share_identical_programs():
     made = export.export(fxflow.jit(fnp.sin), platforms=("cpu", "gpu", "tpu"))(1.0)
     assert made.platforms == ("cpu", "cuda", "tpu") and made.uses_global_constants
     text = made.mlir_module()
@@ -94,7 +94,7 @@ def test_several_devices_and_their_derivative():
     np.testing.assert_allclose(slope, np.cos(x) * captured, rtol=1e-5)
 
 
-def test_names_of_lambdas_say_no_path():
+def test_names_of_lambdas_have_no_path():
     made = export.export(fxflow.jit(lambda x: fnp.sin(x)))(1.0)
     assert made.fun_name == "<lambda>"
     assert (
@@ -142,14 +142,14 @@ def test_traced_values_are_refused():
         fxflow.jit(outer)(1.0)
 
 
-def test_custom_calls_are_declared():
+def test_custom_calls_must_be_allowed():
     kernel = ffi.ffi_call("my_kernel", fxflow.ShapeDtypeStruct((2,), F32))
     with pytest.raises(ExportError, match="calls 'my_kernel'"):
         export.export(fxflow.jit(kernel))(fnp.ones(2))
     check = export.DisabledSafetyCheck.custom_call("my_kernel")
     made = export.export(fxflow.jit(kernel), disabled_checks=[check])(fnp.ones(2))
     assert loaded(made).disabled_safety_checks == (check,)
-    # The loaded program calls it, and here there is none.
+    # The loaded program calls the target, which does not exist here.
     assert "my_kernel" in fxflow.jit(loaded(made).call).lower(fnp.ones(2)).as_text()
 
 

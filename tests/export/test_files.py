@@ -1,4 +1,4 @@
-"""`.fx` files, and what becomes of them: cut off, flipped, mixed up."""
+"""`.fx` files: valid, truncated, damaged and mixed up."""
 
 import random
 
@@ -47,7 +47,7 @@ def test_with_and_without_parameters(exported, tmp_path):
     np.testing.assert_allclose(slope, expected, rtol=1e-5)
 
 
-def test_parameters_beside_it(exported, tmp_path):
+def test_parameters_in_a_separate_file(exported, tmp_path):
     path, other = tmp_path / "model.fx", tmp_path / "model.safetensors"
     export.save(path, exported, params=PARAMS, beside=other.name)
     np.testing.assert_allclose(export.load(path).call(X), predict(PARAMS, X), rtol=1e-5)
@@ -65,10 +65,10 @@ def test_parameters_beside_it(exported, tmp_path):
         export.load(path)
 
 
-def test_parameters_stay_in_the_file(exported, tmp_path):
+def test_parameters_stay_memory_mapped(exported, tmp_path):
     path = tmp_path / "model.fx"
     export.save(path, exported, params=PARAMS)
-    # Damage to them alone is found where they are read to be compared, or not.
+    # Damage to the parameters is only found with `verify`.
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
@@ -88,7 +88,7 @@ def test_keys_and_several_dtypes(tmp_path):
         assert a.dtype == b.dtype and (a == b).all()
 
 
-def test_parameters_that_do_not_fit(exported, tmp_path):
+def test_mismatching_parameters_are_refused(exported, tmp_path):
     path = tmp_path / "model.fx"
     with pytest.raises(ArgumentError, match="structure"):
         export.save(path, exported, params={"b": PARAMS["b"]})
@@ -140,7 +140,7 @@ def test_a_file_keeps_the_names_of_the_arguments(exported, tmp_path):
     assert exported.in_names == names
     export.save(path, exported)
     assert export.load(path).exported.in_names == names
-    # JAX's format has no place for them.
+    # JAX's format has no names.
     bare = export.deserialize(exported.serialize())
     assert bare.in_names == ()
     export.save(path, bare)
@@ -151,7 +151,7 @@ def laid_out(described, *contents):
     return b"".join(files._laid_out(described, contents))
 
 
-def test_descriptions_that_make_no_sense(exported, tmp_path):
+def test_malformed_headers_are_refused(exported, tmp_path):
     path = tmp_path / "model.fx"
     program = ("program", [bytes(exported.serialize())])
     path.write_bytes(laid_out({}, program, ("later", [b"of a later fxflow"])))
@@ -182,7 +182,7 @@ def test_descriptions_that_make_no_sense(exported, tmp_path):
 
 
 def mutated(whole, rng):
-    """A file with something wrong with it."""
+    """Returns a randomly damaged file."""
     data = bytearray(whole)
     kind = rng.randrange(6)
     if kind == 0:
@@ -202,7 +202,7 @@ def mutated(whole, rng):
 
 
 def survive(exported, tmp_path, seed, count):
-    """Loads mutations of a file and of an artifact; each is refused in words."""
+    """Loads mutations of a file and of an artifact; each raises `ExportError`."""
     path, rng = tmp_path / "model.fx", random.Random(seed)
     export.save(path, exported, params=PARAMS, vjp_order=1)
     wholes = [path.read_bytes(), bytes(exported.serialize(vjp_order=1))]
@@ -219,7 +219,7 @@ def survive(exported, tmp_path, seed, count):
                 export.load(path)
 
 
-def test_mutations(exported, tmp_path):
+def test_mutations_are_refused(exported, tmp_path):
     survive(exported, tmp_path, seed=11, count=200)
 
 

@@ -1,4 +1,4 @@
-"""FlatBuffers: what is written is read, and nothing else is believed."""
+"""FlatBuffers: valid ones are read back, and damaged ones are refused."""
 
 import random
 import struct
@@ -47,7 +47,7 @@ def test_absent_fields():
 
 
 def read_all(table, depth=0):
-    """Reads all fields of a table as everything."""
+    """Reads all fields of a table as every type."""
     for slot in range(10):
         for kind in ("int8", "uint16", "uint32"):
             table.number(slot, kind)
@@ -77,7 +77,7 @@ def test_mutations_end_in_an_error_or_in_values():
 
 
 def test_a_table_that_is_referred_to_twice_is_refused():
-    # Forty tables, each of which lists the next one twice: 2^40 ways down.
+    # Forty tables, each of which lists the next one twice: 2^40 paths.
     table = struct.pack("<HHH", 6, 8, 4) + bytes(2) + struct.pack("<iI", 8, 4)
     data = bytearray(struct.pack("<I", 12) + b"TEST")
     for i in range(40):

@@ -1,4 +1,4 @@
-"""Artifacts without a digest: whatever their bytes do, they do it to a child."""
+"""Artifacts without a digest are read in a child process."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.export.artifacts import golden
 PROGRAM = export.export(jit(fnp.tanh))(fnp.ones(3)).mlir_module_serialized
 
 
-def test_programs_are_the_same() -> None:
+def test_programs_are_unchanged() -> None:
     blob = golden("waves")
     assert not records.has_digest(blob)
     child, here = export.deserialize(blob), export.deserialize(blob, trusted=True)
@@ -23,21 +23,23 @@ def test_programs_are_the_same() -> None:
     np.testing.assert_allclose(found[0]["y"], 2 * np.sin(args[0]), rtol=1e-5)
 
 
-def test_a_reader_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_crashes_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     crash = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
     monkeypatch.setattr(foreign, "_CODE", crash)
     with pytest.raises(errors.ExportError, match="its reader exited with -11"):
         foreign.reread([PROGRAM])
 
 
-def test_a_reader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "_CODE", "import time; time.sleep(600)")
     monkeypatch.setattr(foreign, "_DEADLINE", 0.5)
     with pytest.raises(errors.ExportError, match=r"took over 0\.5 s"):
         foreign.reread([PROGRAM])
 
 
-def test_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_cannot_be_started_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(foreign.sys, "executable", "/nowhere/python")
     with pytest.raises(errors.ExportError, match="trusted=True"):
         foreign.reread([PROGRAM])
@@ -52,12 +54,12 @@ def test_damage_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.soak
-def test_damage_again_and_again() -> None:
+def test_many_mutations_are_refused_or_valid() -> None:
     assert refusals(300, seed=1) > 100
 
 
 def refusals(count: int, seed: int) -> int:
-    """How many of `count` mutated programs are refused; the others are valid."""
+    """Returns how many of `count` mutated programs are refused; others are valid."""
     rng = np.random.default_rng(seed)
     refused = 0
     for _ in range(count):
@@ -73,7 +75,7 @@ def refusals(count: int, seed: int) -> int:
     return refused
 
 
-def test_bytes_are_divided_by_their_sizes() -> None:
+def test_parts_are_split_by_their_lengths() -> None:
     size = foreign._SIZE.pack
     assert foreign.parts(size(2) + b"ab" + size(0) + size(1) + b"c") == [
         b"ab",

@@ -1,4 +1,4 @@
-"""Programs that IREE compiled give XLA's answers; without IREE, what needs none."""
+"""Programs compiled by IREE give XLA's results; also tests that need no IREE."""
 
 import importlib.util
 import json
@@ -60,7 +60,7 @@ def test_answers_are_xlas(name: str) -> None:
     ],
 )
 def test_modules_for_other_machines(target: str, mark: bytes, tmp_path: Path) -> None:
-    """The file has an ELF of that machine in it, or SPIR-V."""
+    """The file contains an ELF for that machine, or SPIR-V."""
     made = export.iree(fxflow.jit(fnp.sin).lower(fnp.ones(3)), target=target)
     path = tmp_path / "sin.vmfb"
     made.save(path)
@@ -124,7 +124,7 @@ def test_unused_arguments_and_dtypes() -> None:
 
 
 @needs_iree
-def test_what_the_compiler_refuses_is_said_with_its_line() -> None:
+def test_compiler_errors_have_the_users_line() -> None:
     def refused(x: Any) -> Any:
         return lax.linalg.cholesky(x) + 1
 
@@ -162,7 +162,7 @@ def test_quantized_weights_are_a_quarter() -> None:
     weights = sum(leaf.nbytes for leaf in tree.leaves(params))
     assert len(whole.data) - len(small.data) > 0.7 * weights
     allclose(small(*inputs), want, atol=0.1)
-    # What is small is a part of the program, as it is.
+    # Small weights are not quantized.
     assert params["conv1"]["w"].nbytes < 4096
     but_first = {**export.quantize(params), "conv1": params["conv1"]}
     allclose(small(*inputs), apply(export.dequantize(but_first), *inputs))
@@ -176,17 +176,17 @@ def test_quantized_weights_are_a_quarter() -> None:
     allclose(taken(quantized, *inputs), rounded)
 
 
-# -- without ---------------------------------------------------------------------------
+# -- without IREE ----------------------------------------------------------------------
 
 
-def test_unknown_target() -> None:
+def test_unknown_targets_are_refused() -> None:
     with pytest.raises(errors.ArgumentError, match=r"'arm64-linux'.* or 'vulkan'"):
         export.iree(fxflow.jit(fnp.sin).lower(1.0), target="toaster")
     with pytest.raises(errors.ArgumentError, match="'int8' or None"):
         export.iree(fxflow.jit(fnp.sin).lower(1.0), quantize="int3")
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "iree",
         "iree.compiler",
@@ -212,7 +212,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         made(fnp.ones(2))
 
 
-def test_containers_that_a_description_has_not() -> None:
+def test_unsupported_containers_are_refused() -> None:
     with pytest.raises(errors.ArgumentError, match="string keys"):
         module._written(tree.structure({1: 0}), "f")
     nested = {"a": [0, (0, None)], "b": {}}
@@ -220,6 +220,6 @@ def test_containers_that_a_description_has_not() -> None:
     assert tree.structure(module._read(told)) == tree.structure(nested)
 
 
-def test_keys_are_not_returned() -> None:
+def test_returned_keys_are_refused() -> None:
     with pytest.raises(errors.ArgumentError, match="key_data"):
         export.iree(fxflow.jit(lambda x: random.key(x)).lower(1))

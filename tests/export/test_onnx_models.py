@@ -1,4 +1,4 @@
-"""The nets as ONNX models: answers, names, files, weights in eight bits."""
+"""Networks as ONNX models: results, names, files, int8 weights."""
 
 import sys
 from pathlib import Path
@@ -24,14 +24,14 @@ def test_answers_are_xlas(name: str) -> None:
     assert len(named) == len(tree.leaves(params))
 
 
-def test_other_nets_of_the_examples() -> None:
+def test_other_networks_of_the_examples() -> None:
     mnist = example("mnist")
     params = mnist.mlp_init(random.key(0))
     check(mnist.mlp_apply, params, random.uniform(random.key(1), (3, 28, 28)))
 
 
 def test_nearby_words() -> None:
-    """As `examples/word2vec.py` finds them: cosines, then the largest."""
+    """The search of `examples/word2vec.py`: cosines, then the largest."""
     vectors = random.normal(random.key(0), (50, 8))
 
     def nearby(vectors: Any, words: Any) -> Any:
@@ -85,7 +85,7 @@ def test_an_exported_function_becomes_a_model() -> None:
         export.onnx(loaded)
 
 
-def test_weights_in_eight_bits() -> None:
+def test_quantized_weights_are_smaller() -> None:
     apply, params, inputs = NETS["mnist"]()
     lowered = fxflow.jit(apply).lower(params, *inputs)
     whole = export.onnx(lowered, params=params)
@@ -101,14 +101,14 @@ def test_weights_in_eight_bits() -> None:
     np.testing.assert_allclose(captured(*inputs), rounded, rtol=1e-5, atol=1e-5)
 
 
-def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
+def test_weights_in_one_file_or_a_separate_one(tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     apply, params, inputs = NETS["mnist"]()
     made = export.onnx(fxflow.jit(apply).lower(params, *inputs), params=params)
     one, two = tmp_path / "one.onnx", tmp_path / "two.onnx"
     made.save(one)
     made.save(two, beside="weights.bin")
-    made.save(two, beside="weights.bin")  # again: it does not grow
+    made.save(two, beside="weights.bin")  # again: the file does not grow
     assert two.stat().st_size < 20_000 < one.stat().st_size
     weights = sum(leaf.nbytes for leaf in tree.leaves(params))
     assert (tmp_path / "weights.bin").stat().st_size <= weights + 8 * 4096
@@ -141,7 +141,7 @@ def test_invalid_options_and_parameters_are_refused() -> None:
             double(np.ones(3))
 
 
-def test_without_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     lowered = fxflow.jit(fnp.sin).lower(fnp.ones(2))
     made = export.onnx(lowered)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

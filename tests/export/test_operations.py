@@ -1,4 +1,4 @@
-"""Every operation leaves the process and comes back; CI draws some.
+"""Every operation can be exported and loaded; CI draws some.
 
 The samples are the conformance suite's. What was exported gives the same bits as the
 jitted function, since it is the same program.
@@ -30,7 +30,7 @@ def bits(x):
 
 
 @pytest.mark.parametrize("case", sample(LEAVE, 60, of="export"), ids=lambda c: c.id)
-def test_comes_back(case):
+def test_a_loaded_operation_gives_the_same_result(case):
     problem = cases.problem(case)
     function = fxflow.jit(problem.function)
     made = export.export(function)(*problem.args)
@@ -42,14 +42,14 @@ def test_comes_back(case):
 
 
 @pytest.mark.parametrize("case", sample(ON_GPUS, 100, of="gpu"), ids=lambda c: c.id)
-def test_calls_only_what_other_versions_have(case):
+def test_operations_make_only_stable_custom_calls(case):
     problem = cases.problem(case)
     exporter = export.export(fxflow.jit(problem.function), platforms=("cuda",))
     assert exporter(*problem.args).platforms == ("cuda",)
 
 
 @pytest.mark.parametrize("name", sorted(STAY))
-def test_stays(name):
+def test_effects_cannot_be_exported(name):
     (case,) = (c for c in FIRST if c.primitive.name == name)
     problem = cases.problem(case)
     with pytest.raises(ExportError, match=r"has effects|calls back into Python"):

@@ -1,4 +1,4 @@
-"""One module that needs nothing beside it: it gives the function's answers."""
+"""Self-contained modules give the function's results."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from fxflow.export.programs import lines_of, program_of
 from tests.export.models import NETS
 
 
-def test_captured_values_are_inside() -> None:
+def test_captured_values_are_included() -> None:
     w, flags, key = (
         fnp.arange(40.0).reshape(20, 2),
         fnp.array([True, False]),
@@ -51,8 +51,8 @@ def test_references_and_effects_are_refused() -> None:
     assert np.all(ref[...] == 0)
 
 
-def test_exported_programs_take_the_platform_of_the_cpu() -> None:
-    """The program for the CPU is taken from those of two platforms; sizes are known."""
+def test_exported_programs_use_the_cpus_program() -> None:
+    """The CPU's program is chosen from those of two platforms; sizes are static."""
     made = export.export(fxflow.jit(fnp.sin), platforms=("tpu", "cpu"))(fnp.ones(3))
     program = program_of(export.deserialize(made.serialize()), "test")
     assert "@main(%x0: tensor<3xf32>)" in program.text

@@ -1,4 +1,4 @@
-"""Weights in eight bits differ by half a step of their channel at most."""
+"""Int8 weights differ by at most half of their channel's scale."""
 
 import hypothesis
 import hypothesis.extra.numpy as arrays
@@ -22,7 +22,7 @@ from fxflow.export.quantization import written_as_int8
     )
 )
 @hypothesis.settings(max_examples=30, deadline=None)
-def test_half_a_step(w: np.ndarray) -> None:
+def test_weights_differ_by_at_most_half_a_scale(w: np.ndarray) -> None:
     q = export.quantize(w)
     axes = tuple(range(w.ndim - 1))
     steps = np.abs(w).max(axes) / 127
@@ -32,14 +32,14 @@ def test_half_a_step(w: np.ndarray) -> None:
     assert np.abs(np.asarray(q.values).astype(int)).max() <= 127
 
 
-def test_weights_of_64_bits() -> None:
+def test_float64_weights_are_quantized() -> None:
     w = fnp.array([[1e300, 0.2], [3e299, 0.1]], "float64")
     back = np.asarray(export.dequantize(export.quantize({"w": w}))["w"])
     assert back.dtype == np.float64
     np.testing.assert_allclose(back, w, rtol=2e-2)
 
 
-def test_only_weights() -> None:
+def test_only_weights_are_quantized() -> None:
     params = {
         "w": fnp.ones((2, 3), fnp.bfloat16),
         "b": fnp.ones(3),
@@ -54,14 +54,14 @@ def test_only_weights() -> None:
     assert np.all(np.asarray(traced["w"]) == 1)
 
 
-def test_texts_and_complex_weights_are_refused() -> None:
+def test_strings_and_complex_weights_are_refused() -> None:
     with pytest.raises(errors.ArgumentError, match="str is not an array"):
         export.quantize({"w": "a"})
     with pytest.raises(errors.DtypeError, match="weights must be real"):
         export.quantize(fnp.ones((2, 2), fnp.complex64))
 
 
-def test_written() -> None:
+def test_quantized_weights_in_stablehlo() -> None:
     assert written_as_int8("%c0", np.ones(3, np.float32), "tensor<3xf32>") is None
     lines = written_as_int8("%c0", np.ones((2, 3), np.float32), "tensor<2x3xf32>")
     assert (

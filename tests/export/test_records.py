@@ -1,4 +1,4 @@
-"""Artifacts as records: written, read, and refused."""
+"""Artifacts as records: written, read and refused."""
 
 import contextlib
 import random
@@ -58,7 +58,7 @@ def test_artifacts_of_jax_are_read_and_written_again(name):
     assert all(same(a, b) for a, b in zip(found, again, strict=True))
 
 
-def test_damage_of_our_own_is_always_found(exported):
+def test_damage_to_fxflows_artifacts_is_always_found(exported):
     whole = bytes(exported.serialize(vjp_order=1))
     rng = random.Random(3)
     for _ in range(200):
@@ -71,7 +71,7 @@ def test_damage_of_our_own_is_always_found(exported):
                 records.decode(cut)
 
 
-def test_damage_of_jax_artifacts_ends_in_an_error_or_a_record():
+def test_damaged_jax_artifacts_give_an_error_or_a_record():
     whole = golden("waves")
     rng = random.Random(4)
     for _ in range(200):
@@ -108,17 +108,17 @@ def changed(exported, **fields):
         ({"_19": [{0: flat.Number("int8", 1)}]}, "tokens"),
     ],
 )
-def test_records_that_make_no_sense(exported, fields, message):
+def test_malformed_records_are_refused(exported, fields, message):
     with pytest.raises(ExportError, match=message):
         records.decode(changed(exported, **fields))
 
 
 def test_older_artifacts(exported):
-    """Before April 2026 there were no tables of what occurs several times."""
+    """Before April 2026 the format had no tables of repeated types and layouts."""
     fields = dict.fromkeys((f"_{i}" for i in range(19, 26)), None)
     (found,) = records.decode(changed(exported, **fields))
     assert same(found, exported)
-    # And before that the number of devices had 16 bits, and layouts were XLA's.
+    # Even older: 16 bits for the number of devices, and XLA's shardings.
     fields |= {"_18": None, "_6": flat.Number("int16", 2)}
     assert records.decode(changed(exported, **fields))[0].nr_devices == 2
     fields["_7"] = [{0: flat.Number("int8", 1), 1: b"proto"}]
@@ -126,7 +126,7 @@ def test_older_artifacts(exported):
         records.decode(changed(exported, **fields))
 
 
-def test_layouts_want_their_mesh(exported):
+def test_layouts_need_a_mesh_with_the_same_axes(exported):
     (layout,) = exported.in_layouts
     with pytest.raises(ExportError, match="exported for a mesh"):
         layout.on(fxflow.make_mesh((2,), ("j",)))

@@ -1,4 +1,4 @@
-"""Sizes that a call settles."""
+"""Symbolic sizes, resolved by a call."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def sized(*texts):
     return Aval(parse_shape(texts), F32)
 
 
-def test_an_artifact_says_sizes():
+def test_sizes_are_parsed_from_text():
     (size,) = parse_shape(["2*t + 1"])
     assert is_symbolic_dim(size)
     assert str(size) == "2*t + 1"
@@ -31,7 +31,7 @@ def test_invalid_sizes_are_refused(text):
         parse_shape([text])
 
 
-def test_a_call_settles_the_names():
+def test_a_call_determines_the_names():
     expected = [sized("b", "2*t"), sized("t + b", "3"), Aval((4,), F32)]
     known = solve(expected, [(5, 6), (8, 3), (4,)], "f")
     assert known == {"b": 5, "t": 3}
@@ -51,12 +51,12 @@ def test_a_call_settles_the_names():
         ),
     ],
 )
-def test_shapes_that_contradict(shapes, message):
+def test_contradicting_shapes_are_refused(shapes, message):
     with pytest.raises(ShapeError, match=message):
         solve([sized("b", "2*t"), sized("t + b", "3")], shapes, "f")
 
 
-def test_names_that_no_shape_says():
+def test_undetermined_names_are_refused():
     with pytest.raises(ShapeError, match="do not determine a, b"):
         solve([sized("a*b")], [(6,)], "f")
     with pytest.raises(ShapeError, match="no argument determines"):
@@ -77,7 +77,7 @@ def test_constraints_are_checked():
         solve(expected, [(5,)], "f")
 
 
-def test_sizes_of_a_program_around():
+def test_symbolic_sizes_of_the_caller():
     inner, outer = sized("b", "2*t"), sized("n + 1", "4*n")
     known = solve([inner], [outer.shape], "f")
     assert known == {"b": outer.shape[0], "t": sized("2*n").shape[0]}
@@ -86,7 +86,7 @@ def test_sizes_of_a_program_around():
         solve([inner], [sized("n", "n").shape], "f")
 
 
-def test_types_as_texts():
+def test_types_print_their_sizes():
     keys = Aval(parse_shape(["b"]), dtypes.dtype("key<fry>"))
     assert (str(keys), keys.mlir) == ("key<fry>[b]", "tensor<⟨b⟩x2xui32>")
     assert sized("b", "3").mlir == "tensor<⟨b⟩x3xf32>"

@@ -32,7 +32,7 @@ def arguments(specs, sizes, rng):
 
 
 def check(function, *specs, sizes=SIZES, tolerance=1e-5):
-    """One artifact, called at several sizes, against the function itself."""
+    """Compares one artifact at several sizes with the function itself."""
     rng = np.random.default_rng(0)
     made = exported(function, *specs)
     loaded = export.deserialize(made.serialize())
@@ -206,8 +206,8 @@ def test_operations_agree_at_every_size(name):
     check(function, *specs)
 
 
-def test_orders_of_many_elements():
-    """From 1626 on they are sorted twice, which is decided in the call."""
+def test_sorting_many_elements():
+    """At least 1626 elements are sorted twice, which the call decides."""
     made = exported(lambda x: random.permutation(random.key(0), x), "b")
     for count in (1625, 1626):
         x = np.arange(count, dtype="f4")
@@ -215,7 +215,7 @@ def test_orders_of_many_elements():
         np.testing.assert_array_equal(made.call(x), want)
 
 
-def test_choices_by_probability():
+def test_random_choices_by_probability():
     choose = lambda x: random.choice(random.key(0), x, (9,), p=nn.softmax(x))
     made = exported(choose, "b", constraints=["b <= 4"])
     for count in (1, 4):
@@ -223,7 +223,7 @@ def test_choices_by_probability():
         np.testing.assert_array_equal(made.call(x), choose(x))
 
 
-def test_over_several_devices():
+def test_symbolic_sizes_over_several_devices():
     mesh = fxflow.make_mesh((4,), ("d",))
     where = fxflow.NamedSharding(mesh, fxflow.P("d"))
 
@@ -248,8 +248,8 @@ def test_over_several_devices():
         export.export(fxflow.jit(parts))(struct("4*b"))
 
 
-def test_operations_again_under_other_sizes():
-    """Sizes that a list of products and quotients makes."""
+def test_operations_at_composite_sizes():
+    """Sizes that are products and quotients."""
 
     def f(x):
         x = x.reshape(-1, 3)[: x.shape[0] * 2]
@@ -292,7 +292,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models(name):
+def test_models_agree_at_every_size(name):
     function, *specs = MODELS[name]
     check(function, *specs, tolerance=1e-4)
 
@@ -327,7 +327,7 @@ def test_a_call_is_checked():
         made.call(np.ones((2, 6), "f4"), np.ones((6, 3), "f4"))
 
 
-def test_what_was_loaded_checks_constraints_too():
+def test_loaded_functions_check_constraints():
     made = exported(lambda x: x + x.shape[0], "b", constraints=["mod(b, 2) == 0"])
     loaded = export.deserialize(made.serialize())
     assert loaded.call(np.ones(4, "f4")).tolist() == [5.0] * 4
@@ -335,12 +335,12 @@ def test_what_was_loaded_checks_constraints_too():
         loaded.call(np.ones(3, "f4"))
 
 
-def test_an_argument_that_only_says_a_size():
+def test_an_argument_used_only_for_its_size():
     made = exported(lambda x, y: fnp.arange(y.shape[0]) + x, "1", "b")
     assert made.call(np.zeros(1, "f4"), np.zeros(3, "f4")).tolist() == [0.0, 1.0, 2.0]
 
 
-def test_under_transformations():
+def test_symbolic_calls_under_transformations():
     made = exported(lambda x: (x * x).sum(0), "b,2")
     x = np.arange(12, dtype="f4").reshape(2, 3, 2)
     assert fxflow.vmap(made.call)(x).tolist() == (x * x).sum(1).tolist()
@@ -349,7 +349,7 @@ def test_under_transformations():
     np.testing.assert_array_equal(gradient, 2 * x[0])
 
 
-def test_within_a_function_that_is_exported():
+def test_symbolic_calls_within_an_exported_function():
     inner = exported(lambda x: x.sum(1) + fnp.arange(x.shape[0]), "b,3")
     outer = exported(
         lambda x: inner.call(x) + inner.call(fnp.ones((2, 3))).sum(), "n,3"
@@ -358,7 +358,7 @@ def test_within_a_function_that_is_exported():
     assert outer.call(np.ones((3, 3), "f4")).tolist() == [10.0, 11.0, 12.0]
 
 
-def test_iree_wants_numbers():
+def test_iree_refuses_symbolic_sizes():
     made = exported(lambda x: x + 1, "b,3")
     with pytest.raises(ArgumentError, match=r"symbolic sizes \(f32\[b,3\]\)"):
         export.iree(made)
@@ -409,7 +409,7 @@ def test_invalid_shapes_are_refused(options, message):
         export.symbolic_shape(**options)
 
 
-def test_lengths_that_do_not_fit():
+def test_mismatching_lengths_are_refused():
     with pytest.raises(ShapeError, match="negative"):
         export.symbolic_shape("b - b - 1")
     with pytest.raises(ShapeError, match="has 2 axes, but like="):

@@ -1,4 +1,4 @@
-"""Structures are written under names, and read without pickle."""
+"""Structures, serialized by registered names without pickle."""
 
 import collections
 from typing import NamedTuple
@@ -71,7 +71,7 @@ def test_round_trip(value):
     assert read(written(value), len(leaves)) == treedef
 
 
-def test_what_has_no_name_is_refused():
+def test_unregistered_containers_are_refused():
     with pytest.raises(ExportError, match="register_namedtuple_serialization"):
         written(Other(1))
     with pytest.raises(ExportError, match="register_pytree_node_serialization"):
@@ -82,7 +82,7 @@ def test_what_has_no_name_is_refused():
         written(collections.OrderedDict({1: 2}))
 
 
-def test_names_are_taken_once():
+def test_names_are_registered_once():
     with pytest.raises(ArgumentError, match="already registered"):
         export.register_namedtuple_serialization(State, serialized_name="tests.New")
     with pytest.raises(ArgumentError, match="is the name of State"):
@@ -121,12 +121,12 @@ def kind(number, **more):
         (kind(5, _1=[kind(0)], _3="tests.Box", _4=b"\xff"), 1, "cannot be read"),
     ],
 )
-def test_damaged_structures(fields, count, message):
+def test_damaged_structures_are_refused(fields, count, message):
     with pytest.raises(ExportError, match=message):
         trees.from_table(table(fields), count)
 
 
-def test_structures_that_are_too_deep(monkeypatch):
+def test_structures_that_are_too_deep_are_refused(monkeypatch):
     monkeypatch.setattr(trees, "_DEEPEST", 20)
     fields = kind(0)
     for _ in range(30):

@@ -297,7 +297,7 @@ def test_a_shadow_of_a_stream_is_compared() -> None:
 # --------------------------------------------------------------------------------------
 
 
-def test_versions_are_selected_by_name() -> None:
+def test_versions_are_pinned_and_checked() -> None:
     async def body(versions: Versions, old: Fake, new: Fake, heard: Heard) -> None:
         assert versions.versions == ("1", "2") and versions.ready
         assert versions.pinned("2") is new and versions.pinned("1") is old

@@ -4,9 +4,9 @@ A policy is an immutable value: `limit` is the most rows of the next batch, and 
 returns the policy updated with one more batch. Policies know nothing about requests,
 queues or clocks.
 
-A model is compiled for a few batch sizes, each at most 1.5 to 2 times the one before.
-Padding then wastes at most a third to a half of the work, and up to 512 rows there are
-17 programs to compile.
+A model is compiled for a few batch sizes, at ratios of at most 1.5 (except 1 and 2).
+Padding then wastes at most a third of the work, and up to 512 rows there are only 18
+programs to compile.
 
 Source: Crankshaw et al., Clipper: A Low-Latency Online Prediction Serving System, 2017,
 section 4.3: additive increase, a back-off of 10 % because the best size hardly moves,

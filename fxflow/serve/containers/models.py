@@ -154,7 +154,7 @@ class Model:
             with warnings.catch_warnings():
                 # Compiling for many sizes is intended.
                 warnings.simplefilter("ignore", RetraceWarning)
-                found = self._called(sample)
+                found = self._call(sample)
             streamed = inspect.isgenerator(found) or inspect.isasyncgen(found)
             if streamed:
                 found = run(_first(found))
@@ -196,7 +196,7 @@ class Model:
                 np.concatenate([x, np.repeat(x[-1:], size - rows, axis=0)])
                 for x in inputs
             ]
-        return self._checked(self._called(inputs), size, rows)
+        return self._checked(self._call(inputs), size, rows)
 
     async def stream(self, inputs: Arrays, rows: int) -> AsyncGenerator[Arrays, None]:
         """Yields the results of a generator.
@@ -211,11 +211,11 @@ class Model:
         Raises:
           ServeError: the outputs differ from those when the model was loaded.
         """
-        async with _asynchronous(self._called(inputs)) as results:
+        async with _asynchronous(self._call(inputs)) as results:
             async for found in results:
                 yield self._checked(found, rows, rows)
 
-    def _called(self, inputs: Arrays) -> Any:
+    def _call(self, inputs: Arrays) -> Any:
         """Calls the function; if compiled, with inputs of their declared dtypes."""
         return self._function(
             *self._params, *(declared(inputs) if self._jit else inputs)
@@ -261,7 +261,7 @@ class Model:
             if len(names) != len(values):
                 raise ServeError(
                     f"outputs has {len(names)} names, but the function returns "
-                    f"{len(values)} values"
+                    f"{len(values)}"
                 )
             named = dict(zip(names, values, strict=True))
         arrays = {}

@@ -97,13 +97,13 @@ def inputs_of(request: Any, signature: ModelSignature) -> tuple[dict[str, Array]
             if raw:
                 arrays[tensor.name] = from_bytes(raw[k], datatype, shape)
             else:
-                arrays[tensor.name] = _typed(tensor.contents, datatype, shape)
+                arrays[tensor.name] = _from_contents(tensor.contents, datatype, shape)
         except ServeError as error:
             bad(f"input {tensor.name!r}: {error}")
     return arrays, rows
 
 
-def _typed(contents: Any, datatype: str, shape: tuple[int, ...]) -> Array:
+def _from_contents(contents: Any, datatype: str, shape: tuple[int, ...]) -> Array:
     if datatype not in _CONTENTS:
         bad(f"{datatype} must be in raw_input_contents")
     values = getattr(contents, _CONTENTS[datatype])
@@ -253,70 +253,72 @@ class _Methods:
         except Exception as error:  # the class depends on protobuf's version
             raise ServeError(f"the message is not a {kind}: {error}", 400) from None
 
-    def _made(self, kind: str, /, **fields: Any) -> Any:
+    def _message(self, kind: str, /, **fields: Any) -> Any:
         return self._messages[kind](**fields)
 
-    def _parsed(self, kind: str, fields: Mapping[str, Any]) -> Any:
+    def _from_json(self, kind: str, fields: Mapping[str, Any]) -> Any:
         """Returns a message from nested fields with their JSON names."""
         from google.protobuf import json_format
 
-        return json_format.ParseDict(fields, self._made(kind))
+        return json_format.ParseDict(fields, self._message(kind))
 
-    def _written(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def _infer_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
         for name, value in parameters.items():
             kind = "string_param" if isinstance(value, str) else "double_param"
             if isinstance(value, bool):
                 kind = "bool_param"
-            found[name] = self._made("InferParameter", **{kind: value})
+            found[name] = self._message("InferParameter", **{kind: value})
         return found
 
     # -- metadata and models -----------------------------------------------------------
 
     async def _live(self, call: _RpcCall) -> Any:
-        return self._made("ServerLiveResponse", live=True)
+        return self._message("ServerLiveResponse", live=True)
 
     async def _ready(self, call: _RpcCall) -> Any:
-        return self._made("ServerReadyResponse", ready=self._repository.ready)
+        return self._message("ServerReadyResponse", ready=self._repository.ready)
 
     async def _model_ready(self, call: _RpcCall) -> Any:
         up = self._repository.get(call.request.name, call.request.version).ready
-        return self._made("ModelReadyResponse", ready=up)
+        return self._message("ModelReadyResponse", ready=up)
 
     async def _server(self, call: _RpcCall) -> Any:
-        return self._made("ServerMetadataResponse", **self._front.describe())
+        return self._message("ServerMetadataResponse", **self._front.describe())
 
     async def _model(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
-        return self._parsed("ModelMetadataResponse", self._front.describe_model(*given))
+        return self._from_json(
+            "ModelMetadataResponse", self._front.describe_model(*given)
+        )
 
     async def _config(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
         config = triton.model_config(self._repository, *given)
-        return self._parsed("ModelConfigResponse", {"config": config})
+        return self._from_json("ModelConfigResponse", {"config": config})
 
     async def _statistics(self, call: _RpcCall) -> Any:
         given = call.request.name, call.request.version
         counted = triton.statistics(self._repository, self._front.metrics, *given)
-        return self._parsed("ModelStatisticsResponse", counted)
+        return self._from_json("ModelStatisticsResponse", counted)
 
     async def _index(self, call: _RpcCall) -> Any:
         models = self._front.index(ready=call.request.ready)
-        return self._parsed("RepositoryIndexResponse", {"models": models})
+        return self._from_json("RepositoryIndexResponse", {"models": models})
 
     async def _load(self, call: _RpcCall) -> Any:
         self._front.check_control()
         await self._repository.load(call.request.model_name)
-        return self._made("RepositoryModelLoadResponse")
+        return self._message("RepositoryModelLoadResponse")
 
     async def _unload(self, call: _RpcCall) -> Any:
         self._front.check_control()
         await self._repository.unload(call.request.model_name)
-        return self._made("RepositoryModelUnloadResponse")
+        return self._message("RepositoryModelUnloadResponse")
 
     # -- predictions -------------------------------------------------------------------
 
-    def _asked(self, call: _RpcCall) -> tuple[Any, InferRequest, dict[str, Any]]:
+    def _parse_infer(self, call: _RpcCall) -> tuple[Any, InferRequest, dict[str, Any]]:
         """Returns the model for a request, the parsed request, and its parameters."""
         request = call.request
         served = self._repository.get(request.model_name, request.model_version)
@@ -331,7 +333,7 @@ class _Methods:
         left = call.context.time_remaining()
         if left is not None:
             timeout = max(1e-3, min(timeout or left, left))
-        asked = InferRequest(
+        parsed = InferRequest(
             arrays,
             rows,
             request.id,
@@ -340,23 +342,23 @@ class _Methods:
             timeout=timeout,
             context=context,
         )
-        return served, asked, parameters
+        return served, parsed, parameters
 
     def _response(
         self,
         served: Any,
-        asked: InferRequest,
+        parsed: InferRequest,
         answer: Prediction,
         **parameters: str | float | bool,
     ) -> Any:
         of = answer.provenance
         outputs, raw = [], []
         for spec in served.signature.outputs:
-            if asked.outputs and spec.name not in asked.outputs:
+            if parsed.outputs and spec.name not in parsed.outputs:
                 continue
             array = answer.outputs[spec.name]
             outputs.append(
-                self._made(
+                self._message(
                     "ModelInferResponse.InferOutputTensor",
                     name=spec.name,
                     datatype=spec.datatype,
@@ -364,12 +366,12 @@ class _Methods:
                 )
             )
             raw.append(to_bytes(np.ascontiguousarray(array)))
-        return self._made(
+        return self._message(
             "ModelInferResponse",
             model_name=served.config.name,
             model_version=served.versions[0] if of is None else of.version,
-            id=asked.id if of is None else of.id,
-            parameters=self._written(
+            id=parsed.id if of is None else of.id,
+            parameters=self._infer_parameters(
                 ({} if of is None else provenance_parameters(of)) | parameters
             ),
             outputs=outputs,
@@ -409,9 +411,9 @@ class _Methods:
 
     async def _infer(self, call: _RpcCall) -> Any:
         with self._reported(call, "ModelInfer") as report:
-            served, asked, _ = self._asked(call)
-            answer = await self._front.answer(served, asked, report)
-            return self._response(served, asked, answer)
+            served, parsed, _ = self._parse_infer(call)
+            answer = await self._front.answer(served, parsed, report)
+            return self._response(served, parsed, answer)
 
     async def _stream(self, requests: Any, context: Any) -> None:
         try:
@@ -423,7 +425,7 @@ class _Methods:
 
     async def _answer_one(self, data: bytes, context: Any, client: str) -> None:
         """Answers one request of a stream."""
-        call = _RpcCall(self._made("ModelInferRequest"), context, client)
+        call = _RpcCall(self._message("ModelInferRequest"), context, client)
         try:
             with self._held(data):
                 call.request = self._read("ModelInferRequest", data)
@@ -437,34 +439,34 @@ class _Methods:
             await self._put(context, error_message=str(error), infer_response=end)
 
     async def _put_results(self, call: _RpcCall, report: RequestReport) -> None:
-        served, asked, parameters = self._asked(call)
+        served, parsed, parameters = self._parse_infer(call)
         ends = parameters.get(_EMPTY_FINAL, False)
         if not isinstance(ends, bool):
             bad(f"{_EMPTY_FINAL!r} must be a bool_param, got {ends!r}")
         streamed = served.signature.streamed
-        async with aclosing(self._front.answers(served, asked, report)) as results:
+        async with aclosing(self._front.answers(served, parsed, report)) as results:
             async for answer in results:
                 final = {_FINAL: not streamed}
-                response = self._response(served, asked, answer, **final)
+                response = self._response(served, parsed, answer, **final)
                 await self._put(call.context, infer_response=response)
         if ends and streamed:
             await self._put(call.context, infer_response=self._end(call.request))
 
     def _end(self, request: Any) -> Any:
         """Returns the empty final response to a request."""
-        return self._made(
+        return self._message(
             "ModelInferResponse",
             model_name=request.model_name,
             model_version=request.model_version,
             id=request.id,
-            parameters=self._written({_FINAL: True}),
+            parameters=self._infer_parameters({_FINAL: True}),
         )
 
     async def _put(self, context: Any, **fields: Any) -> None:
         seconds = self._front.limits.body_timeout
         try:
             async with asyncio.timeout(seconds):
-                await context.write(self._made("ModelStreamInferResponse", **fields))
+                await context.write(self._message("ModelStreamInferResponse", **fields))
         except TimeoutError:
             raise ServeError(f"no answer was read within {seconds:g} s", 408) from None
 

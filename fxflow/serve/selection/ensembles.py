@@ -169,14 +169,14 @@ def substituted(
 
 
 def confidence(
-    answer: Array, arrived: Mapping[str, Array], asked: int, tolerance: float
+    answer: Array, arrived: Mapping[str, Array], called: int, tolerance: float
 ) -> Array:
     """Returns the share of models that agree with the answer, row by row.
 
     Args:
       answer: an output of the combined answer.
       arrived: the same output of each model that has answered.
-      asked: number of models that were called.
+      called: number of models that were called.
       tolerance: relative and absolute tolerance for numbers.
 
     Returns:
@@ -184,7 +184,7 @@ def confidence(
 
     Example:
       >>> said = {"a": np.array([1, 2]), "b": np.array([1, 3])}
-      >>> confidence(np.array([1, 3]), said, asked=4, tolerance=0.1).tolist()
+      >>> confidence(np.array([1, 3]), said, called=4, tolerance=0.1).tolist()
       [0.5, 0.25]
     """
     decided = decisions(answer)
@@ -203,4 +203,4 @@ def confidence(
         else:
             near = np.asarray(theirs == decided)
         agree += near.reshape(rows, -1).all(axis=1)
-    return agree / max(asked, 1)
+    return agree / max(called, 1)

@@ -125,7 +125,7 @@ class SelectionPolicy(abc.ABC):
     #: The policy's name in configurations.
     name: ClassVar[str]
     #: Whether each request goes to all models, not to one.
-    asks_all: ClassVar[bool] = False
+    runs_all: ClassVar[bool] = False
 
     window: float = 1000.0
 
@@ -303,7 +303,7 @@ class Exp4(SelectionPolicy):
     """
 
     name = "exp4"
-    asks_all = True
+    runs_all = True
 
     rate: float | None = None
 

@@ -1,4 +1,4 @@
-"""A model's answers, beside fxflow's."""
+"""Compares a model's results with fxflow's."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def check(function: Callable[..., Any], *args: Any, bind: bool = False) -> Any:
 
 
 def compare(found: np.ndarray, expected: np.ndarray) -> None:
-    """Floats to what the order of a sum may change, all else exactly."""
+    """Compares floats up to the order of summation, everything else exactly."""
     if not dtypes.is_floating(found.dtype):
         np.testing.assert_array_equal(found, expected)
         return
@@ -49,5 +49,5 @@ def compare(found: np.ndarray, expected: np.ndarray) -> None:
 
 
 def kinds(made: Any) -> Counter:
-    """How many nodes of each kind a model has."""
+    """Returns the number of nodes of each kind in a model."""
     return Counter(node.op_type for node in made.model.graph.node)

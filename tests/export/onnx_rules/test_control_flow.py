@@ -21,7 +21,7 @@ def test_scan(reverse):
     assert kinds(made)["Scan"] == 1
 
 
-def test_loops_of_other_kinds():
+def test_loops_and_empty_scans_agree():
     def f(x):
         counted = lax.fori_loop(0, 5, lambda i, c: c + i * x, x)
         until = lax.while_loop(
@@ -34,7 +34,7 @@ def test_loops_of_other_kinds():
     assert kinds(check(f, X))["Loop"] == 1
 
 
-def test_branches():
+def test_branches_agree_with_the_function():
     def f(i, x):
         two = lax.cond(i > 1, lambda x: x + 1, lambda x: -x, x)
         three = lax.switch(i, [lambda x: x, lambda x: x * 2, lambda _: X], x)
@@ -56,7 +56,7 @@ def test_loops_within_branches_and_calls():
     check(fxflow.checkpoint(lambda x: inner(x) + fxflow.vmap(inner)(x)), X)
 
 
-def test_rules_of_derivatives_are_left_out():
+def test_custom_derivatives_are_left_out():
     @fxflow.custom_jvp
     def f(x):
         return fnp.sin(x)

@@ -18,22 +18,22 @@ EDGES = np.array(
     + [lax.rsqrt, lax.exp2, lax.sign],
     ids=lambda f: f.__name__,
 )
-def test_compositions_at_the_edges(function):
+def test_compositions_agree_at_special_values(function):
     check(function, EDGES)
 
 
-def test_small_numbers_lose_nothing():
+def test_small_numbers_keep_their_precision():
     x = np.float32([1e-7, -1e-7, 1e-20, 1e-3])
     made = check(lambda x: (lax.expm1(x), lax.log1p(x)), x)
     for out in made(x):
         np.testing.assert_allclose(out, x, rtol=1e-3)
 
 
-def test_the_angle_of_a_point():
+def test_atan2_agrees_in_all_quadrants():
     ends = np.float32([0.0, -0.0, 2.0, -3.0, np.inf, -np.inf])
     y, x = map(np.ravel, np.meshgrid(ends, ends))
     made = check(lambda y, x: lax.atan2(y, x), y, x)
-    # Its `Where` forgets the sign of zeros.
+    # ONNX Runtime's `Where` loses the sign of zeros.
     want = np.arctan2(y, x)
     turned = want != 0
     np.testing.assert_array_equal(
@@ -41,7 +41,7 @@ def test_the_angle_of_a_point():
     )
 
 
-def test_division_of_integers_ends_no_process():
+def test_division_of_integers_does_not_crash():
     x = np.int32([7, -7, 5, -(2**31), 0])
     y = np.int32([2, 2, 0, -1, 0])
     check(lambda x, y: (lax.div(x, y), lax.rem(x, y)), x, y)
@@ -65,7 +65,7 @@ def test_shifts(dtype):
     check(f, x, by)
 
 
-def test_floats_to_integers_take_the_nearest():
+def test_floats_are_clamped_to_integers():
     x = np.float32([1.9, -1.9, 300.0, -300.0, 3e9, -3e9, np.inf, -np.inf, np.nan])
     check(lambda x: (x.astype("int8"), x.astype("uint8"), x.astype("int32")), x)
 
@@ -80,7 +80,7 @@ def test_activations():
     check(f, x)
 
 
-def test_choices():
+def test_select_and_clamp_agree():
     x = fnp.arange(6.0).reshape(2, 3)
     which = fnp.array([[0, 1, 2], [2, 1, 5]])
     check(lambda w, x: lax.select_n(w, x, -x, 10 * x), which, x)

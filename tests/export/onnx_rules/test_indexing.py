@@ -15,7 +15,7 @@ def test_an_embedding_is_one_gather():
 
 
 @pytest.mark.parametrize("mode", ["clip", "fill", "wrap"])
-def test_taking_out_of_bounds(mode):
+def test_take_agrees_out_of_bounds(mode):
     places = fnp.array([0, 3, 17, -9])
     check(lambda x, i: fnp.take(x, i, axis=1, mode=mode), X, places)
 
@@ -35,7 +35,7 @@ def test_indices_of_several_axes_agree_with_the_function():
     check(f, X, fnp.array([0, 2, 7]))
 
 
-def test_scatters():
+def test_scatters_agree_with_the_function():
     def f(x, i):
         return (
             x.at[i].set(1.0),
@@ -60,7 +60,7 @@ def test_scatters_of_other_dtypes(kind, dtype):
     check(f, x, fnp.array([1, 3, 9] if kind == "set" else [1, 1, 9]))
 
 
-def test_indices_of_64_bits_without_sign():
+def test_uint64_indices_are_clamped():
     places = np.array([1, 2**63 + 5, 3], np.uint64)
     with fxflow.config.override(x64=True):
         made = check(lambda x, i: x.at[i].get(mode="fill"), X, places)

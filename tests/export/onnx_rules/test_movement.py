@@ -38,7 +38,7 @@ def test_padding(config):
     check(lambda x: lax.pad(x, 7.0, config), X)
 
 
-def test_constants_are_written_small():
+def test_broadcast_constants_are_written_compactly():
     made = check(lambda x: x + lax.broadcasted_iota("float32", (2, 3, 4), 2), X)
     assert max(len(i.raw_data) for i in made.model.graph.initializer) <= 4 * 8
     assert kinds(made)["Transpose"] == 0
@@ -50,7 +50,7 @@ def test_empty_arrays():
     )
 
 
-def test_bits_are_refused():
+def test_bitcasts_are_refused():
     with pytest.raises(errors.ExportError, match="reads float32 as int32"):
         export.onnx(
             jit(lambda x: lax.bitcast_convert_type(x, fnp.int32)).trace(fnp.ones(3))

@@ -1,4 +1,4 @@
-"""Models whose sizes only a call says."""
+"""Models with symbolic sizes."""
 
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ def sampled(spec: Any, sizes: dict[str, int]) -> np.ndarray:
 
 
 def check(function: Any, *specs: Any, params: Any = None) -> Any:
-    """One model, run at several sizes, against the function itself."""
+    """Compares one model at several sizes with the function itself."""
     first = () if params is None else (params,)
     made = export.onnx(fxflow.jit(function).trace(*first, *specs), params=params)
     checker.check_model(made.model, full_check=True)
@@ -49,7 +49,7 @@ def check(function: Any, *specs: Any, params: Any = None) -> Any:
 
 
 def shapes(infos: Any) -> list[list[Any]]:
-    """What the model says of shapes: names and numbers."""
+    """Returns the shapes that the model declares: names and numbers."""
     return [
         [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim]
         for i in infos
@@ -68,7 +68,7 @@ def nets() -> dict[str, tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_nets_of_any_batch(name: str) -> None:
+def test_networks_with_a_symbolic_batch_size(name: str) -> None:
     apply, params, _ = NETS[name]()
     made = check(apply, *nets()[name], params=params)
     assert all(shape[0] == "b" for shape in shapes(made.model.graph.output))
@@ -103,13 +103,11 @@ def block(x: Any) -> Any:
     [(moved, "b, 2*t"), (looped, "b, t"), (block, "b, t, 8")],
     ids=["moved", "looped", "block"],
 )
-def test_operations_of_open_sizes_agree_with_the_function(
-    function: Any, spec: str
-) -> None:
+def test_operations_of_symbolic_sizes_agree(function: Any, spec: str) -> None:
     check(function, struct(spec))
 
 
-def test_sizes_stand_in_front_once() -> None:
+def test_sizes_are_computed_once_before_other_nodes() -> None:
     made = export.onnx(
         fxflow.jit(lambda x: fnp.ones((x.shape[0], x.shape[0] + 1)) * x.shape[0]).trace(
             struct("3*b + 1")

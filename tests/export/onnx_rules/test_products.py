@@ -30,7 +30,7 @@ def test_products(equation, shapes):
     check(lambda x, y: fnp.einsum(equation, x, y), *(draw(*s) for s in shapes))
 
 
-def test_a_product_of_matrices_is_one_node():
+def test_a_matrix_product_is_one_node():
     made = check(lambda x, y: x @ y, draw(2, 3), draw(3, 4))
     assert kinds(made) == {"MatMul": 1, "Identity": 1}
 

@@ -20,7 +20,7 @@ def test_reductions():
     check(f, X)
 
 
-def test_arguments_and_order():
+def test_argmax_sort_and_top_k_agree():
     whole = RANDOM.integers(0, 5, (4, 6)).astype(np.int32)
 
     def f(x, n):
@@ -34,7 +34,7 @@ def test_arguments_and_order():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
-def test_not_a_number(dtype):
+def test_nan_propagates_through_extrema(dtype):
     special = [np.nan, np.inf, -np.inf, 1, -1, 0.0, 2]
     x = fnp.array(RANDOM.choice(special, (4, 9, 5)).astype(np.float32)).astype(dtype)
 
@@ -47,7 +47,7 @@ def test_not_a_number(dtype):
     check(f, x)
 
 
-def test_running():
+def test_cumulative_reductions_agree():
     def f(x):
         return (
             fnp.cumsum(x, 1), lax.cumsum(x, 0, reverse=True), fnp.cumprod(x, 2),

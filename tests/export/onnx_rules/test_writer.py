@@ -1,4 +1,4 @@
-"""Each operation is written so that ONNX Runtime gives XLA's answer, or refused.
+"""Each operation gives XLA's results in ONNX Runtime, or is refused.
 
 The samples are the conformance suite's; CI draws some.
 """
@@ -52,7 +52,7 @@ CASES = [
 
 
 def dtypes_of(graph):
-    """All dtypes that occur in a graph."""
+    """Returns all dtypes in a graph."""
     found = {a.dtype for a in (*graph.in_avals, *graph.out_avals)}
     for node in graph.nodes:
         found |= {v.aval.dtype for v in node.outputs}
@@ -90,7 +90,7 @@ def test_each_primitive_is_exported_or_refused(case):
 
 
 @pytest.mark.parametrize("name", ["digamma", "fft", "qr", "random_bits"])
-def test_others_are_refused_by_name(name):
+def test_unsupported_operations_are_refused_by_name(name):
     case = next(c for c in cases.cases() if c.primitive.name == name)
     problem = cases.problem(case)
     with pytest.raises(errors.ExportError, match=f"{name} (has no|uses complex)"):
@@ -123,12 +123,12 @@ def test_constants_are_written_once():
     assert len(names) == len(set(names)) <= 4
 
 
-def test_what_is_repeated_by_its_users_is_not_written_in_full():
+def test_broadcasts_are_left_to_their_users():
     def f(x, b):
         return (x + b) * fnp.max(x, axis=0), fnp.broadcast_to(b, x.shape)
 
     made = check(f, fnp.arange(6.0).reshape(2, 3), fnp.arange(3.0))
-    assert kinds(made)["Expand"] == 1  # the second result
+    assert kinds(made)["Expand"] == 1  # for the second result
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "uint16", "uint32"])
@@ -141,7 +141,7 @@ def test_narrow_dtypes_wrap_and_round(dtype):
     check(f, x)
 
 
-def test_wider():
+def test_wider_dtypes_replace_unsupported_ones():
     for kind in ("Add", "Where", "ReduceSum", "MatMul", "Identity", "Pad"):
         for name in writer._ALL | {"bfloat16"}:
             dtype = dtypes.dtype(name)

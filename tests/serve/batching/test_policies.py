@@ -148,7 +148,7 @@ def test_padding_costs_at_most_a_half(largest: int) -> None:
     assert rows <= padded(rows, sizes) <= max(2, rows * 1.5)
 
 
-def test_up_to_512_rows_need_17_sizes() -> None:
+def test_up_to_512_rows_need_few_sizes() -> None:
     assert len(sizes_up_to(512)) <= 19
     with pytest.raises(ValueError, match="at least 1, got 0"):
         sizes_up_to(0)

@@ -113,7 +113,7 @@ def test_a_model_that_is_repaired_is_found_again(name: str) -> None:
     found = []
     for t, now in enumerate([good] * 1000 + [bad] * 1000 + [good] * 1000):
         choice = policy.choose(state, (0, 1), key=t)
-        asked = (0, 1) if policy.asks_all else (choice.model,)
+        asked = (0, 1) if policy.runs_all else (choice.model,)
         losses = {k: float(rng.random() < now[k]) for k in asked}
         state = state.after(policy.learn(state, choice, losses, t))
         if t % 1000 == 999:
@@ -144,7 +144,7 @@ def test_weights_are_a_distribution(
     assert all(left[k] == 0 for k in range(len(known)) if k not in ready)
     choice = policy.choose(state, ready, key)
     assert choice == policy.choose(state, ready, key)  # the key decides
-    assert choice.model in (ready if not policy.asks_all else {-1})
+    assert choice.model in (ready if not policy.runs_all else {-1})
     assert 0 < choice.probability <= 1 + 1e-9
 
 
@@ -166,7 +166,7 @@ def test_models_that_are_not_ready_keep_their_weight(name: str) -> None:
     state = LossTotals.start(3)
     for t in range(200):
         choice = policy.choose(state, (0, 1), t)
-        asked = (0, 1) if policy.asks_all else (choice.model,)
+        asked = (0, 1) if policy.runs_all else (choice.model,)
         # Both are equally bad: the model that is not ready keeps its third.
         state = state.after(policy.learn(state, choice, dict.fromkeys(asked, 0.7), t))
     slept = state.loss[2]
